@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hash - mixing of integers for our own tables.
+ *
+ * Inputs may be chosen by a hostile client, so a table that lives in the server
+ * mixes in a seed that the client does not know.
+ */
+#ifndef TTM_BASE_HASH_H
+#define TTM_BASE_HASH_H
+
+#include <stdint.h>
+
+/* A multiply-xorshift finaliser (the constants are splitmix64's): all input bits reach the low ones. */
+static inline uint64_t ttm_hash_u64(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9ull;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebull;
+    x ^= x >> 31;
+    return x;
+}
+
+#endif /* TTM_BASE_HASH_H */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log - lines on stderr that can neither block nor flood the caller.
+ *
+ * Lines go into a bounded buffer and a thread of the log's own writes them; a
+ * reader that stalls (a full pipe, a stopped terminal) costs lines, which are
+ * counted, and never time. Each second takes a limited number of lines, the
+ * rest is counted and said in one line. Before ttm_log_start() and after
+ * ttm_log_stop() a line is written directly, so short commands need neither.
+ */
+#ifndef TTM_BASE_LOG_H
+#define TTM_BASE_LOG_H
+
+#include <stdint.h>
+
+/* Returns 0 or a negative errno; on an error lines are still written directly. */
+int ttm_log_start(int fd);
+
+/* Waits for at most 'timeout_ms' until what is buffered is written. */
+void ttm_log_stop(unsigned timeout_ms);
+
+/* One line, without the newline; "tt-mem: " is put before it. */
+void ttm_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Lines that were dropped so far, by a stalled reader or by the limit. */
+uint64_t ttm_log_dropped(void);
+
+#endif /* TTM_BASE_LOG_H */

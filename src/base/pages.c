@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/pages.h"
+
+#include <sys/mman.h>
+
+void *ttm_pages_alloc(size_t size)
+{
+    void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return mem == MAP_FAILED ? NULL : mem;
+}
+
+void ttm_pages_free(void *pages, size_t size)
+{
+    if (pages)
+        (void)munmap(pages, size);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/ask.h"
+#include "cli/command.h"
+#include "cli/monitor_render.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+
+enum { OPTION_ONCE = 256, OPTION_CSV, OPTION_LOG };
+
+static const struct ttm_option options[] = {
+    {.id = 'a', .name = "all", .help = "all devices (the default)"},
+    TTM_OPTION_DEVICE,
+    {.id = 'r', .name = "refresh", .arg = "MS", .help = "milliseconds between two looks (1000)"},
+    {.id = OPTION_ONCE, .name = "once", .help = "look once and end"},
+    TTM_OPTION_JSON,
+    {.id = OPTION_CSV, .name = "csv", .help = "write CSV rows"},
+    {.id = OPTION_LOG, .name = "log", .arg = "FILE", .help = "also append CSV rows to FILE"},
+    TTM_OPTION_SOCKET,
+    TTM_OPTION_HELP_ROW,
+    {0},
+};
+
+enum form { FORM_TEXT, FORM_JSON, FORM_CSV };
+
+struct monitor {
+    struct ttm_device_filter devices;
+    uint32_t refresh_ms;
+    enum form form;
+    bool is_once;
+    bool has_begun; /* something was shown */
+    const char *socket_path;
+    const char *log_path;
+    int log_fd; /* -1: none */
+    struct ttm_terminal terminal;
+};
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal)
+{
+    (void)signal;
+    is_interrupted = 1;
+}
+
+static void open_log(struct monitor *monitor)
+{
+    struct stat st;
+    struct ttm_text header;
+
+    monitor->log_fd = open(monitor->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (monitor->log_fd < 0 || fstat(monitor->log_fd, &st) < 0 || st.st_size > 0)
+        return;
+    ttm_text_init(&header);
+    ttm_monitor_csv_header(&header);
+    (void)!write(monitor->log_fd, ttm_text_string(&header), header.length);
+    ttm_text_done(&header);
+}
+
+static void write_log(struct monitor *monitor, const struct ttm_answer *answer)
+{
+    struct ttm_text rows;
+
+    if (monitor->log_fd < 0)
+        return;
+    ttm_text_init(&rows);
+    ttm_monitor_csv(answer, &monitor->devices, &rows);
+    errno = 0;
+    if (write(monitor->log_fd, ttm_text_string(&rows), rows.length) != (ssize_t)rows.length) {
+        ttm_log("cannot write '%s': %s, the log is off", monitor->log_path,
+                strerror(errno ? errno : ENOSPC));
+        (void)close(monitor->log_fd);
+        monitor->log_fd = -1;
+    }
+    ttm_text_done(&rows);
+}
+
+/* On a terminal each frame is drawn over the last; what does not fit is left out and said so. */
+static void put_frame(const struct monitor *monitor, const struct ttm_text *frame,
+                      struct ttm_text *out)
+{
+    const char *line = ttm_text_string(frame);
+    size_t row = 0;
+
+    ttm_text_append(out, monitor->has_begun ? "\033[H" : "\033[H\033[2J");
+    while (*line) {
+        const size_t length = strcspn(line, "\n");
+        if (row + 2 >= monitor->terminal.rows && line[length] && line[length + 1]) {
+            ttm_text_format(out, "%s more: a larger window, or -d\033[K\n",
+                            ttm_terminal_ellipsis(&monitor->terminal));
+            break;
+        }
+        ttm_text_append_bytes(out, line, length);
+        ttm_text_append(out, "\033[K\n");
+        row++;
+        line += length + (line[length] == '\n');
+    }
+    ttm_text_append(out, "\033[J");
+}
+
+static int show(struct monitor *monitor, const struct ttm_answer *answer)
+{
+    struct ttm_text frame, out;
+    int r;
+
+    ttm_text_init(&frame);
+    ttm_text_init(&out);
+    switch (monitor->form) {
+    case FORM_JSON:
+        ttm_monitor_json(answer, &monitor->devices, &out);
+        break;
+    case FORM_CSV:
+        if (!monitor->has_begun)
+            ttm_monitor_csv_header(&out);
+        ttm_monitor_csv(answer, &monitor->devices, &out);
+        break;
+    case FORM_TEXT:
+        monitor->terminal = ttm_terminal_of(STDOUT_FILENO); /* its size may have changed */
+        ttm_monitor_text(answer, &monitor->devices, &monitor->terminal, &frame);
+        if (monitor->terminal.is_terminal && !monitor->is_once)
+            put_frame(monitor, &frame, &out);
+        else
+            ttm_text_append(&out, ttm_text_string(&frame));
+        break;
+    }
+    write_log(monitor, answer);
+    r = ttm_terminal_print(&out);
+    monitor->has_begun = true;
+    ttm_text_done(&frame);
+    ttm_text_done(&out);
+    return r;
+}
+
+/* Shows what comes until the server goes, the user stops, or once. Returns -1 when the server went. */
+static int follow(struct monitor *monitor, struct ttm_connection *conn)
+{
+    uint8_t request[TTM_NUMBER_REQUEST_SIZE];
+    int r;
+
+    ttm_number_request_encode(monitor->refresh_ms, request);
+    r = monitor->is_once
+            ? ttm_connection_send(conn, TTM_FRAME_GET_TOTALS, NULL, 0)
+            : ttm_connection_send(conn, TTM_FRAME_SUBSCRIBE_TOTALS, request, sizeof(request));
+    while (r == 0 && !is_interrupted) {
+        struct ttm_answer answer;
+        ttm_answer_init(&answer);
+        r = ttm_answer_receive(conn, monitor->is_once ? 30000 : -1, &answer);
+        if (r == 0)
+            r = show(monitor, &answer) < 0 ? -EIO : 0;
+        ttm_answer_done(&answer);
+        if (r == 0 && monitor->is_once)
+            break;
+    }
+    if (is_interrupted || r == -EINTR)
+        return TTM_EXIT_OK;
+    if (r == -EIO)
+        return TTM_EXIT_FAILED;
+    if (r == -EPIPE && !monitor->is_once)
+        return -1;
+    return r < 0 ? ttm_ask_failed(conn, r) : TTM_EXIT_OK;
+}
+
+/* The server may be restarted: look for it again where it was. */
+static void await_server(struct ttm_connection *conn)
+{
+    const struct timespec pause = {.tv_nsec = 200000000};
+    char path[sizeof(conn->path)];
+
+    memcpy(path, conn->path, sizeof(path));
+    ttm_log("the server has gone; waiting for it to come back");
+    do {
+        ttm_connection_close(conn);
+        (void)nanosleep(&pause, NULL);
+    } while (!is_interrupted && ttm_connection_open(conn, path) < 0);
+}
+
+static int watch(struct monitor *monitor)
+{
+    struct ttm_connection conn;
+    int status = ttm_ask_connect(monitor->socket_path, &conn);
+
+    if (status == TTM_EXIT_OK)
+        status = follow(monitor, &conn);
+    while (status < 0 && !is_interrupted) {
+        await_server(&conn);
+        if (!is_interrupted)
+            status = follow(monitor, &conn);
+    }
+    ttm_connection_close(&conn);
+    return status < 0 ? TTM_EXIT_OK : status;
+}
+
+static int parse(struct monitor *monitor, int argc, char **argv)
+{
+    struct ttm_options parsed;
+    uint64_t number = 0;
+    int id, r = 0;
+
+    ttm_options_init(&parsed, &ttm_command_monitor, argc, argv);
+    while (r == 0 && (id = ttm_options_next(&parsed)) > 0) {
+        switch (id) {
+        case 'a':
+            monitor->devices.is_all = true;
+            break;
+        case 'd':
+            r = ttm_options_devices(&parsed, &monitor->devices);
+            break;
+        case 'r':
+            r = ttm_options_number(&parsed, "a number of milliseconds", 10, 3600000, &number);
+            monitor->refresh_ms = (uint32_t)number;
+            break;
+        case 'j':
+            monitor->form = FORM_JSON;
+            break;
+        case 's':
+            monitor->socket_path = parsed.value;
+            break;
+        case OPTION_ONCE:
+            monitor->is_once = true;
+            break;
+        case OPTION_CSV:
+            monitor->form = FORM_CSV;
+            break;
+        case OPTION_LOG:
+            monitor->log_path = parsed.value;
+            break;
+        }
+    }
+    return r < 0 ? r : id;
+}
+
+static int run(int argc, char **argv)
+{
+    struct monitor monitor = {.devices.is_all = true, .refresh_ms = 1000, .log_fd = -1};
+    const struct sigaction action = {.sa_handler = interrupt}; /* no SA_RESTART: it ends a wait */
+
+    const int id = parse(&monitor, argc, argv);
+    if (id != TTM_OPTION_END)
+        return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
+    if (monitor.log_path) {
+        open_log(&monitor);
+        if (monitor.log_fd < 0) {
+            ttm_log("cannot write '%s': %s", monitor.log_path, strerror(errno));
+            return TTM_EXIT_FAILED;
+        }
+    }
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    const int status = watch(&monitor);
+    if (monitor.log_fd >= 0)
+        (void)close(monitor.log_fd);
+    return status;
+}
+
+const struct ttm_command ttm_command_monitor = {
+    .name = "monitor",
+    .synopsis = "[-a | -d LIST] [-r MS] [--once] [--json | --csv] [--log FILE]",
+    .summary = "Device memory per device and region, refreshed.",
+    .details = "Bars turn yellow at 75 % and red at 90 % of what the device has. 'Total L1' is\n"
+               "what buffers, L1_SMALL, circular buffers and kernels take together.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/ask.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+
+enum { OPTION_CHECK = 256 };
+
+static const struct ttm_option options[] = {
+    {.id = OPTION_CHECK, .name = "check", .help = "add up all allocations anew and compare"},
+    TTM_OPTION_JSON,
+    TTM_OPTION_SOCKET,
+    TTM_OPTION_HELP_ROW,
+    {0},
+};
+
+static uint64_t refusals(const struct ttm_status *status)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = TTM_COUNTER_REFUSED_DEVICE; i <= TTM_COUNTER_REFUSED_MEMORY; i++)
+        sum += status->counter[i];
+    return sum;
+}
+
+static void put_count(struct ttm_text *out, const char *label, uint64_t count)
+{
+    char text[TTM_NUMBER_SIZE];
+
+    ttm_text_format(out, "  %-24s %15s\n", label, ttm_format_count(count, text));
+}
+
+/* Counters that are only worth a line when something happened. */
+static void put_troubles(struct ttm_text *out, const struct ttm_status *status)
+{
+    static const struct {
+        enum ttm_counter counter;
+        const char *label;
+    } troubles[] = {
+        {TTM_COUNTER_UNKNOWN_FREES, "frees of the unknown"},
+        {TTM_COUNTER_AMBIGUOUS_FREES, "ambiguous frees"},
+        {TTM_COUNTER_REPLACED, "replaced allocations"},
+        {TTM_COUNTER_REFUSED_DEVICE, "refused: device id"},
+        {TTM_COUNTER_REFUSED_REGION, "refused: region or kind"},
+        {TTM_COUNTER_REFUSED_SIZE, "refused: size"},
+        {TTM_COUNTER_REFUSED_TYPE, "refused: message type"},
+        {TTM_COUNTER_REFUSED_MEMORY, "refused: memory short"},
+        {TTM_COUNTER_CLOSED_GARBAGE, "closed: garbage"},
+        {TTM_COUNTER_CLOSED_SLOW, "closed: too slow"},
+        {TTM_COUNTER_TORN_MESSAGES, "torn messages"},
+        {TTM_COUNTER_CONNECTIONS_REFUSED, "refused connections"},
+        {TTM_COUNTER_LOST_TAIL_EVENTS, "lines lost to slow tails"},
+        {TTM_COUNTER_LOST_LOG_LINES, "log lines dropped"},
+    };
+
+    for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++) {
+        if (status->counter[troubles[i].counter] > 0)
+            put_count(out, troubles[i].label, status->counter[troubles[i].counter]);
+    }
+}
+
+static void put_processes(struct ttm_text *out, const struct ttm_answer *answer)
+{
+    if (answer->process_count == 0) {
+        ttm_text_append(out, "  no program reports\n");
+        return;
+    }
+    ttm_text_append(out, "       pid  source    links       live         events  command\n");
+    for (size_t i = 0; i < answer->process_count; i++) {
+        const struct ttm_process_row *row = &answer->processes[i].row;
+        char lives[TTM_NUMBER_SIZE], events[TTM_NUMBER_SIZE];
+
+        ttm_text_format(out, "  %8d  %-8s  %5u  %9s  %13s  ", row->pid,
+                        ttm_source_name(row->source), row->connections,
+                        ttm_format_count(row->lives, lives), ttm_format_count(row->events, events));
+        ttm_text_append_safe(out, row->command);
+        ttm_text_append(out, "\n");
+    }
+}
+
+static void put_check(struct ttm_text *out, const struct ttm_checked *checked)
+{
+    char lives[TTM_NUMBER_SIZE], count[TTM_NUMBER_SIZE];
+
+    ttm_text_format(out, "  check: %s allocations of %" PRIu64 " processes added up anew: ",
+                    ttm_format_count(checked->lives, lives), checked->processes);
+    if (checked->mismatches == 0)
+        ttm_text_append(out, "all totals are right\n");
+    else
+        ttm_text_format(out, "%s totals are WRONG, please report this\n",
+                        ttm_format_count(checked->mismatches, count));
+}
+
+static void put_text(struct ttm_text *out, const struct ttm_connection *conn,
+                     const struct ttm_answer *answer, const struct ttm_checked *checked)
+{
+    const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
+    const struct ttm_status *status = &answer->status;
+    const char *dot = ttm_terminal_dot(&terminal);
+    char uptime[TTM_NUMBER_SIZE];
+
+    ttm_text_append(out, "server is running");
+    ttm_text_format(out, "%stt-mem ", dot);
+    ttm_text_append_safe(out, conn->server.software);
+    ttm_text_format(out, "%spid %" PRIu64 "%sup %s%s%s\n", dot, status->counter[TTM_COUNTER_PID],
+                    dot, ttm_format_duration(status->counter[TTM_COUNTER_UPTIME_NS], uptime), dot,
+                    refusals(status) + status->counter[TTM_COUNTER_CLOSED_GARBAGE] == 0
+                        ? "nothing refused"
+                        : "some messages were refused");
+    put_count(out, "messages", status->counter[TTM_COUNTER_EVENTS]);
+    put_count(out, "allocations", status->counter[TTM_COUNTER_BIRTHS]);
+    put_count(out, "frees", status->counter[TTM_COUNTER_ENDS]);
+    put_count(out, "live now", status->counter[TTM_COUNTER_LIVES]);
+    put_count(out, "connections", status->counter[TTM_COUNTER_CONNECTIONS]);
+    put_troubles(out, status);
+    if (checked)
+        put_check(out, checked);
+    put_processes(out, answer);
+}
+
+static void put_process_json(struct ttm_json *json, const struct ttm_process_row *row)
+{
+    ttm_json_object_begin(json);
+    ttm_json_put_i64(json, "pid", row->pid);
+    ttm_json_put_u64(json, "uid", row->uid);
+    ttm_json_put_string(json, "command", row->command);
+    ttm_json_put_string(json, "source", ttm_source_name(row->source));
+    ttm_json_put_u64(json, "connections", row->connections);
+    ttm_json_put_u64(json, "lives", row->lives);
+    ttm_json_put_u64(json, "events", row->events);
+    ttm_json_put_u64(json, "unknown_frees", row->unknown_frees);
+    ttm_json_put_u64(json, "ambiguous_frees", row->ambiguous_frees);
+    ttm_json_put_u64(json, "replaced", row->replaced);
+    ttm_json_put_u64(json, "refused", row->refused);
+    ttm_json_put_u64(json, "lost_events", row->lost_events);
+    ttm_json_object_end(json);
+}
+
+static void put_json(struct ttm_text *out, const struct ttm_connection *conn,
+                     const struct ttm_answer *answer, const struct ttm_checked *checked)
+{
+    struct ttm_json json;
+
+    ttm_json_init(&json, out);
+    ttm_json_object_begin(&json);
+    ttm_json_put_string(&json, "schema", "tt-mem/status/1");
+    ttm_json_put_bool(&json, "running", true);
+    ttm_json_put_string(&json, "version", conn->server.software);
+    for (unsigned i = 0; i < TTM_COUNTER_COUNT; i++)
+        ttm_json_put_u64(&json, ttm_counter_name(i), answer->status.counter[i]);
+    ttm_json_key(&json, "clients");
+    ttm_json_array_begin(&json);
+    for (size_t i = 0; i < answer->process_count; i++)
+        put_process_json(&json, &answer->processes[i].row);
+    ttm_json_array_end(&json);
+    if (checked) {
+        ttm_json_key(&json, "check");
+        ttm_json_object_begin(&json);
+        ttm_json_put_bool(&json, "ok", checked->mismatches == 0);
+        ttm_json_put_u64(&json, "lives", checked->lives);
+        ttm_json_put_u64(&json, "processes", checked->processes);
+        ttm_json_put_u64(&json, "mismatches", checked->mismatches);
+        ttm_json_object_end(&json);
+    }
+    ttm_json_object_end(&json);
+    ttm_text_append(out, "\n");
+}
+
+static int ask_and_print(struct ttm_connection *conn, bool is_json, bool has_check)
+{
+    struct ttm_answer answer, check;
+    struct ttm_text out;
+    int status = TTM_EXIT_OK;
+
+    ttm_answer_init(&answer);
+    ttm_answer_init(&check);
+    ttm_text_init(&out);
+    int r = ttm_answer_ask(conn, TTM_FRAME_GET_STATUS, &answer);
+    if (r == 0 && has_check)
+        r = ttm_answer_ask(conn, TTM_FRAME_CHECK, &check);
+    if (r < 0) {
+        status = ttm_ask_failed(conn, r);
+    } else {
+        const struct ttm_checked *checked = has_check ? &check.checked : NULL;
+        if (is_json)
+            put_json(&out, conn, &answer, checked);
+        else
+            put_text(&out, conn, &answer, checked);
+        r = ttm_terminal_print(&out);
+        if (r < 0)
+            status = ttm_ask_unwritten(r);
+        else if (checked && checked->mismatches > 0)
+            status = TTM_EXIT_FAILED;
+    }
+    ttm_text_done(&out);
+    ttm_answer_done(&check);
+    ttm_answer_done(&answer);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct ttm_options parsed;
+    struct ttm_connection conn;
+    const char *socket_path = NULL;
+    bool is_json = false, has_check = false;
+    int id;
+
+    ttm_options_init(&parsed, &ttm_command_status, argc, argv);
+    while ((id = ttm_options_next(&parsed)) > 0) {
+        if (id == OPTION_CHECK)
+            has_check = true;
+        else if (id == 'j')
+            is_json = true;
+        else if (id == 's')
+            socket_path = parsed.value;
+    }
+    if (id != TTM_OPTION_END)
+        return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
+    int status = ttm_ask_connect(socket_path, &conn);
+    if (status == TTM_EXIT_OK)
+        status = ask_and_print(&conn, is_json, has_check);
+    ttm_connection_close(&conn);
+    return status;
+}
+
+const struct ttm_command ttm_command_status = {
+    .name = "status",
+    .synopsis = "[--check] [--json]",
+    .summary = "Whether a server is running, who reports to it, and what it refused.",
+    .options = options,
+    .run = run,
+};

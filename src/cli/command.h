@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command - what a subcommand is: its name, its options and what runs it.
+ *
+ * The tables are the one source of --help, of the completions and of the test
+ * that compares them with the man pages.
+ */
+#ifndef TTM_CLI_COMMAND_H
+#define TTM_CLI_COMMAND_H
+
+#include <stdbool.h>
+
+/* Exit status of every command. */
+enum ttm_exit {
+    TTM_EXIT_OK = 0,
+    TTM_EXIT_FAILED = 1,
+    TTM_EXIT_USAGE = 2,
+    TTM_EXIT_FOUND = 3, /* what was checked for was found */
+};
+
+struct ttm_option {
+    int id;           /* a letter is also the short form; others are > 255 */
+    const char *name; /* without the dashes; NULL: short form only */
+    const char *arg;  /* name of the argument, or NULL */
+    const char *help;
+    bool is_hidden; /* for our own use: in no help */
+};
+
+struct ttm_command {
+    const char *name;
+    const char *synopsis;              /* behind "tt-mem NAME", in --help */
+    const char *summary;               /* one line */
+    const char *details;               /* a paragraph or two for --help, may be NULL */
+    const struct ttm_option *options;  /* ends with id 0 */
+    int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns enum ttm_exit */
+};
+
+/* Ends with a NULL. */
+extern const struct ttm_command *const ttm_commands[];
+
+extern const struct ttm_command ttm_command_serve;
+extern const struct ttm_command ttm_command_status;
+extern const struct ttm_command ttm_command_monitor;
+extern const struct ttm_command ttm_command_dump;
+extern const struct ttm_command ttm_command_tail;
+extern const struct ttm_command ttm_command_demo;
+
+/* Prints the completion script for "bash" or "zsh", made from the tables. Returns enum ttm_exit. */
+int ttm_completion_print(const char *shell);
+
+#endif /* TTM_CLI_COMMAND_H */

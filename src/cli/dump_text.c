@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/dump_text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "cli/histogram.h"
+
+#define FOLDED_ROWS 8
+
+/* One life on one device: what a row shows. */
+struct row {
+    const struct ttm_answer_process *process;
+    const struct ttm_life_row *life;
+    const struct ttm_answer_site *site;
+};
+
+struct dump {
+    const struct ttm_answer *answer;
+    const struct ttm_dump_choice *choice;
+    const struct ttm_terminal *terminal;
+    struct ttm_text *out;
+    struct row *rows; /* of the device and region at hand */
+    size_t row_count;
+    size_t row_room;
+    struct ttm_histogram histogram; /* over all that was listed */
+    bool failed;
+};
+
+bool ttm_dump_has_process(const struct ttm_dump_choice *choice,
+                          const struct ttm_answer_process *process)
+{
+    return choice->pid == 0 || choice->pid == process->row.pid;
+}
+
+static bool is_on(const struct ttm_answer_site *site, uint16_t device)
+{
+    for (uint16_t i = 0; i < site->device_count; i++) {
+        if (site->devices[i] == device)
+            return true;
+    }
+    return false;
+}
+
+static void add_row(struct dump *dump, const struct row *row)
+{
+    if (dump->row_count == dump->row_room) {
+        const size_t room = dump->row_room ? dump->row_room * 2 : 256;
+        struct row *grown = realloc(dump->rows, room * sizeof(grown[0]));
+        if (!grown) {
+            dump->failed = true;
+            return;
+        }
+        dump->rows = grown;
+        dump->row_room = room;
+    }
+    dump->rows[dump->row_count++] = *row;
+}
+
+/* Largest first, then oldest, then by address, so that two dumps of one state are equal. */
+static int compare_rows(const void *a, const void *b)
+{
+    const struct ttm_life_row *x = ((const struct row *)a)->life;
+    const struct ttm_life_row *y = ((const struct row *)b)->life;
+
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    if (x->age_ns != y->age_ns)
+        return x->age_ns < y->age_ns ? 1 : -1;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static void collect_rows(struct dump *dump, uint16_t device, unsigned region)
+{
+    dump->row_count = 0;
+    for (size_t p = 0; p < dump->answer->process_count; p++) {
+        const struct ttm_answer_process *process = &dump->answer->processes[p];
+        if (!ttm_dump_has_process(dump->choice, process))
+            continue;
+        for (size_t i = 0; i < process->live_count; i++) {
+            const struct ttm_answer_site *site = &process->sites[process->lives[i].site];
+            if (site->region != region || !is_on(site, device))
+                continue;
+            const struct row row = {.process = process, .life = &process->lives[i], .site = site};
+            add_row(dump, &row);
+        }
+    }
+    if (dump->row_count > 0)
+        qsort(dump->rows, dump->row_count, sizeof(dump->rows[0]), compare_rows);
+}
+
+static const char *noun_of(unsigned region)
+{
+    return region == TTM_REGION_KERNEL ? "kernels" : "buffers";
+}
+
+static void put_row(struct dump *dump, const struct row *row)
+{
+    char size[TTM_NUMBER_SIZE], age[TTM_NUMBER_SIZE];
+
+    ttm_text_format(dump->out, "  %8d  %10s  %10s  %#14" PRIx64 "  ", row->process->row.pid,
+                    ttm_format_duration(row->life->age_ns, age),
+                    ttm_format_bytes(row->life->bytes, size), row->life->address);
+    if (row->site->region == TTM_REGION_KERNEL)
+        ttm_text_format(dump->out, "%s kernel ", ttm_kernel_kind_name(row->site->kind));
+    if (row->life->id != row->life->address)
+        ttm_text_format(dump->out, "id %" PRIu64 " ", row->life->id);
+    if (row->site->flags & TTM_SITE_ALIAS)
+        ttm_text_append(dump->out, "view, adds nothing");
+    /* Drop the space that separates from what is not there. */
+    while (dump->out->length > 0 && dump->out->data[dump->out->length - 1] == ' ')
+        dump->out->data[--dump->out->length] = '\0';
+    ttm_text_append(dump->out, "\n");
+}
+
+static void put_rows(struct dump *dump)
+{
+    size_t shown = dump->row_count;
+    char count[TTM_NUMBER_SIZE];
+
+    if (!dump->choice->is_unfolded && dump->row_count > FOLDED_ROWS + 1)
+        shown = FOLDED_ROWS;
+    ttm_terminal_colour(dump->terminal, dump->out, TTM_DIM);
+    ttm_text_append(dump->out, "       pid         age        size         address\n");
+    ttm_terminal_colour(dump->terminal, dump->out, TTM_PLAIN);
+    for (size_t i = 0; i < shown; i++)
+        put_row(dump, &dump->rows[i]);
+    if (shown < dump->row_count)
+        ttm_text_format(dump->out, "  %*s%s%s more: tt-mem dump --all\n",
+                        dump->terminal->has_utf8 ? 7 : 5, "", ttm_terminal_ellipsis(dump->terminal),
+                        ttm_format_count(dump->row_count - shown, count));
+}
+
+/* Sums of one region on one device over the chosen processes, shown or not. */
+static struct ttm_totals sum_totals(const struct dump *dump, uint16_t device, unsigned region,
+                                    uint64_t kinds[TTM_KERNEL_KIND_COUNT])
+{
+    struct ttm_totals sum = {0};
+
+    for (size_t p = 0; p < dump->answer->process_count; p++) {
+        const struct ttm_answer_process *process = &dump->answer->processes[p];
+        for (size_t d = 0; d < process->device_count; d++) {
+            const struct ttm_process_device_row *own = &process->devices[d];
+            if (own->device_id != device || !ttm_dump_has_process(dump->choice, process))
+                continue;
+            sum.count += own->totals.region[region].count;
+            sum.bytes += own->totals.region[region].bytes;
+            sum.footprint_bytes += own->totals.region[region].footprint_bytes;
+            for (size_t k = 0; k < TTM_KERNEL_KIND_COUNT; k++)
+                kinds[k] += own->totals.kernel_bytes[k];
+        }
+    }
+    return sum;
+}
+
+static void put_region_head(struct dump *dump, const struct ttm_device_row *device, unsigned region,
+                            const struct ttm_totals *sum)
+{
+    const uint64_t capacity = device->capacity_bytes[region];
+    char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE], foot[TTM_NUMBER_SIZE];
+
+    ttm_terminal_colour(dump->terminal, dump->out, TTM_BOLD);
+    ttm_text_format(dump->out, "  %-13s", ttm_region_name(region));
+    ttm_terminal_colour(dump->terminal, dump->out, TTM_PLAIN);
+    ttm_text_format(dump->out, " %7s %s  %10s requested  %10s footprint",
+                    ttm_format_count(sum->count, count), noun_of(region),
+                    ttm_format_bytes(sum->bytes, bytes),
+                    ttm_format_bytes(sum->footprint_bytes, foot));
+    if (capacity > 0)
+        ttm_text_format(dump->out, "  of %s", ttm_format_bytes(capacity, bytes));
+    ttm_text_append(dump->out, "\n");
+}
+
+static void put_kernel_kinds(struct dump *dump, const uint64_t kinds[TTM_KERNEL_KIND_COUNT])
+{
+    char bytes[TTM_NUMBER_SIZE];
+
+    ttm_text_append(dump->out, "  ");
+    for (unsigned k = 0; k < TTM_KERNEL_KIND_COUNT; k++)
+        ttm_text_format(dump->out, "%s%s %s", k ? ttm_terminal_dot(dump->terminal) : "",
+                        ttm_kernel_kind_name(k), ttm_format_bytes(kinds[k], bytes));
+    ttm_text_append(dump->out, "\n");
+}
+
+static void put_region(struct dump *dump, const struct ttm_device_row *device, unsigned region)
+{
+    uint64_t kinds[TTM_KERNEL_KIND_COUNT] = {0};
+    const struct ttm_totals sum = sum_totals(dump, device->id, region, kinds);
+
+    collect_rows(dump, device->id, region);
+    if (sum.count == 0 && dump->row_count == 0)
+        return;
+    put_region_head(dump, device, region, &sum);
+    if (region == TTM_REGION_KERNEL)
+        put_kernel_kinds(dump, kinds);
+    if (dump->row_count > 0)
+        put_rows(dump);
+    for (size_t i = 0; i < dump->row_count; i++)
+        ttm_histogram_add(&dump->histogram, dump->rows[i].life->bytes, dump->rows[i].life->age_ns);
+}
+
+static bool holds_anything(const struct dump *dump, const struct ttm_device_row *device)
+{
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        uint64_t kinds[TTM_KERNEL_KIND_COUNT] = {0};
+        if (dump->choice->is_kernels && r != TTM_REGION_KERNEL)
+            continue;
+        if (sum_totals(dump, device->id, r, kinds).count > 0)
+            return true;
+    }
+    return false;
+}
+
+static void put_device(struct dump *dump, const struct ttm_device_row *device)
+{
+    ttm_terminal_colour(dump->terminal, dump->out, TTM_BOLD);
+    ttm_text_format(dump->out, "device %u", device->id);
+    ttm_terminal_colour(dump->terminal, dump->out, TTM_PLAIN);
+    if (device->board[0])
+        ttm_text_append(dump->out, "  ");
+    ttm_text_append_safe(dump->out, device->board);
+    if (device->arch != TTM_ARCH_UNKNOWN)
+        ttm_text_format(dump->out, "  %s", ttm_arch_name(device->arch));
+    ttm_text_append(dump->out, "\n");
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        if (!dump->choice->is_kernels || r == TTM_REGION_KERNEL)
+            put_region(dump, device, r);
+    }
+}
+
+static void put_processes(struct dump *dump)
+{
+    const struct ttm_dump_choice *choice = dump->choice;
+    char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
+
+    ttm_terminal_colour(dump->terminal, dump->out, TTM_BOLD);
+    ttm_text_append(dump->out, "Per process\n");
+    ttm_terminal_colour(dump->terminal, dump->out, TTM_PLAIN);
+    for (size_t p = 0; p < dump->answer->process_count; p++) {
+        const struct ttm_answer_process *process = &dump->answer->processes[p];
+        uint64_t lives = 0, sum = 0;
+
+        for (size_t d = 0; d < process->device_count; d++) {
+            for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
+                if (!ttm_device_filter_has(&choice->devices, process->devices[d].device_id))
+                    continue;
+                lives += process->devices[d].totals.region[r].count;
+                sum += process->devices[d].totals.region[r].bytes;
+            }
+        }
+        if (lives == 0 || !ttm_dump_has_process(choice, process))
+            continue;
+        ttm_text_format(dump->out, "  %8d  %10s  %7s allocations  ", process->row.pid,
+                        ttm_format_bytes(sum, bytes), ttm_format_count(lives, count));
+        ttm_text_append_safe(dump->out, process->row.command);
+        if (!process->row.has_lives)
+            ttm_text_append(dump->out, "  (another user's: totals only)");
+        ttm_text_append(dump->out, "\n");
+    }
+}
+
+/* What the reader should know before trusting the numbers. */
+static void put_findings(struct dump *dump)
+{
+    uint64_t unknown = 0, ambiguous = 0, replaced = 0, refused = 0;
+    char count[TTM_NUMBER_SIZE];
+
+    for (size_t p = 0; p < dump->answer->process_count; p++) {
+        const struct ttm_process_row *row = &dump->answer->processes[p].row;
+        if (!ttm_dump_has_process(dump->choice, &dump->answer->processes[p]))
+            continue;
+        unknown += row->unknown_frees;
+        ambiguous += row->ambiguous_frees;
+        replaced += row->replaced;
+        refused += row->refused;
+    }
+    if (unknown > 0)
+        ttm_text_format(dump->out,
+                        "%s frees of something unknown: allocated before tracking began, or freed "
+                        "twice\n",
+                        ttm_format_count(unknown, count));
+    if (ambiguous > 0)
+        ttm_text_format(dump->out, "%s frees fitted several regions: the newest was taken\n",
+                        ttm_format_count(ambiguous, count));
+    if (replaced > 0)
+        ttm_text_format(dump->out,
+                        "%s allocations were replaced: their address was allocated again without a "
+                        "free\n",
+                        ttm_format_count(replaced, count));
+    if (refused > 0)
+        ttm_text_format(dump->out, "%s messages were refused: see tt-mem status\n",
+                        ttm_format_count(refused, count));
+}
+
+static size_t count_holders(const struct dump *dump)
+{
+    size_t holders = 0;
+
+    for (size_t p = 0; p < dump->answer->process_count; p++) {
+        const struct ttm_answer_process *process = &dump->answer->processes[p];
+        bool is_holder = false;
+        for (size_t d = 0; d < process->device_count && !is_holder; d++) {
+            for (size_t r = 0; r < TTM_REGION_COUNT; r++)
+                is_holder |=
+                    process->devices[d].totals.region[r].count > 0 &&
+                    ttm_device_filter_has(&dump->choice->devices, process->devices[d].device_id);
+        }
+        holders += is_holder && ttm_dump_has_process(dump->choice, process);
+    }
+    return holders;
+}
+
+static void put_headline(struct dump *dump, size_t devices)
+{
+    const size_t holders = count_holders(dump);
+    char uptime[TTM_NUMBER_SIZE];
+
+    ttm_text_format(dump->out, "%zu process%s hold%s memory on %zu device%s%sserver up %s\n",
+                    holders, holders == 1 ? "" : "es", holders == 1 ? "s" : "", devices,
+                    devices == 1 ? "" : "s", ttm_terminal_dot(dump->terminal),
+                    ttm_format_duration(dump->answer->moment.uptime_ns, uptime));
+}
+
+static void put_all(struct dump *dump)
+{
+    const struct ttm_answer *answer = dump->answer;
+    size_t devices = 0;
+
+    for (size_t i = 0; i < answer->device_count; i++)
+        devices += ttm_device_filter_has(&dump->choice->devices, answer->devices[i].id) &&
+                   holds_anything(dump, &answer->devices[i]);
+    if (devices == 0) {
+        char uptime[TTM_NUMBER_SIZE];
+        ttm_text_format(dump->out, "nothing remains: no %s allocated%sserver up %s\n",
+                        dump->choice->is_kernels ? "kernel is" : "device memory is",
+                        ttm_terminal_dot(dump->terminal),
+                        ttm_format_duration(answer->moment.uptime_ns, uptime));
+        put_findings(dump);
+        return;
+    }
+    put_headline(dump, devices);
+    for (size_t i = 0; i < answer->device_count; i++) {
+        const struct ttm_device_row *device = &answer->devices[i];
+        if (ttm_device_filter_has(&dump->choice->devices, device->id) &&
+            holds_anything(dump, device))
+            put_device(dump, device);
+    }
+    if (dump->histogram.count > 0)
+        ttm_histogram_text(&dump->histogram, dump->terminal, dump->out);
+    put_processes(dump);
+    put_findings(dump);
+}
+
+int ttm_dump_text(const struct ttm_answer *answer, const struct ttm_dump_choice *choice,
+                  const struct ttm_terminal *terminal, struct ttm_text *out)
+{
+    struct dump dump = {
+        .answer = answer,
+        .choice = choice,
+        .terminal = terminal,
+        .out = out,
+    };
+
+    ttm_histogram_init(&dump.histogram);
+    put_all(&dump);
+    const bool failed = dump.failed || dump.histogram.failed || ttm_text_failed(out);
+    ttm_histogram_done(&dump.histogram);
+    free(dump.rows);
+    return failed ? -ENOMEM : 0;
+}

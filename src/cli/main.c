@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+
+const struct ttm_command *const ttm_commands[] = {
+    &ttm_command_serve,
+    &ttm_command_status,
+    &ttm_command_monitor,
+    &ttm_command_dump,
+    &ttm_command_tail,
+    &ttm_command_demo,
+    NULL,
+};
+
+static void print_help(void)
+{
+    printf("usage: tt-mem COMMAND [OPTION…]\n\n"
+           "What is in a Tenstorrent device's memory, who put it there, what never came back.\n\n"
+           "commands:\n");
+    for (size_t i = 0; ttm_commands[i]; i++)
+        printf("  %-9s %s\n", ttm_commands[i]->name, ttm_commands[i]->summary);
+    printf("\n  tt-mem COMMAND --help   the options of a command\n"
+           "  tt-mem --version        the version\n"
+           "  tt-mem demo             start here: no hardware needed\n");
+}
+
+static const struct ttm_command *find_command(const char *name)
+{
+    for (size_t i = 0; ttm_commands[i]; i++) {
+        if (strcmp(ttm_commands[i]->name, name) == 0)
+            return ttm_commands[i];
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "--help";
+
+    (void)setlocale(LC_ALL, "");
+    (void)setlocale(LC_NUMERIC, "C"); /* numbers are for programs too */
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        const struct ttm_command *command = argc > 2 ? find_command(argv[2]) : NULL;
+        if (command)
+            return command->run(2, (char *[]){argv[2], "--help", NULL});
+        print_help();
+        return argc > 1 ? TTM_EXIT_OK : TTM_EXIT_USAGE;
+    }
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+        printf("tt-mem %s\n", TTM_VERSION);
+        return TTM_EXIT_OK;
+    }
+    if (strcmp(word, "--completion") == 0)
+        return ttm_completion_print(argc > 2 ? argv[2] : "");
+    if (strcmp(word, "run") == 0) {
+        ttm_log("'run' is not part of this version yet; 'tt-mem serve' takes reports of programs "
+                "that speak the original protocol");
+        return TTM_EXIT_FAILED;
+    }
+    const struct ttm_command *command = find_command(word);
+    if (!command) {
+        ttm_log("there is no command '%s' (see tt-mem --help)", word);
+        return TTM_EXIT_USAGE;
+    }
+    return command->run(argc - 1, argv + 1);
+}

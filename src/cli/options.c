@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPTIONS_MAX 32
+
+/* getopt_long's own form of the table; one command is parsed at a time. */
+static struct option long_options[OPTIONS_MAX + 1];
+
+void ttm_options_init(struct ttm_options *options, const struct ttm_command *command, int argc,
+                      char **argv)
+{
+    size_t letters = 0, longs = 0;
+
+    *options = (struct ttm_options){.command = command, .argc = argc, .argv = argv};
+    options->letters[letters++] = ':'; /* tell a missing argument from an unknown option */
+    for (const struct ttm_option *o = command->options; o->id && longs < OPTIONS_MAX; o++) {
+        if (o->name)
+            long_options[longs++] = (struct option){
+                .name = o->name,
+                .has_arg = o->arg ? required_argument : no_argument,
+                .val = o->id,
+            };
+        if (o->id < 256) {
+            options->letters[letters++] = (char)o->id;
+            if (o->arg)
+                options->letters[letters++] = ':';
+        }
+    }
+    long_options[longs] = (struct option){0};
+    opterr = 0;
+    optind = 0; /* glibc: start anew */
+}
+
+int ttm_options_complain(const struct ttm_options *options, const char *format, ...)
+{
+    va_list args;
+
+    (void)fprintf(stderr, "tt-mem %s: ", options->command->name);
+    va_start(args, format);
+    (void)vfprintf(stderr, format, args);
+    va_end(args);
+    (void)fprintf(stderr, " (see tt-mem %s --help)\n", options->command->name);
+    return TTM_OPTION_WRONG;
+}
+
+int ttm_options_next(struct ttm_options *options)
+{
+    const int id = getopt_long(options->argc, options->argv, options->letters, long_options, NULL);
+
+    options->value = optarg;
+    if (id == 'h') {
+        ttm_options_print_help(options->command);
+        return TTM_OPTION_HELP;
+    }
+    if (id == '?' || id == ':') {
+        const char *word = optind > 0 ? options->argv[optind - 1] : "";
+        if (id == ':')
+            return ttm_options_complain(options, "option '%s' needs a value", word);
+        if (optopt && optopt < 256 && strncmp(word, "--", 2) != 0)
+            return ttm_options_complain(options, "unknown option '-%c'", optopt);
+        return ttm_options_complain(options, "unknown or ambiguous option '%s'", word);
+    }
+    if (id >= 0)
+        return id;
+    if (optind < options->argc)
+        return ttm_options_complain(options, "'%s' is one word too many", options->argv[optind]);
+    return TTM_OPTION_END;
+}
+
+/* A plain decimal number at the start of 'text'; '*ret_end' is behind it. */
+static int parse_number(const char *text, uint64_t *ret, const char **ret_end)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)text[0]))
+        return -EINVAL;
+    errno = 0;
+    const unsigned long long value = strtoull(text, &end, 10);
+    if (errno != 0)
+        return -errno;
+    *ret = value;
+    *ret_end = end;
+    return 0;
+}
+
+int ttm_options_number(const struct ttm_options *options, const char *what, uint64_t min,
+                       uint64_t max, uint64_t *ret)
+{
+    const char *end;
+
+    if (parse_number(options->value, ret, &end) < 0 || *end != '\0' || *ret < min || *ret > max)
+        return ttm_options_complain(options, "'%s' is not %s from %llu to %llu", options->value,
+                                    what, (unsigned long long)min, (unsigned long long)max);
+    return 0;
+}
+
+int ttm_options_devices(const struct ttm_options *options, struct ttm_device_filter *filter)
+{
+    const char *at = options->value;
+
+    filter->is_all = false;
+    while (true) {
+        uint64_t id;
+        if (parse_number(at, &id, &at) < 0 || id >= TTM_DEVICE_COUNT || (*at && *at != ','))
+            return ttm_options_complain(options, "'%s' is not a list of device ids from 0 to %d",
+                                        options->value, TTM_DEVICE_COUNT - 1);
+        ttm_device_filter_add(filter, (unsigned)id);
+        if (*at == '\0')
+            return 0;
+        at++;
+    }
+}
+
+void ttm_options_print_help(const struct ttm_command *command)
+{
+    printf("usage: tt-mem %s %s\n\n%s\n", command->name, command->synopsis, command->summary);
+    if (command->details)
+        printf("\n%s\n", command->details);
+    printf("\noptions:\n");
+    for (const struct ttm_option *o = command->options; o->id; o++) {
+        char left[64];
+        if (o->is_hidden)
+            continue;
+        (void)snprintf(left, sizeof(left), "%c%c%s%s%s%s%s", o->id < 256 ? '-' : ' ',
+                       o->id < 256 ? o->id : ' ', o->name ? (o->id < 256 ? ", --" : "  --") : "",
+                       o->name ? o->name : "", o->arg ? " " : "", o->arg ? o->arg : "", "");
+        printf("  %-26s %s\n", left, o->help);
+    }
+    printf("\nman tt-mem-%s tells more.\n", command->name);
+}

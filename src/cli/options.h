@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options - reads a command line by its command's table.
+ */
+#ifndef TTM_CLI_OPTIONS_H
+#define TTM_CLI_OPTIONS_H
+
+#include <stdint.h>
+
+#include "cli/command.h"
+#include "wire/request.h"
+
+#define TTM_OPTION_END 0
+#define TTM_OPTION_WRONG (-1) /* already said; exit with TTM_EXIT_USAGE */
+#define TTM_OPTION_HELP (-2)  /* already printed; exit with TTM_EXIT_OK */
+
+struct ttm_options {
+    const struct ttm_command *command;
+    int argc;
+    char **argv;
+    const char *value; /* of the option just returned */
+    void *parsed;      /* for getopt_long */
+    char letters[160];
+};
+
+void ttm_options_init(struct ttm_options *options, const struct ttm_command *command, int argc,
+                      char **argv);
+
+/*
+ * The id of the next option, or one of TTM_OPTION_*. Operands are refused, as no
+ * command of this version takes any.
+ */
+int ttm_options_next(struct ttm_options *options);
+
+/* "tt-mem dump: <message> (see tt-mem dump --help)". Returns TTM_OPTION_WRONG. */
+int ttm_options_complain(const struct ttm_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The value as a number within bounds; complains and returns TTM_OPTION_WRONG when it is not. */
+int ttm_options_number(const struct ttm_options *options, const char *what, uint64_t min,
+                       uint64_t max, uint64_t *ret);
+
+/* Adds a comma list of device ids to the filter, which is no longer "all" then. */
+int ttm_options_devices(const struct ttm_options *options, struct ttm_device_filter *filter);
+
+void ttm_options_print_help(const struct ttm_command *command);
+
+/* Options that several commands share. */
+#define TTM_OPTION_DEVICE                                                                          \
+    {                                                                                              \
+        .id = 'd', .name = "device", .arg = "LIST",                                                \
+        .help = "only these devices: 0 or 0,2,3; repeatable"                                       \
+    }
+#define TTM_OPTION_SOCKET                                                                          \
+    {                                                                                              \
+        .id = 's', .name = "socket", .arg = "PATH", .help = "ask the server that listens there"    \
+    }
+#define TTM_OPTION_JSON                                                                            \
+    {                                                                                              \
+        .id = 'j', .name = "json", .help = "write JSON, for programs"                              \
+    }
+#define TTM_OPTION_HELP_ROW                                                                        \
+    {                                                                                              \
+        .id = 'h', .name = "help", .help = "show this help"                                        \
+    }
+
+#endif /* TTM_CLI_OPTIONS_H */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/terminal.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static size_t number_from(const char *variable, size_t fallback)
+{
+    const char *text = getenv(variable);
+    const long value = text ? strtol(text, NULL, 10) : 0;
+
+    return value > 0 && value < 10000 ? (size_t)value : fallback;
+}
+
+struct ttm_terminal ttm_terminal_of(int fd)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    struct ttm_terminal terminal = {.is_terminal = isatty(fd) == 1};
+    struct winsize size = {0};
+
+    terminal.has_colour = terminal.is_terminal && !(no_colour && no_colour[0]) &&
+                          !(term && strcmp(term, "dumb") == 0);
+    terminal.has_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    if (terminal.is_terminal)
+        (void)ioctl(fd, TIOCGWINSZ, &size);
+    terminal.columns = size.ws_col > 0 ? size.ws_col : number_from("COLUMNS", 80);
+    terminal.rows = size.ws_row > 0 ? size.ws_row : number_from("LINES", 24);
+    return terminal;
+}
+
+void ttm_terminal_colour(const struct ttm_terminal *terminal, struct ttm_text *out,
+                         enum ttm_colour colour)
+{
+    static const char *const codes[] = {
+        [TTM_PLAIN] = "\033[0m",  [TTM_BOLD] = "\033[1m",    [TTM_DIM] = "\033[2m",
+        [TTM_GREEN] = "\033[32m", [TTM_YELLOW] = "\033[33m", [TTM_RED] = "\033[31m",
+    };
+
+    if (terminal->has_colour)
+        ttm_text_append(out, codes[colour]);
+}
+
+void ttm_terminal_bar(const struct ttm_terminal *terminal, struct ttm_text *out, uint64_t part,
+                      uint64_t whole, size_t columns)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    const double share = whole > 0 ? (double)part / (double)whole : 0;
+    size_t filled = share >= 1 ? columns * 8 : (size_t)(share * (double)columns * 8 + 0.5);
+
+    if (part > 0 && filled == 0)
+        filled = 1; /* a little is not nothing */
+    if (!terminal->has_utf8)
+        filled = (filled + 7) / 8 * 8;
+    ttm_text_repeat(out, terminal->has_utf8 ? "█" : "#", filled / 8);
+    ttm_text_append(out, eighths[filled % 8]);
+    ttm_text_repeat(out, " ", columns - (filled + 7) / 8);
+}
+
+enum ttm_colour ttm_terminal_load_colour(uint64_t part, uint64_t whole)
+{
+    const double share = whole > 0 ? (double)part / (double)whole : 0;
+
+    return share >= 0.9 ? TTM_RED : share >= 0.75 ? TTM_YELLOW : TTM_GREEN;
+}
+
+const char *ttm_terminal_dot(const struct ttm_terminal *terminal)
+{
+    return terminal->has_utf8 ? " · " : " - ";
+}
+
+const char *ttm_terminal_ellipsis(const struct ttm_terminal *terminal)
+{
+    return terminal->has_utf8 ? "…" : "...";
+}
+
+int ttm_terminal_print(const struct ttm_text *text)
+{
+    if (ttm_text_failed(text))
+        return -ENOMEM;
+    errno = 0;
+    if (fwrite(ttm_text_string(text), 1, text->length, stdout) != text->length ||
+        fflush(stdout) != 0)
+        return errno ? -errno : -EIO;
+    return 0;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Linear hashing. There are 'buckets' buckets, half <= buckets < 2 * half. A
+ * hash belongs to bucket hash mod 2*half where that exists, else to hash mod
+ * half. When there are more lives than buckets, bucket number 'buckets' comes
+ * into being and takes its share from number 'buckets - half', the only one that
+ * can hold any of it. Shrinking goes the same way back.
+ *
+ * The bucket array is cut into segments of 16 KiB, so that it grows without
+ * being copied and its memory goes back. A bucket holds reference + 1; 0 is
+ * empty, as fresh pages are.
+ */
+#include "model/life_table.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/pages.h"
+
+#define SEGMENT_BUCKETS 4096u
+#define SEGMENT_SIZE (SEGMENT_BUCKETS * sizeof(uint32_t))
+#define FIRST_BUCKETS 64u
+
+void ttm_life_table_init(struct ttm_life_table *table, ttm_life_hash hash, const void *context)
+{
+    *table = (struct ttm_life_table){.hash = hash, .context = context};
+    ttm_life_store_init(&table->store);
+}
+
+static void free_index(struct ttm_life_table *table)
+{
+    for (uint32_t i = 0; i < table->segment_count; i++)
+        ttm_pages_free(table->segments[i], SEGMENT_SIZE);
+    free(table->segments);
+    table->segments = NULL;
+    table->segment_count = 0;
+    table->segment_room = 0;
+    table->buckets = 0;
+    table->half = 0;
+}
+
+void ttm_life_table_done(struct ttm_life_table *table)
+{
+    ttm_life_store_done(&table->store);
+    free_index(table);
+}
+
+size_t ttm_life_table_bytes(const struct ttm_life_table *table)
+{
+    return ttm_life_store_bytes(&table->store) + table->segment_count * SEGMENT_SIZE +
+           table->segment_room * sizeof(table->segments[0]);
+}
+
+static uint32_t *bucket_at(const struct ttm_life_table *table, uint32_t number)
+{
+    return &table->segments[number / SEGMENT_BUCKETS][number % SEGMENT_BUCKETS];
+}
+
+static uint32_t bucket_of(const struct ttm_life_table *table, uint64_t hash)
+{
+    const uint32_t number = (uint32_t)hash & (2 * table->half - 1);
+
+    return number < table->buckets ? number : number & (table->half - 1);
+}
+
+static int add_segment(struct ttm_life_table *table)
+{
+    if (table->segment_count == table->segment_room) {
+        const uint32_t room = table->segment_room ? table->segment_room * 2 : 1;
+        uint32_t **segments = realloc(table->segments, room * sizeof(segments[0]));
+        if (!segments)
+            return -ENOMEM;
+        table->segments = segments;
+        table->segment_room = room;
+    }
+    uint32_t *segment = ttm_pages_alloc(SEGMENT_SIZE);
+    if (!segment)
+        return -ENOMEM;
+    table->segments[table->segment_count++] = segment;
+    return 0;
+}
+
+static uint32_t life_bucket(const struct ttm_life_table *table, const struct ttm_life *life)
+{
+    return bucket_of(table, table->hash(table->context, life));
+}
+
+/*
+ * A chain that is being built: the place that names its first life, and its
+ * last life so far. Keeps the order of what is appended.
+ */
+struct chain {
+    uint32_t *head;
+    uint32_t last;
+};
+
+static void chain_append(struct ttm_life_table *table, struct chain *chain, uint32_t ref)
+{
+    if (chain->last == TTM_LIFE_NONE)
+        *chain->head = ref + 1;
+    else if (ttm_life_store_get(&table->store, chain->last)->next != ref)
+        ttm_life_store_edit(&table->store, chain->last)->next = ref;
+    chain->last = ref;
+}
+
+static void chain_close(struct ttm_life_table *table, struct chain *chain)
+{
+    if (chain->last == TTM_LIFE_NONE)
+        *chain->head = 0;
+    else if (ttm_life_store_get(&table->store, chain->last)->next != TTM_LIFE_NONE)
+        ttm_life_store_edit(&table->store, chain->last)->next = TTM_LIFE_NONE;
+}
+
+static void split(struct ttm_life_table *table)
+{
+    const uint32_t young = table->buckets;
+    const uint32_t old = young - table->half;
+
+    if (young / SEGMENT_BUCKETS == table->segment_count && add_segment(table) < 0)
+        return; /* chains grow a little longer until there is memory */
+
+    uint32_t ref = *bucket_at(table, old) - 1;
+    struct chain stays = {.head = bucket_at(table, old), .last = TTM_LIFE_NONE};
+    struct chain moves = {.head = bucket_at(table, young), .last = TTM_LIFE_NONE};
+
+    table->buckets++;
+    while (ref != TTM_LIFE_NONE) {
+        const struct ttm_life *life = ttm_life_store_get(&table->store, ref);
+        const uint32_t next = life->next;
+        chain_append(table, life_bucket(table, life) == young ? &moves : &stays, ref);
+        ref = next;
+    }
+    chain_close(table, &stays);
+    chain_close(table, &moves);
+    if (table->buckets == 2 * table->half)
+        table->half *= 2;
+}
+
+static void merge(struct ttm_life_table *table)
+{
+    if (table->buckets == table->half)
+        table->half /= 2;
+    const uint32_t gone = --table->buckets;
+    uint32_t *into = bucket_at(table, gone - table->half);
+    uint32_t *from = bucket_at(table, gone);
+
+    if (*from != 0) {
+        uint32_t last = *from - 1;
+        while (ttm_life_store_get(&table->store, last)->next != TTM_LIFE_NONE)
+            last = ttm_life_store_get(&table->store, last)->next;
+        if (*into != 0)
+            ttm_life_store_edit(&table->store, last)->next = *into - 1;
+        *into = *from;
+        *from = 0;
+    }
+    /* Half a segment stays in hand, so that a count at a border does not map and unmap. */
+    if (table->buckets + SEGMENT_BUCKETS / 2 <= (table->segment_count - 1) * SEGMENT_BUCKETS)
+        ttm_pages_free(table->segments[--table->segment_count], SEGMENT_SIZE);
+}
+
+int ttm_life_table_add(struct ttm_life_table *table, uint64_t hash, const struct ttm_life *life)
+{
+    struct ttm_life copy = *life;
+    uint32_t ref;
+
+    if (table->buckets == 0) {
+        if (add_segment(table) < 0)
+            return -ENOMEM;
+        table->buckets = FIRST_BUCKETS;
+        table->half = FIRST_BUCKETS;
+    }
+    uint32_t *bucket = bucket_at(table, bucket_of(table, hash));
+    copy.next = *bucket - 1; /* an empty bucket's 0 becomes TTM_LIFE_NONE */
+    const int r = ttm_life_store_add(&table->store, &copy, &ref);
+    if (r < 0)
+        return r;
+    *bucket = ref + 1;
+    if (table->store.live > table->buckets)
+        split(table);
+    return 0;
+}
+
+uint32_t ttm_life_table_first(const struct ttm_life_table *table, uint64_t hash)
+{
+    if (table->buckets == 0)
+        return TTM_LIFE_NONE;
+    return *bucket_at(table, bucket_of(table, hash)) - 1;
+}
+
+void ttm_life_table_remove(struct ttm_life_table *table, uint64_t hash, uint32_t ref)
+{
+    uint32_t *bucket = bucket_at(table, bucket_of(table, hash));
+    const uint32_t next = ttm_life_store_get(&table->store, ref)->next;
+
+    if (*bucket == ref + 1) {
+        *bucket = next + 1; /* TTM_LIFE_NONE becomes 0 */
+    } else {
+        uint32_t before = *bucket - 1;
+        while (ttm_life_store_get(&table->store, before)->next != ref) {
+            before = ttm_life_store_get(&table->store, before)->next;
+            assert(before != TTM_LIFE_NONE);
+        }
+        ttm_life_store_edit(&table->store, before)->next = next;
+    }
+    ttm_life_store_remove(&table->store, ref);
+    if (table->store.live < table->buckets / 2 && table->buckets > FIRST_BUCKETS)
+        merge(table);
+}
+
+void ttm_life_table_take_over(struct ttm_life_table *table, struct ttm_life_view *ret)
+{
+    ttm_life_view_take_over(&table->store, ret);
+    free_index(table);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/registry.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "model/board.h"
+#include "wire/life_row.h"
+
+/* Chunks of 64 KiB that one slice lets go: about 0.3 ms. */
+#define RECLAIM_BUDGET 32
+
+/* The lives of a process that has ended, waiting to be let go. */
+struct grave {
+    struct ttm_list link;
+    struct ttm_life_view lives;
+};
+
+struct ttm_registry *ttm_registry_new(uint64_t seed)
+{
+    struct ttm_registry *reg = calloc(1, sizeof(*reg));
+
+    if (!reg)
+        return NULL;
+    ttm_list_init(&reg->processes);
+    ttm_list_init(&reg->graves);
+    ttm_device_sets_init(&reg->sets);
+    reg->seed = seed;
+    return reg;
+}
+
+void ttm_registry_free(struct ttm_registry *reg)
+{
+    if (!reg)
+        return;
+    TTM_LIST_FOR_EACH_SAFE(pos, &reg->processes) {
+        struct ttm_departure departure;
+        ttm_registry_end_process(reg, TTM_CONTAINER_OF(pos, struct ttm_process, link), &departure);
+    }
+    while (ttm_registry_reclaim(reg))
+        ;
+    for (size_t i = 0; i < TTM_DEVICE_COUNT; i++)
+        free(reg->devices[i]);
+    ttm_device_sets_done(&reg->sets);
+    free(reg);
+}
+
+static uint64_t key_hash(uint64_t seed, uint32_t allocator, uint64_t id)
+{
+    return ttm_hash_u64(id ^ seed ^ (uint64_t)allocator << 40);
+}
+
+static uint64_t life_hash(const void *context, const struct ttm_life *life)
+{
+    const struct ttm_process *proc = context;
+
+    return key_hash(proc->seed, ttm_site_table_get(&proc->sites, life->site)->allocator, life->id);
+}
+
+int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_info *info,
+                             struct ttm_process **ret)
+{
+    struct ttm_process *proc = calloc(1, sizeof(*proc));
+
+    if (!proc)
+        return -ENOMEM;
+    proc->info = *info;
+    proc->refs = 1;
+    proc->seed = reg->seed;
+    ttm_life_table_init(&proc->lives, life_hash, proc);
+    ttm_site_table_init(&proc->sites);
+    ttm_list_append(&reg->processes, &proc->link);
+    reg->process_count++;
+    *ret = proc;
+    return 0;
+}
+
+void ttm_process_ref(struct ttm_process *proc)
+{
+    proc->refs++;
+}
+
+void ttm_process_unref(struct ttm_process *proc)
+{
+    if (--proc->refs > 0)
+        return;
+    ttm_life_table_done(&proc->lives);
+    ttm_site_table_done(&proc->sites);
+    free(proc->devices);
+    free(proc->slots);
+    free(proc);
+}
+
+/* Takes all that one process had on one device out of the sums over all processes. */
+static void withdraw(struct ttm_device_totals *all, const struct ttm_device_totals *own)
+{
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++) {
+        all->region[i].count -= own->region[i].count;
+        all->region[i].bytes -= own->region[i].bytes;
+        all->region[i].footprint_bytes -= own->region[i].footprint_bytes;
+    }
+    for (size_t i = 0; i < TTM_KERNEL_KIND_COUNT; i++)
+        all->kernel_bytes[i] -= own->kernel_bytes[i];
+}
+
+static void keep_counters(struct ttm_process_counters *all, const struct ttm_process_counters *own)
+{
+    all->events += own->events;
+    all->unknown_frees += own->unknown_frees;
+    all->ambiguous_frees += own->ambiguous_frees;
+    all->replaced += own->replaced;
+    all->refused += own->refused;
+    all->lost_events += own->lost_events;
+}
+
+void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc,
+                              struct ttm_departure *ret)
+{
+    *ret = (struct ttm_departure){.lives = proc->lives.store.live};
+    for (uint32_t i = 0; i < proc->device_count; i++) {
+        const struct ttm_process_device *device = &proc->devices[i];
+        withdraw(&reg->devices[device->id]->totals, &device->totals);
+        for (size_t r = 0; r < TTM_REGION_COUNT; r++)
+            ret->bytes += device->totals.region[r].bytes;
+    }
+    keep_counters(&reg->ended, &proc->counters);
+    reg->lives -= proc->lives.store.live;
+    reg->process_count--;
+    reg->processes_ended++;
+    ttm_list_remove(&proc->link);
+
+    struct grave *grave = malloc(sizeof(*grave));
+    if (grave) {
+        ttm_life_table_take_over(&proc->lives, &grave->lives);
+        ttm_list_append(&reg->graves, &grave->link);
+    }
+    ttm_process_unref(proc); /* without a grave this lets go of everything at once */
+}
+
+bool ttm_registry_reclaim(struct ttm_registry *reg)
+{
+    if (ttm_list_is_empty(&reg->graves))
+        return false;
+    struct grave *grave = TTM_CONTAINER_OF(reg->graves.next, struct grave, link);
+    if (ttm_life_view_release(&grave->lives, RECLAIM_BUDGET)) {
+        ttm_list_remove(&grave->link);
+        free(grave);
+    }
+    return !ttm_list_is_empty(&reg->graves);
+}
+
+struct ttm_device *ttm_registry_device(struct ttm_registry *reg, uint32_t id)
+{
+    if (id >= TTM_DEVICE_COUNT)
+        return NULL;
+    if (!reg->devices[id]) {
+        reg->devices[id] = calloc(1, sizeof(struct ttm_device));
+        if (reg->devices[id])
+            reg->device_count++;
+    }
+    return reg->devices[id];
+}
+
+static void fill_from_board(struct ttm_device *device, const struct ttm_board *board)
+{
+    device->arch = board->arch;
+    device->core_count = board->core_count;
+    device->l1_per_core_bytes = board->l1_per_core_bytes;
+    device->dram_channels = board->dram_channels;
+    device->dram_channel_bytes = board->dram_channel_bytes;
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++)
+        device->capacity_bytes[i] = ttm_board_capacity(board, (enum ttm_region)i);
+    device->is_known = true;
+}
+
+void ttm_device_set_board(struct ttm_device *device, const char *name)
+{
+    const struct ttm_board *board = ttm_board_find(name);
+
+    if (!board)
+        return;
+    fill_from_board(device, board);
+    strncpy(device->board, name, TTM_STRING_MAX);
+}
+
+void ttm_device_set_arch(struct ttm_device *device, unsigned arch)
+{
+    const struct ttm_board *board = ttm_board_of_arch(arch);
+
+    if (device->is_known || arch == TTM_ARCH_UNKNOWN || arch >= TTM_ARCH_COUNT)
+        return;
+    if (board)
+        fill_from_board(device, board);
+    device->arch = (uint8_t)arch;
+    device->is_known = true;
+}
+
+size_t ttm_registry_life_bytes(const struct ttm_registry *reg)
+{
+    size_t bytes = 0;
+
+    TTM_LIST_FOR_EACH(pos, &reg->processes)
+        bytes += ttm_life_table_bytes(&TTM_CONTAINER_OF(pos, struct ttm_process, link)->lives);
+    return bytes;
+}
+
+void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *site,
+                    const struct ttm_life *life)
+{
+    struct ttm_totals *t = &totals->region[site->region];
+
+    if (site->flags & TTM_SITE_ALIAS)
+        return;
+    t->count++;
+    t->births++;
+    t->bytes += life->bytes;
+    t->footprint_bytes += life->footprint_bytes;
+    if (t->bytes > t->peak_bytes)
+        t->peak_bytes = t->bytes;
+    if (t->footprint_bytes > t->peak_footprint_bytes)
+        t->peak_footprint_bytes = t->footprint_bytes;
+    if (site->region == TTM_REGION_KERNEL)
+        totals->kernel_bytes[site->kind] += life->bytes;
+}
+
+void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *site,
+                     const struct ttm_life *life)
+{
+    struct ttm_totals *t = &totals->region[site->region];
+
+    if (site->flags & TTM_SITE_ALIAS)
+        return;
+    t->count--;
+    t->bytes -= life->bytes;
+    t->footprint_bytes -= life->footprint_bytes;
+    if (site->region == TTM_REGION_KERNEL)
+        totals->kernel_bytes[site->kind] -= life->bytes;
+}
+
+/* Makes sure that both sums of 'device' exist. */
+static int know_device(struct ttm_registry *reg, struct ttm_process *proc, uint16_t device)
+{
+    if (!proc->slots) {
+        proc->slots = calloc(TTM_DEVICE_COUNT, sizeof(proc->slots[0]));
+        if (!proc->slots)
+            return -ENOMEM;
+    }
+    if (proc->slots[device] != 0)
+        return 0;
+    if (!ttm_registry_device(reg, device))
+        return -ENOMEM;
+    struct ttm_process_device *grown =
+        realloc(proc->devices, (proc->device_count + 1) * sizeof(grown[0]));
+    if (!grown)
+        return -ENOMEM;
+    proc->devices = grown;
+    proc->devices[proc->device_count] = (struct ttm_process_device){.id = device};
+    proc->slots[device] = (uint16_t)++proc->device_count;
+    return 0;
+}
+
+enum change { ADD, TAKE_FREED, TAKE_REPLACED };
+
+/* Applies a life to the totals of each device of its set. The devices are known. */
+static void change_totals(struct ttm_registry *reg, struct ttm_process *proc,
+                          const struct ttm_site *site, const struct ttm_life *life,
+                          enum change change)
+{
+    const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, site->device_set);
+
+    for (uint16_t i = 0; i < set.count; i++) {
+        const uint16_t id = set.devices[i];
+        struct ttm_device_totals *own = &proc->devices[proc->slots[id] - 1].totals;
+        struct ttm_device_totals *all = &reg->devices[id]->totals;
+
+        if (change == ADD) {
+            ttm_totals_add(own, site, life);
+            ttm_totals_add(all, site, life);
+            continue;
+        }
+        ttm_totals_take(own, site, life);
+        ttm_totals_take(all, site, life);
+        if (change == TAKE_FREED && !(site->flags & TTM_SITE_ALIAS)) {
+            own->region[site->region].ends++;
+            all->region[site->region].ends++;
+        }
+    }
+}
+
+static void remove_life(struct ttm_registry *reg, struct ttm_process *proc, uint64_t hash,
+                        uint32_t ref, enum change change, struct ttm_ended *ret)
+{
+    ret->life = *ttm_life_table_get(&proc->lives, ref);
+    ret->site = *ttm_site_table_get(&proc->sites, ret->life.site);
+    ttm_life_table_remove(&proc->lives, hash, ref);
+    change_totals(reg, proc, &ret->site, &ret->life, change);
+    if (change == TAKE_FREED)
+        proc->sites.counts[ret->life.site].ends++;
+    reg->lives--;
+}
+
+static bool matches(const struct ttm_process *proc, const struct ttm_life *life, uint32_t allocator,
+                    uint32_t region_bits, uint64_t id)
+{
+    if (life->id != id)
+        return false;
+    const struct ttm_site *site = ttm_site_table_get(&proc->sites, life->site);
+    return site->allocator == allocator && (region_bits >> site->region & 1) != 0;
+}
+
+/* The newest life that matches at or after 'ref' in its bucket, or TTM_LIFE_NONE. */
+static uint32_t find_from(const struct ttm_process *proc, uint32_t ref, uint32_t allocator,
+                          uint32_t region_bits, uint64_t id)
+{
+    while (ref != TTM_LIFE_NONE &&
+           !matches(proc, ttm_life_table_get(&proc->lives, ref), allocator, region_bits, id))
+        ref = ttm_life_table_next(&proc->lives, ref);
+    return ref;
+}
+
+/* Everything that can be wrong with a birth, before anything changes. */
+static int check_birth(const struct ttm_registry *reg, const struct ttm_birth *birth,
+                       struct ttm_device_set *ret_set)
+{
+    const struct ttm_site *site = &birth->site;
+
+    if (site->region >= TTM_REGION_COUNT || site->kind >= TTM_KERNEL_KIND_COUNT ||
+        (site->kind != 0 && site->region != TTM_REGION_KERNEL))
+        return -EINVAL;
+    if (birth->bytes == 0 || birth->bytes > TTM_LIFE_BYTES_MAX ||
+        birth->footprint_bytes > TTM_LIFE_BYTES_MAX)
+        return -ERANGE;
+    *ret_set = ttm_device_sets_get(&reg->sets, site->device_set);
+    if (ret_set->count == 0)
+        return -EINVAL;
+    return reg->lives < TTM_LIVES_MAX ? 0 : -ENOSPC;
+}
+
+int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
+                       const struct ttm_birth *birth, struct ttm_ended *ret_replaced)
+{
+    const struct ttm_site *site = &birth->site;
+    struct ttm_device_set set;
+    struct ttm_ended replaced;
+    uint32_t number;
+
+    int r = check_birth(reg, birth, &set);
+    if (r < 0)
+        return r;
+    for (uint16_t i = 0; i < set.count; i++) {
+        r = know_device(reg, proc, set.devices[i]);
+        if (r < 0)
+            return r;
+    }
+    r = ttm_site_table_intern(&proc->sites, site, &number);
+    if (r < 0)
+        return r;
+
+    const uint64_t hash = key_hash(proc->seed, site->allocator, birth->id);
+    const uint32_t old = find_from(proc, ttm_life_table_first(&proc->lives, hash), site->allocator,
+                                   1u << site->region, birth->id);
+    const struct ttm_life life = {
+        .id = birth->id,
+        .address = birth->address,
+        .bytes = birth->bytes,
+        .footprint_bytes = birth->footprint_bytes,
+        .birth_ns = birth->time_ns,
+        .site = number,
+    };
+    r = ttm_life_table_add(&proc->lives, hash, &life);
+    if (r < 0)
+        return r;
+    reg->lives++;
+    reg->births++;
+    proc->sites.counts[number].births++;
+    if (old != TTM_LIFE_NONE) {
+        remove_life(reg, proc, hash, old, TAKE_REPLACED, ret_replaced ? ret_replaced : &replaced);
+        proc->counters.replaced++;
+    }
+    change_totals(reg, proc, site, &life, ADD);
+    return old != TTM_LIFE_NONE;
+}
+
+int ttm_registry_end(struct ttm_registry *reg, struct ttm_process *proc, uint32_t allocator,
+                     uint32_t region_bits, uint64_t id, struct ttm_ended *ret)
+{
+    const uint64_t hash = key_hash(proc->seed, allocator, id);
+    const uint32_t first = ttm_life_table_first(&proc->lives, hash);
+    const uint32_t newest = find_from(proc, first, allocator, region_bits, id);
+
+    if (newest == TTM_LIFE_NONE) {
+        proc->counters.unknown_frees++;
+        return -ENOENT;
+    }
+    const uint32_t other =
+        find_from(proc, ttm_life_table_next(&proc->lives, newest), allocator, region_bits, id);
+    remove_life(reg, proc, hash, newest, TAKE_FREED, ret);
+    reg->ends++;
+    if (other == TTM_LIFE_NONE)
+        return 0;
+    proc->counters.ambiguous_frees++;
+    return 1;
+}

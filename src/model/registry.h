@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * registry - every live allocation of every process, and their totals.
+ *
+ * A life is one allocation from birth to end. Its key is the process, the
+ * allocator, the region and the id; the same key born again while live ends the
+ * first life as replaced. Totals are kept per process, device and region and can
+ * be recomputed from the lives (ttm_snapshot_check). An end of something
+ * unknown changes nothing but a counter, so no total can fall below zero.
+ *
+ * A registry belongs to one thread (in the server: the loop thread). It never
+ * locks, logs, reads a clock or does I/O; time comes in with the event.
+ */
+#ifndef TTM_MODEL_REGISTRY_H
+#define TTM_MODEL_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "model/device_sets.h"
+#include "model/life_table.h"
+#include "model/site_table.h"
+#include "wire/totals.h"
+
+/* With sizes up to TTM_LIFE_BYTES_MAX no sum of this many can pass 64 bits. */
+#define TTM_LIVES_MAX ((1u << 24) - 1)
+#define TTM_LIFE_BYTES_MAX (1ull << 40)
+
+struct ttm_process_device {
+    uint16_t id;
+    struct ttm_device_totals totals;
+};
+
+/* What is counted of a process, besides its totals. */
+struct ttm_process_counters {
+    uint64_t events;
+    uint64_t unknown_frees;
+    uint64_t ambiguous_frees;
+    uint64_t replaced;
+    uint64_t refused;
+    uint64_t lost_events;
+};
+
+struct ttm_process_info {
+    int32_t pid; /* 0: outside the server's namespace */
+    uint32_t uid;
+    uint8_t source;    /* enum ttm_source */
+    uint64_t start_ns; /* wall clock; 0: not known */
+    char command[TTM_STRING_MAX + 1];
+};
+
+/* Read-only outside the model, but for 'counters'. */
+struct ttm_process {
+    struct ttm_list link; /* in the registry, until it has ended */
+    struct ttm_process_info info;
+    struct ttm_process_counters counters;
+    struct ttm_life_table lives;
+    struct ttm_site_table sites;
+    struct ttm_process_device *devices;
+    uint32_t device_count;
+    uint32_t refs;   /* the registry's, and that of each snapshot */
+    uint16_t *slots; /* device id → index in 'devices' + 1; NULL before the first birth */
+    uint64_t seed;
+};
+
+/* What is known of a device. A capacity of 0 is not known. */
+struct ttm_device {
+    bool is_known; /* told by a client or the server's start, not only named in an event */
+    uint8_t arch;
+    uint32_t core_count;
+    uint32_t l1_per_core_bytes;
+    uint32_t dram_channels;
+    uint32_t dram_channel_bytes;
+    uint64_t capacity_bytes[TTM_REGION_COUNT];
+    char board[TTM_STRING_MAX + 1];
+    struct ttm_device_totals totals; /* of all processes */
+};
+
+struct ttm_registry {
+    struct ttm_list processes;
+    struct ttm_list graves; /* lives of ended processes, to be let go in slices */
+    struct ttm_device *devices[TTM_DEVICE_COUNT]; /* NULL: never heard of */
+    uint32_t device_count;                        /* devices heard of */
+    uint32_t process_count;
+    uint32_t lives;
+    uint64_t births;
+    uint64_t ends;
+    uint64_t processes_ended;
+    uint64_t seed;                     /* keeps a client from choosing ids that share a bucket */
+    struct ttm_process_counters ended; /* the counters of processes that have ended */
+    struct ttm_device_sets sets;
+};
+
+/* Returns NULL only when memory is short. 'seed' is any number that clients do not know. */
+struct ttm_registry *ttm_registry_new(uint64_t seed);
+
+/* NULL is fine. No snapshot may be left. */
+void ttm_registry_free(struct ttm_registry *reg);
+
+/* Returns 0 or -ENOMEM. The process stays until ttm_registry_end_process(). */
+int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_info *info,
+                             struct ttm_process **ret);
+
+struct ttm_departure {
+    uint64_t lives;
+    uint64_t bytes; /* of its lives, once per life */
+};
+
+/*
+ * The process has ended: its totals are gone when this returns, its memory goes
+ * with ttm_registry_reclaim(). 'proc' is not to be used any more.
+ */
+void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc,
+                              struct ttm_departure *ret);
+
+/* Lets go of a slice of what ended processes held; returns whether there is more. */
+bool ttm_registry_reclaim(struct ttm_registry *reg);
+
+struct ttm_birth {
+    uint64_t id;
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t footprint_bytes;
+    uint64_t time_ns; /* monotonic */
+    struct ttm_site site;
+};
+
+/* A life that ended, for those who want to tell of it. */
+struct ttm_ended {
+    struct ttm_life life;
+    struct ttm_site site;
+};
+
+/*
+ * Returns 0; 1 when a life of that key was live and has ended as replaced
+ * ('ret_replaced', may be NULL); -EINVAL for a region, kind or device set that
+ * is none; -ERANGE for a size that no device has; -ENOSPC over TTM_LIVES_MAX;
+ * -ENOMEM. On an error nothing has changed.
+ */
+int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
+                       const struct ttm_birth *birth, struct ttm_ended *ret_replaced);
+
+/*
+ * The owner gave back 'id' in one of the regions of 'region_bits'. When several
+ * match, the newest ends. Returns 0; 1 when the choice was ambiguous, which is
+ * counted; -ENOENT when nothing matched, which is counted.
+ */
+int ttm_registry_end(struct ttm_registry *reg, struct ttm_process *proc, uint32_t allocator,
+                     uint32_t region_bits, uint64_t id, struct ttm_ended *ret);
+
+/* The device of that id, made known if need be; NULL out of range or when memory is short. */
+struct ttm_device *ttm_registry_device(struct ttm_registry *reg, uint32_t id);
+
+/* Fill in what a board fixes, where nothing better is known. */
+void ttm_device_set_board(struct ttm_device *device, const char *name);
+void ttm_device_set_arch(struct ttm_device *device, unsigned arch);
+
+/* Memory that lives and their index take, graves not included. */
+size_t ttm_registry_life_bytes(const struct ttm_registry *reg);
+
+/* Snapshots hold processes that may have ended meanwhile. */
+void ttm_process_ref(struct ttm_process *proc);
+void ttm_process_unref(struct ttm_process *proc);
+
+/* Adds a life to totals or takes it out; shared by the registry and the check. */
+void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *site,
+                    const struct ttm_life *life);
+void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *site,
+                     const struct ttm_life *life);
+
+#endif /* TTM_MODEL_REGISTRY_H */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * site_table - what many lives of a process have in common, stored once.
+ *
+ * A life names its site by number; numbers are given in order and stay valid
+ * until the table goes. One thread, no I/O, no clock.
+ */
+#ifndef TTM_MODEL_SITE_TABLE_H
+#define TTM_MODEL_SITE_TABLE_H
+
+#include <stdint.h>
+
+struct ttm_site {
+    uint32_t allocator;  /* a device, a mesh or a submesh: each numbers its memory by itself */
+    uint32_t device_set; /* ttm_device_sets */
+    uint8_t region;      /* enum ttm_region */
+    uint8_t kind;        /* enum ttm_kernel_kind */
+    uint8_t flags;       /* enum ttm_site_flags */
+};
+
+/* How often a site was seen. */
+struct ttm_site_counts {
+    uint64_t births;
+    uint64_t ends; /* freed by their owner */
+};
+
+/* A process that says more than this many different things about its lives is refused. */
+#define TTM_SITES_MAX (1u << 20)
+
+struct ttm_site_table {
+    struct ttm_site *sites;
+    struct ttm_site_counts *counts; /* of each site */
+    uint32_t count;
+    uint32_t room;
+    uint32_t *index; /* open addressing, site + 1, 0 is empty */
+    uint32_t index_size;
+    uint32_t last; /* the site asked for last: most events repeat it */
+};
+
+void ttm_site_table_init(struct ttm_site_table *table);
+void ttm_site_table_done(struct ttm_site_table *table);
+
+/* The number of that site, a new one if need be. Returns 0, -ENOMEM or -ENOSPC. */
+int ttm_site_table_intern(struct ttm_site_table *table, const struct ttm_site *site,
+                          uint32_t *ret_number);
+
+static inline const struct ttm_site *ttm_site_table_get(const struct ttm_site_table *table,
+                                                        uint32_t number)
+{
+    return &table->sites[number];
+}
+
+#endif /* TTM_MODEL_SITE_TABLE_H */

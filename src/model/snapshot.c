@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy of an array, NULL for an empty one. Returns whether there was memory. */
+static bool copy_array(const void *from, size_t count, size_t size, void *ret)
+{
+    void *copy = NULL;
+
+    if (count > 0) {
+        copy = malloc(count * size);
+        if (!copy)
+            return false;
+        memcpy(copy, from, count * size);
+    }
+    memcpy(ret, &copy, sizeof(copy));
+    return true;
+}
+
+static void release_process(struct ttm_snapshot_process *p)
+{
+    (void)ttm_life_view_release(&p->lives, UINT32_MAX);
+    free(p->devices);
+    free(p->site_counts);
+    ttm_process_unref(p->process);
+}
+
+static int take_process(struct ttm_process *proc, struct ttm_snapshot_process *ret)
+{
+    *ret = (struct ttm_snapshot_process){
+        .process = proc,
+        .live_count = proc->lives.store.live,
+        .site_count = proc->sites.count,
+        .counters = proc->counters,
+        .device_count = proc->device_count,
+    };
+    ttm_process_ref(proc);
+    if (copy_array(proc->devices, proc->device_count, sizeof(ret->devices[0]), &ret->devices) &&
+        copy_array(proc->sites.counts, proc->sites.count, sizeof(ret->site_counts[0]),
+                   &ret->site_counts) &&
+        ttm_life_view_take(&proc->lives.store, &ret->lives) == 0)
+        return 0;
+    release_process(ret);
+    return -ENOMEM;
+}
+
+struct ttm_snapshot *ttm_snapshot_take(struct ttm_registry *reg, uint64_t time_ns)
+{
+    struct ttm_snapshot *snap = calloc(1, sizeof(*snap));
+
+    if (!snap)
+        return NULL;
+    snap->time_ns = time_ns;
+    if (reg->process_count > 0) {
+        snap->processes = calloc(reg->process_count, sizeof(snap->processes[0]));
+        if (!snap->processes)
+            goto fail;
+    }
+    TTM_LIST_FOR_EACH(pos, &reg->processes) {
+        struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
+        if (take_process(proc, &snap->processes[snap->process_count]) < 0)
+            goto fail;
+        snap->process_count++;
+    }
+    return snap;
+
+fail:
+    ttm_snapshot_free(snap);
+    return NULL;
+}
+
+void ttm_snapshot_free(struct ttm_snapshot *snap)
+{
+    if (!snap)
+        return;
+    for (uint32_t i = 0; i < snap->process_count; i++)
+        release_process(&snap->processes[i]);
+    free(snap->processes);
+    free(snap);
+}
+
+static bool is_equal(const struct ttm_totals *a, const struct ttm_totals *b)
+{
+    return a->count == b->count && a->bytes == b->bytes && a->footprint_bytes == b->footprint_bytes;
+}
+
+/* The sums over all processes against the processes' own, at the moment of the snapshot. */
+static uint64_t count_device_mismatches(const struct ttm_registry *reg,
+                                        const struct ttm_snapshot *snap)
+{
+    uint64_t mismatches = 0;
+
+    for (uint32_t id = 0; id < TTM_DEVICE_COUNT; id++) {
+        struct ttm_totals sums[TTM_REGION_COUNT] = {0};
+        if (!reg->devices[id])
+            continue;
+        for (uint32_t p = 0; p < snap->process_count; p++) {
+            for (uint32_t d = 0; d < snap->processes[p].device_count; d++) {
+                const struct ttm_process_device *own = &snap->processes[p].devices[d];
+                for (size_t r = 0; own->id == id && r < TTM_REGION_COUNT; r++) {
+                    sums[r].count += own->totals.region[r].count;
+                    sums[r].bytes += own->totals.region[r].bytes;
+                    sums[r].footprint_bytes += own->totals.region[r].footprint_bytes;
+                }
+            }
+        }
+        for (size_t r = 0; r < TTM_REGION_COUNT; r++)
+            mismatches += !is_equal(&sums[r], &reg->devices[id]->totals.region[r]);
+    }
+    return mismatches;
+}
+
+int ttm_snapshot_check_init(struct ttm_snapshot_check *check, struct ttm_registry *reg,
+                            struct ttm_snapshot *snap)
+{
+    *check = (struct ttm_snapshot_check){.reg = reg, .snap = snap};
+    if (!snap)
+        return -ENOMEM;
+    check->mismatches = count_device_mismatches(reg, snap);
+    return 0;
+}
+
+void ttm_snapshot_check_done(struct ttm_snapshot_check *check)
+{
+    free(check->sums);
+    ttm_snapshot_free(check->snap);
+    *check = (struct ttm_snapshot_check){0};
+}
+
+/* Empty sums for the devices of 'p', in the same order. */
+static int begin_process(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p)
+{
+    check->sums = calloc(p->device_count ? p->device_count : 1, sizeof(check->sums[0]));
+    if (!check->sums)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < p->device_count; i++)
+        check->sums[i].id = p->devices[i].id;
+    return 0;
+}
+
+static void add_life(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p,
+                     const struct ttm_life *life)
+{
+    const struct ttm_site *site = ttm_site_table_get(&p->process->sites, life->site);
+    const struct ttm_device_set set = ttm_device_sets_get(&check->reg->sets, site->device_set);
+
+    check->lives++;
+    for (uint16_t d = 0; d < set.count; d++) {
+        uint32_t i = 0;
+        while (i < p->device_count && check->sums[i].id != set.devices[d])
+            i++;
+        if (i == p->device_count)
+            check->mismatches++; /* a life on a device that has no totals */
+        else
+            ttm_totals_add(&check->sums[i].totals, site, life);
+    }
+}
+
+static void compare(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p)
+{
+    for (uint32_t i = 0; i < p->device_count; i++) {
+        const struct ttm_device_totals *kept = &p->devices[i].totals;
+        const struct ttm_device_totals *sums = &check->sums[i].totals;
+
+        for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
+            if (!is_equal(&kept->region[r], &sums->region[r]))
+                check->mismatches++;
+        }
+        if (memcmp(kept->kernel_bytes, sums->kernel_bytes, sizeof(kept->kernel_bytes)) != 0)
+            check->mismatches++;
+    }
+}
+
+int ttm_snapshot_check_step(struct ttm_snapshot_check *check, uint32_t budget)
+{
+    while (check->process < check->snap->process_count) {
+        struct ttm_snapshot_process *p = &check->snap->processes[check->process];
+        const struct ttm_life *life;
+
+        if (!check->sums && begin_process(check, p) < 0)
+            return -ENOMEM;
+        while ((life = ttm_life_view_next(&p->lives, &check->at)) != NULL) {
+            add_life(check, p, life);
+            if (--budget == 0)
+                return 0;
+        }
+        compare(check, p);
+        free(check->sums);
+        check->sums = NULL;
+        check->at = 0;
+        check->process++;
+    }
+    return 1;
+}
+
+int64_t ttm_registry_check(struct ttm_registry *reg)
+{
+    struct ttm_snapshot_check check;
+
+    int r = ttm_snapshot_check_init(&check, reg, ttm_snapshot_take(reg, 0));
+    while (r == 0)
+        r = ttm_snapshot_check_step(&check, UINT32_MAX);
+    const int64_t mismatches = (int64_t)check.mismatches;
+    ttm_snapshot_check_done(&check);
+    return r < 0 ? r : mismatches;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/answer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ANSWER_TIMEOUT_MS 30000
+
+void ttm_answer_init(struct ttm_answer *answer)
+{
+    *answer = (struct ttm_answer){0};
+}
+
+void ttm_answer_done(struct ttm_answer *answer)
+{
+    for (size_t i = 0; i < answer->process_count; i++) {
+        struct ttm_answer_process *p = &answer->processes[i];
+        for (size_t s = 0; s < p->site_count; s++)
+            free(p->sites[s].devices);
+        free(p->sites);
+        free(p->devices);
+        free(p->lives);
+    }
+    free(answer->processes);
+    free(answer->devices);
+    ttm_answer_init(answer);
+}
+
+/* Room for one more element; '*count' is raised by the caller. Returns the array or NULL. */
+static void *grow(void *array, size_t count, size_t element_size)
+{
+    if (count & (count - 1)) /* the array has a power of two of places, or none */
+        return array;
+    return realloc(array, (count ? count * 2 : 1) * element_size);
+}
+
+static int take_device(struct ttm_answer *answer, const struct ttm_frame *frame)
+{
+    void *grown = grow(answer->devices, answer->device_count, sizeof(answer->devices[0]));
+
+    if (!grown)
+        return -ENOMEM;
+    answer->devices = grown;
+    const int r = ttm_device_row_decode(frame->payload, frame->length,
+                                        &answer->devices[answer->device_count]);
+    if (r == 0)
+        answer->device_count++;
+    return r;
+}
+
+static int take_process(struct ttm_answer *answer, const struct ttm_frame *frame)
+{
+    void *grown = grow(answer->processes, answer->process_count, sizeof(answer->processes[0]));
+    struct ttm_answer_process process = {0};
+
+    if (!grown)
+        return -ENOMEM;
+    answer->processes = grown;
+    const int r = ttm_process_row_decode(frame->payload, frame->length, &process.row);
+    if (r < 0)
+        return r;
+    if (process.row.index != answer->process_count)
+        return -EPROTO;
+    answer->processes[answer->process_count++] = process;
+    return 0;
+}
+
+static struct ttm_answer_process *process_at(struct ttm_answer *answer, uint32_t index)
+{
+    return index < answer->process_count ? &answer->processes[index] : NULL;
+}
+
+static int take_process_device(struct ttm_answer *answer, const struct ttm_frame *frame)
+{
+    struct ttm_process_device_row row;
+
+    int r = ttm_process_device_row_decode(frame->payload, frame->length, &row);
+    if (r < 0)
+        return r;
+    struct ttm_answer_process *p = process_at(answer, row.process_index);
+    if (!p)
+        return -EPROTO;
+    void *grown = grow(p->devices, p->device_count, sizeof(p->devices[0]));
+    if (!grown)
+        return -ENOMEM;
+    p->devices = grown;
+    p->devices[p->device_count++] = row;
+    return 0;
+}
+
+static int take_site(struct ttm_answer *answer, const struct ttm_frame *frame)
+{
+    struct ttm_site_row row;
+
+    int r = ttm_site_row_decode(frame->payload, frame->length, &row);
+    if (r < 0)
+        return r;
+    struct ttm_answer_process *p = process_at(answer, row.process_index);
+    if (!p || row.site != p->site_count || row.device_count == 0)
+        return -EPROTO;
+    void *grown = grow(p->sites, p->site_count, sizeof(p->sites[0]));
+    if (!grown)
+        return -ENOMEM;
+    p->sites = grown;
+    struct ttm_answer_site site = {
+        .births = row.births,
+        .ends = row.ends,
+        .region = row.region,
+        .kind = row.kind,
+        .flags = row.flags,
+        .device_count = row.device_count,
+        .devices = malloc(row.device_count * sizeof(site.devices[0])),
+    };
+    if (!site.devices)
+        return -ENOMEM;
+    memcpy(site.devices, row.devices, row.device_count * sizeof(site.devices[0]));
+    p->sites[p->site_count++] = site;
+    return 0;
+}
+
+static int reserve_lives(struct ttm_answer_process *p, size_t more)
+{
+    if (p->live_room - p->live_count >= more)
+        return 0;
+    size_t room = p->live_room ? p->live_room * 2 : 256;
+    while (room - p->live_count < more)
+        room *= 2;
+    void *grown = realloc(p->lives, room * sizeof(p->lives[0]));
+    if (!grown)
+        return -ENOMEM;
+    p->lives = grown;
+    p->live_room = room;
+    return 0;
+}
+
+static int take_lives(struct ttm_answer *answer, const struct ttm_frame *frame)
+{
+    uint32_t index;
+    const long count = ttm_lives_head_decode(frame->payload, frame->length, &index);
+
+    if (count < 0)
+        return (int)count;
+    struct ttm_answer_process *p = process_at(answer, index);
+    if (!p)
+        return -EPROTO;
+    if (reserve_lives(p, (size_t)count) < 0)
+        return -ENOMEM;
+    for (long i = 0; i < count; i++) {
+        struct ttm_life_row *row = &p->lives[p->live_count];
+        ttm_life_row_decode(frame->payload + TTM_LIVES_HEAD_SIZE + i * TTM_LIFE_ROW_SIZE, row);
+        if (row->site >= p->site_count)
+            return -EPROTO;
+        p->live_count++;
+    }
+    return 0;
+}
+
+static int take_frame(struct ttm_answer *answer, const struct ttm_frame *frame)
+{
+    switch (frame->type) {
+    case TTM_FRAME_TOTALS:
+        return ttm_moment_decode(frame->payload, frame->length, &answer->moment);
+    case TTM_FRAME_STATUS:
+        return ttm_status_decode(frame->payload, frame->length, &answer->status);
+    case TTM_FRAME_CHECKED:
+        return ttm_checked_decode(frame->payload, frame->length, &answer->checked);
+    case TTM_FRAME_DEVICE:
+        return take_device(answer, frame);
+    case TTM_FRAME_PROCESS:
+        return take_process(answer, frame);
+    case TTM_FRAME_PROCESS_DEVICE:
+        return take_process_device(answer, frame);
+    case TTM_FRAME_SITE:
+        return take_site(answer, frame);
+    case TTM_FRAME_LIVES:
+        return take_lives(answer, frame);
+    default:
+        return 0; /* of a newer server */
+    }
+}
+
+int ttm_answer_receive(struct ttm_connection *conn, int timeout_ms, struct ttm_answer *answer)
+{
+    while (true) {
+        struct ttm_frame frame;
+        int r = ttm_connection_receive(conn, timeout_ms, &frame);
+        if (r <= 0)
+            return r < 0 ? r : -ETIMEDOUT;
+        if (frame.type == TTM_FRAME_END)
+            return 0;
+        r = take_frame(answer, &frame);
+        if (r < 0)
+            return r;
+    }
+}
+
+int ttm_answer_ask(struct ttm_connection *conn, uint16_t request, struct ttm_answer *answer)
+{
+    const int r = ttm_connection_send(conn, request, NULL, 0);
+
+    return r < 0 ? r : ttm_answer_receive(conn, ANSWER_TIMEOUT_MS, answer);
+}
+
+const struct ttm_device_row *ttm_answer_device(const struct ttm_answer *answer, unsigned id)
+{
+    for (size_t i = 0; i < answer->device_count; i++) {
+        if (answer->devices[i].id == id)
+            return &answer->devices[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * answer - what a server has said about one moment, as data.
+ *
+ * Everything is checked here: indexes point into the answer, device ids and
+ * regions are in range, so a renderer need not check again.
+ */
+#ifndef TTM_QUERY_ANSWER_H
+#define TTM_QUERY_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "query/connection.h"
+#include "wire/life_row.h"
+#include "wire/status.h"
+#include "wire/totals.h"
+
+/* What lives share; as ttm_site_row, with its devices allocated to size. */
+struct ttm_answer_site {
+    uint64_t births;
+    uint64_t ends;
+    uint8_t region;
+    uint8_t kind;
+    uint8_t flags;
+    uint16_t device_count;
+    uint16_t *devices;
+};
+
+struct ttm_answer_process {
+    struct ttm_process_row row;
+    struct ttm_process_device_row *devices;
+    size_t device_count;
+    struct ttm_answer_site *sites;
+    size_t site_count;
+    struct ttm_life_row *lives;
+    size_t live_count;
+    size_t live_room;
+};
+
+struct ttm_answer {
+    struct ttm_moment moment;
+    struct ttm_status status;
+    struct ttm_checked checked;
+    struct ttm_device_row *devices;
+    size_t device_count;
+    struct ttm_answer_process *processes;
+    size_t process_count;
+};
+
+void ttm_answer_init(struct ttm_answer *answer);
+void ttm_answer_done(struct ttm_answer *answer);
+
+/*
+ * Reads frames into an empty answer until the server says that it is complete.
+ * Returns 0, or a negative errno as ttm_connection_receive(), -ETIMEDOUT, -EPROTO.
+ */
+int ttm_answer_receive(struct ttm_connection *conn, int timeout_ms, struct ttm_answer *answer);
+
+/* One request without payload and its answer. */
+int ttm_answer_ask(struct ttm_connection *conn, uint16_t request, struct ttm_answer *answer);
+
+/* The device of that id, or NULL. */
+const struct ttm_device_row *ttm_answer_device(const struct ttm_answer *answer, unsigned id);
+
+#endif /* TTM_QUERY_ANSWER_H */

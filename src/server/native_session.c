@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The native protocol: hello, then requests. Totals are answered at once; lives
+ * and checks, which may be millions, are worked off in steps from a snapshot.
+ */
+#include "server/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "wire/frame.h"
+#include "wire/hello.h"
+#include "wire/life_row.h"
+#include "wire/totals.h"
+
+#ifndef TTM_VERSION
+#error "the build defines TTM_VERSION"
+#endif
+
+#define LIVES_PER_FRAME 512
+#define CHECK_LIVES_PER_TURN 8192
+#define INTERVAL_MIN_MS 10
+#define INTERVAL_MAX_MS 3600000
+
+static void say_error(struct ttm_session *session, const char *text)
+{
+    (void)ttm_frame_append(&session->out, TTM_FRAME_ERROR, text, (uint32_t)strlen(text));
+    session->is_closing = true;
+    ttm_session_dirty(session);
+}
+
+static void say_end(struct ttm_session *session)
+{
+    (void)ttm_frame_append(&session->out, TTM_FRAME_END, NULL, 0);
+    ttm_session_dirty(session);
+}
+
+static void take_hello(struct ttm_session *session, const struct ttm_frame *frame)
+{
+    struct ttm_hello peer, own = {
+                               .major = TTM_HELLO_MAJOR,
+                               .minor = TTM_HELLO_MINOR,
+                               .optional = TTM_HELLO_OPTIONAL,
+                               .required = TTM_HELLO_REQUIRED,
+                               .pid = getpid(),
+                               .software = TTM_VERSION,
+                           };
+    uint8_t buf[TTM_HELLO_SIZE];
+
+    if (frame->type != TTM_FRAME_HELLO ||
+        ttm_hello_decode(frame->payload, frame->length, &peer) < 0) {
+        say_error(session, "this is a tt-mem server, and what it heard is no tt-mem client");
+        return;
+    }
+    if (ttm_hello_check(&peer) < 0) {
+        char text[160];
+        (void)snprintf(text, sizeof(text),
+                       "the server is tt-mem %s (protocol %u.%u), the client %.31s (protocol "
+                       "%u.%u): use the same version",
+                       TTM_VERSION, TTM_HELLO_MAJOR, TTM_HELLO_MINOR, peer.software, peer.major,
+                       peer.minor);
+        say_error(session, text);
+        return;
+    }
+    session->has_said_hello = true;
+    ttm_hello_encode(&own, buf);
+    (void)ttm_frame_append(&session->out, TTM_FRAME_HELLO, buf, sizeof(buf));
+    ttm_session_dirty(session);
+}
+
+static void put_process(struct ttm_session *session, uint32_t index, const struct ttm_process *proc,
+                        const struct ttm_process_counters *counters, uint32_t lives)
+{
+    uint8_t buf[TTM_ROW_SIZE_MAX];
+    struct ttm_process_row row = {
+        .index = index,
+        .pid = proc->info.pid,
+        .uid = proc->info.uid,
+        .source = proc->info.source,
+        .has_lives = ttm_session_may_see(session, proc->info.uid),
+        .lives = lives,
+        .start_ns = proc->info.start_ns,
+        .events = counters->events,
+        .unknown_frees = counters->unknown_frees,
+        .ambiguous_frees = counters->ambiguous_frees,
+        .replaced = counters->replaced,
+        .refused = counters->refused,
+        .lost_events = counters->lost_events,
+    };
+
+    memcpy(row.command, proc->info.command, sizeof(row.command));
+    TTM_LIST_FOR_EACH(pos, &session->server->clients) {
+        const struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
+        if (client->process == proc)
+            row.connections = client->session_count;
+    }
+    const size_t n = ttm_process_row_encode(&row, buf);
+    (void)ttm_frame_append(&session->out, TTM_FRAME_PROCESS, buf, (uint32_t)n);
+}
+
+static void put_devices(struct ttm_session *session)
+{
+    const struct ttm_registry *reg = session->server->reg;
+    uint8_t buf[TTM_ROW_SIZE_MAX];
+
+    for (uint16_t id = 0; id < TTM_DEVICE_COUNT; id++) {
+        const struct ttm_device *device = reg->devices[id];
+        if (!device)
+            continue;
+        struct ttm_device_row row = {
+            .id = id,
+            .arch = device->arch,
+            .core_count = device->core_count,
+            .totals = device->totals,
+        };
+        memcpy(row.capacity_bytes, device->capacity_bytes, sizeof(row.capacity_bytes));
+        memcpy(row.board, device->board, sizeof(row.board));
+        const size_t n = ttm_device_row_encode(&row, buf);
+        (void)ttm_frame_append(&session->out, TTM_FRAME_DEVICE, buf, (uint32_t)n);
+    }
+}
+
+static void put_process_devices(struct ttm_session *session, uint32_t index,
+                                const struct ttm_process_device *devices, uint32_t count)
+{
+    uint8_t buf[TTM_ROW_SIZE_MAX];
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_process_device_row row = {
+            .process_index = index,
+            .device_id = devices[i].id,
+            .totals = devices[i].totals,
+        };
+        const size_t n = ttm_process_device_row_encode(&row, buf);
+        (void)ttm_frame_append(&session->out, TTM_FRAME_PROCESS_DEVICE, buf, (uint32_t)n);
+    }
+}
+
+static void put_moment(struct ttm_session *session, uint64_t time_ns, uint32_t processes)
+{
+    const struct ttm_server *server = session->server;
+    const struct ttm_moment moment = {
+        .time_ns = time_ns + server->wall_offset_ns,
+        .uptime_ns = time_ns - server->start_ns,
+        .device_count = server->reg->device_count,
+        .process_count = processes,
+    };
+    uint8_t buf[TTM_ROW_SIZE_MAX];
+    const size_t n = ttm_moment_encode(&moment, buf);
+
+    (void)ttm_frame_append(&session->out, TTM_FRAME_TOTALS, buf, (uint32_t)n);
+}
+
+static void answer_totals(struct ttm_session *session)
+{
+    const struct ttm_registry *reg = session->server->reg;
+    uint32_t index = 0;
+
+    put_moment(session, session->server->now_ns, reg->process_count);
+    put_devices(session);
+    TTM_LIST_FOR_EACH(pos, &reg->processes) {
+        const struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
+        put_process(session, index, proc, &proc->counters, proc->lives.store.live);
+        put_process_devices(session, index, proc->devices, proc->device_count);
+        index++;
+    }
+    say_end(session);
+}
+
+static void answer_status(struct ttm_session *session)
+{
+    const struct ttm_registry *reg = session->server->reg;
+    uint8_t buf[TTM_STATUS_SIZE];
+    struct ttm_status status;
+    uint32_t index = 0;
+
+    ttm_server_status(session->server, &status);
+    ttm_status_encode(&status, buf);
+    (void)ttm_frame_append(&session->out, TTM_FRAME_STATUS, buf, sizeof(buf));
+    TTM_LIST_FOR_EACH(pos, &reg->processes) {
+        const struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
+        put_process(session, index++, proc, &proc->counters, proc->lives.store.live);
+    }
+    say_end(session);
+}
+
+static void set_busy(struct ttm_session *session)
+{
+    const bool is_busy = session->lives.snap || session->check || session->totals_interval_ms > 0;
+
+    if (!is_busy)
+        ttm_list_remove(&session->busy_link);
+    else if (ttm_list_is_empty(&session->busy_link))
+        ttm_list_append(&session->server->busy, &session->busy_link);
+}
+
+/* Totals of the snapshot at once; its lives follow in ttm_native_work(). */
+static void begin_lives(struct ttm_session *session, uint32_t ticket)
+{
+    struct ttm_server *server = session->server;
+    struct ttm_snapshot *snap =
+        ticket ? ttm_ticket_redeem(server, ticket) : ttm_snapshot_take(server->reg, server->now_ns);
+
+    if (session->lives.snap) {
+        ttm_snapshot_free(snap);
+        say_error(session, "an answer is already under way on this connection");
+        return;
+    }
+    if (!snap) {
+        say_error(session, ticket ? "that ticket is not valid any more" : "memory is short");
+        return;
+    }
+    put_moment(session, snap->time_ns, snap->process_count);
+    put_devices(session);
+    for (uint32_t i = 0; i < snap->process_count; i++) {
+        const struct ttm_snapshot_process *p = &snap->processes[i];
+        put_process(session, i, p->process, &p->counters, p->live_count);
+        put_process_devices(session, i, p->devices, p->device_count);
+    }
+    session->lives = (struct ttm_lives_answer){.snap = snap};
+    session->progress_ns = server->now_ns;
+    set_busy(session);
+    ttm_session_dirty(session);
+}
+
+static void put_site(struct ttm_session *session, uint32_t process_index,
+                     const struct ttm_snapshot_process *p, uint32_t number)
+{
+    const struct ttm_site *site = ttm_site_table_get(&p->process->sites, number);
+    const struct ttm_device_set set =
+        ttm_device_sets_get(&session->server->reg->sets, site->device_set);
+    uint8_t buf[TTM_SITE_ROW_SIZE_MAX];
+    struct ttm_site_row row = {
+        .process_index = process_index,
+        .site = number,
+        .allocator = site->allocator,
+        .births = p->site_counts[number].births,
+        .ends = p->site_counts[number].ends,
+        .region = site->region,
+        .kind = site->kind,
+        .flags = site->flags,
+        .device_count = set.count,
+    };
+
+    memcpy(row.devices, set.devices, set.count * sizeof(row.devices[0]));
+    const size_t n = ttm_site_row_encode(&row, buf);
+    (void)ttm_frame_append(&session->out, TTM_FRAME_SITE, buf, (uint32_t)n);
+}
+
+/* One frame of lives. Returns whether the process may have more. */
+static bool put_lives(struct ttm_session *session, struct ttm_snapshot_process *p)
+{
+    struct ttm_lives_answer *answer = &session->lives;
+    uint8_t buf[TTM_LIVES_HEAD_SIZE + LIVES_PER_FRAME * TTM_LIFE_ROW_SIZE];
+    const struct ttm_life *life = NULL;
+    uint32_t count = 0;
+
+    while (count < LIVES_PER_FRAME && (life = ttm_life_view_next(&p->lives, &answer->at)) != NULL) {
+        const struct ttm_life_row row = {
+            .id = life->id,
+            .address = life->address,
+            .bytes = life->bytes,
+            .footprint_bytes = life->footprint_bytes,
+            .age_ns = answer->snap->time_ns - life->birth_ns,
+            .site = life->site,
+        };
+        ttm_life_row_encode(&row, buf + TTM_LIVES_HEAD_SIZE + count * TTM_LIFE_ROW_SIZE);
+        count++;
+    }
+    if (count > 0) {
+        ttm_lives_head_encode(answer->process, count, buf);
+        (void)ttm_frame_append(&session->out, TTM_FRAME_LIVES, buf,
+                               TTM_LIVES_HEAD_SIZE + count * TTM_LIFE_ROW_SIZE);
+    }
+    return life != NULL;
+}
+
+/* Fills the queue up to its low mark and no further. */
+static void continue_lives(struct ttm_session *session)
+{
+    struct ttm_lives_answer *answer = &session->lives;
+
+    while (answer->process < answer->snap->process_count) {
+        struct ttm_snapshot_process *p = &answer->snap->processes[answer->process];
+
+        if (ttm_session_may_see(session, p->process->info.uid)) {
+            while (answer->sites_sent < p->site_count) {
+                if (ttm_queue_length(&session->out) > TTM_OUT_LOW)
+                    return;
+                put_site(session, answer->process, p, answer->sites_sent++);
+            }
+            do {
+                if (ttm_queue_length(&session->out) > TTM_OUT_LOW)
+                    return;
+            } while (put_lives(session, p));
+        }
+        answer->process++;
+        answer->sites_sent = 0;
+        answer->at = 0;
+    }
+    ttm_snapshot_free(answer->snap);
+    *answer = (struct ttm_lives_answer){0};
+    say_end(session);
+}
+
+static void begin_check(struct ttm_session *session)
+{
+    struct ttm_server *server = session->server;
+
+    if (session->check) {
+        say_error(session, "a check is already under way on this connection");
+        return;
+    }
+    session->check = malloc(sizeof(*session->check));
+    if (!session->check ||
+        ttm_snapshot_check_init(session->check, server->reg,
+                                ttm_snapshot_take(server->reg, server->now_ns)) < 0) {
+        free(session->check);
+        session->check = NULL;
+        say_error(session, "memory is short");
+        return;
+    }
+    set_busy(session);
+}
+
+static void continue_check(struct ttm_session *session)
+{
+    const int r = ttm_snapshot_check_step(session->check, CHECK_LIVES_PER_TURN);
+    uint8_t buf[TTM_CHECKED_SIZE];
+
+    if (r == 0)
+        return;
+    const struct ttm_checked checked = {
+        .lives = session->check->lives,
+        .processes = session->check->process,
+        .mismatches = session->check->mismatches,
+    };
+    ttm_snapshot_check_done(session->check);
+    free(session->check);
+    session->check = NULL;
+    if (r < 0) {
+        say_error(session, "memory is short");
+        return;
+    }
+    ttm_checked_encode(&checked, buf);
+    (void)ttm_frame_append(&session->out, TTM_FRAME_CHECKED, buf, sizeof(buf));
+    say_end(session);
+}
+
+static void subscribe_totals(struct ttm_session *session, uint32_t interval_ms)
+{
+    if (interval_ms < INTERVAL_MIN_MS)
+        interval_ms = INTERVAL_MIN_MS;
+    if (interval_ms > INTERVAL_MAX_MS)
+        interval_ms = INTERVAL_MAX_MS;
+    session->totals_interval_ms = interval_ms;
+    session->totals_due_ns = session->server->now_ns;
+    set_busy(session);
+}
+
+static void continue_totals(struct ttm_session *session)
+{
+    const uint64_t interval_ns = session->totals_interval_ms * TTM_NS_PER_MS;
+    const uint64_t now_ns = session->server->now_ns;
+
+    if (now_ns < session->totals_due_ns)
+        return;
+    /* A reader that is behind skips moments instead of piling them up. */
+    if (ttm_queue_length(&session->out) == 0)
+        answer_totals(session);
+    session->totals_due_ns += interval_ns;
+    if (session->totals_due_ns <= now_ns)
+        session->totals_due_ns = now_ns + interval_ns;
+}
+
+bool ttm_native_work(struct ttm_session *session)
+{
+    struct ttm_server *server = session->server;
+
+    if (session->lives.snap) {
+        if (ttm_queue_length(&session->out) > 0 &&
+            server->now_ns - session->progress_ns > TTM_SLOW_NS) {
+            server->counter[TTM_COUNTER_CLOSED_SLOW]++;
+            ttm_session_close(session);
+            return false;
+        }
+        continue_lives(session);
+        ttm_session_dirty(session);
+    }
+    if (session->check)
+        continue_check(session);
+    if (session->totals_interval_ms > 0)
+        continue_totals(session);
+    set_busy(session);
+    return session->check != NULL;
+}
+
+void ttm_native_done(struct ttm_session *session)
+{
+    ttm_snapshot_free(session->lives.snap);
+    session->lives.snap = NULL;
+    if (session->check)
+        ttm_snapshot_check_done(session->check);
+    free(session->check);
+    session->check = NULL;
+    session->totals_interval_ms = 0;
+}
+
+static void take_request(struct ttm_session *session, const struct ttm_frame *frame)
+{
+    struct ttm_events_request events;
+    uint32_t number = 0;
+
+    switch (frame->type) {
+    case TTM_FRAME_GET_STATUS:
+        answer_status(session);
+        ttm_server_count_latency(session->server);
+        break;
+    case TTM_FRAME_GET_TOTALS:
+        answer_totals(session);
+        ttm_server_count_latency(session->server);
+        break;
+    case TTM_FRAME_GET_LIVES:
+        if (ttm_number_request_decode(frame->payload, frame->length, &number) < 0)
+            say_error(session, "a request is too short");
+        else
+            begin_lives(session, number);
+        break;
+    case TTM_FRAME_CHECK:
+        begin_check(session);
+        break;
+    case TTM_FRAME_SUBSCRIBE_TOTALS:
+        if (ttm_number_request_decode(frame->payload, frame->length, &number) < 0)
+            say_error(session, "a request is too short");
+        else
+            subscribe_totals(session, number);
+        break;
+    case TTM_FRAME_SUBSCRIBE_EVENTS:
+        if (ttm_events_request_decode(frame->payload, frame->length, &events) < 0)
+            say_error(session, "a request is too short");
+        else
+            ttm_tail_subscribe(session, &events);
+        break;
+    default: /* of a newer version: skipped */
+        session->server->counter[TTM_COUNTER_REFUSED_TYPE]++;
+        break;
+    }
+}
+
+/* Frames that are whole are taken from 'bytes'. Returns the bytes used, or a negative errno. */
+static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_t length)
+{
+    size_t used = 0;
+
+    while (!session->is_closing && !session->is_dead) {
+        struct ttm_frame frame;
+        const long n = ttm_frame_parse(bytes + used, length - used, TTM_FRAME_REQUEST_MAX, &frame);
+        if (n < 0)
+            return n;
+        if (n == 0)
+            return (long)used;
+        if (session->has_said_hello)
+            take_request(session, &frame);
+        else
+            take_hello(session, &frame);
+        used += (size_t)n;
+    }
+    return (long)length;
+}
+
+int ttm_native_input(struct ttm_session *session, const uint8_t *bytes, size_t length)
+{
+    if (session->is_closing)
+        return 0;
+    if (ttm_queue_length(&session->in) > 0) {
+        if (ttm_queue_append(&session->in, bytes, length) < 0)
+            return -ENOMEM;
+        const long n =
+            take_frames(session, ttm_queue_front(&session->in), ttm_queue_length(&session->in));
+        if (n < 0)
+            return (int)n;
+        ttm_queue_consume(&session->in, (size_t)n);
+        return 0;
+    }
+    const long n = take_frames(session, bytes, length);
+    if (n < 0)
+        return (int)n;
+    return (size_t)n < length ? ttm_queue_append(&session->in, bytes + n, length - (size_t)n) : 0;
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loop. Watched things stand in two rows: busy producers in the second
+ * (bulk_fd, itself watched in the first), everything else in the first. After
+ * each slice read from a producer the first row is asked again, so a query waits
+ * for one slice at most, however many producers there are.
+ */
+#include "server/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/state.h"
+
+#define EVENTS_PER_POLL 64
+#define ACCEPTS_PER_TURN 64
+#define ACCEPT_PAUSE_NS (100 * TTM_NS_PER_MS)
+
+int ttm_server_watch(struct ttm_server *server, int epoll_fd, int fd, uint32_t events,
+                     struct ttm_watch *watch)
+{
+    struct epoll_event ev = {.events = events, .data.ptr = watch};
+
+    (void)server;
+    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+void ttm_server_count_latency(struct ttm_server *server)
+{
+    server->counter[TTM_COUNTER_QUERIES]++;
+    ttm_latency_add(&server->latency, ttm_clock_monotonic_ns() - server->arrived_ns);
+}
+
+/*
+ * Out of fds. The connection that waits is taken with the reserve and closed, so
+ * that its client knows; the queue behind it is left alone for a moment instead
+ * of being turned over as fast as the processor can.
+ */
+static void turn_away(struct ttm_server *server, int listen_fd)
+{
+    server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
+    if (server->reserve_fd >= 0)
+        (void)close(server->reserve_fd);
+    const int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0)
+        (void)close(fd);
+    server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void set_accepting(struct ttm_server *server, bool is_accepting)
+{
+    const uint32_t events = is_accepting ? EPOLLIN : 0;
+    struct epoll_event native = {.events = events, .data.ptr = &server->native_watch};
+    struct epoll_event legacy = {.events = events, .data.ptr = &server->legacy_watch};
+
+    server->is_accepting = is_accepting;
+    (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, server->native.fd, &native);
+    if (server->legacy.fd >= 0)
+        (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, server->legacy.fd, &legacy);
+}
+
+static void accept_some(struct ttm_server *server, int listen_fd, bool is_original)
+{
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        const int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            ttm_session_new(server, fd, is_original);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            turn_away(server, listen_fd);
+            if (server->is_accepting)
+                ttm_log("file descriptors have run out, new connections are refused for now");
+            set_accepting(server, false);
+            server->accept_again_ns = server->now_ns + ACCEPT_PAUSE_NS;
+            return;
+        }
+        if (errno != EINTR && errno != ECONNABORTED)
+            return;
+    }
+}
+
+static void handle_native_listener(struct ttm_watch *watch, uint32_t events)
+{
+    struct ttm_server *server = TTM_CONTAINER_OF(watch, struct ttm_server, native_watch);
+
+    (void)events;
+    accept_some(server, server->native.fd, false);
+}
+
+static void handle_legacy_listener(struct ttm_watch *watch, uint32_t events)
+{
+    struct ttm_server *server = TTM_CONTAINER_OF(watch, struct ttm_server, legacy_watch);
+
+    (void)events;
+    accept_some(server, server->legacy.fd, true);
+}
+
+static void handle_signal(struct ttm_watch *watch, uint32_t events)
+{
+    struct ttm_server *server = TTM_CONTAINER_OF(watch, struct ttm_server, signal_watch);
+    struct signalfd_siginfo info;
+
+    (void)events;
+    if (read(server->signal_fd, &info, sizeof(info)) > 0)
+        server->is_stopping = true;
+}
+
+static void handle_stop(struct ttm_watch *watch, uint32_t events)
+{
+    (void)events;
+    TTM_CONTAINER_OF(watch, struct ttm_server, stop_watch)->is_stopping = true;
+}
+
+/* The second row has something; the loop sees to it after the first. */
+static void handle_bulk(struct ttm_watch *watch, uint32_t events)
+{
+    (void)events;
+    TTM_CONTAINER_OF(watch, struct ttm_server, bulk_watch)->has_bulk = true;
+}
+
+static int watch_all(struct ttm_server *server)
+{
+    int r = ttm_server_watch(server, server->epoll_fd, server->native.fd, EPOLLIN,
+                             &server->native_watch);
+
+    if (r == 0 && server->legacy.fd >= 0)
+        r = ttm_server_watch(server, server->epoll_fd, server->legacy.fd, EPOLLIN,
+                             &server->legacy_watch);
+    if (r == 0)
+        r = ttm_server_watch(server, server->epoll_fd, server->bulk_fd, EPOLLIN,
+                             &server->bulk_watch);
+    if (r == 0)
+        r = ttm_server_watch(server, server->epoll_fd, server->stop_fd, EPOLLIN,
+                             &server->stop_watch);
+    if (r == 0 && server->signal_fd >= 0)
+        r = ttm_server_watch(server, server->epoll_fd, server->signal_fd, EPOLLIN,
+                             &server->signal_watch);
+    return r;
+}
+
+static int open_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    const int r = pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (r != 0)
+        return -r;
+    const int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+static int open_fds(struct ttm_server *server)
+{
+    server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    server->bulk_fd = epoll_create1(EPOLL_CLOEXEC);
+    server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (server->epoll_fd < 0 || server->bulk_fd < 0 || server->stop_fd < 0 ||
+        server->reserve_fd < 0)
+        return -errno;
+    if (server->options.takes_signals) {
+        server->signal_fd = open_signals();
+        if (server->signal_fd < 0)
+            return server->signal_fd;
+    }
+    return watch_all(server);
+}
+
+/* A machine full of programs needs more than the usual 1024. */
+static void raise_fd_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int listen_at_paths(struct ttm_server *server, char *why)
+{
+    const struct ttm_server_options *options = &server->options;
+
+    int r = ttm_listener_open(&server->native, options->socket_path, options->is_public, why);
+    if (r < 0 || !options->legacy_path)
+        return r;
+    r = ttm_listener_open(&server->legacy, options->legacy_path, options->is_public, why);
+    if (r < 0 && options->is_legacy_optional) {
+        ttm_log("%s; going on without the original protocol", why);
+        return 0;
+    }
+    return r;
+}
+
+static void init_lists(struct ttm_server *server)
+{
+    ttm_list_init(&server->sessions);
+    ttm_list_init(&server->dead);
+    ttm_list_init(&server->clients);
+    ttm_list_init(&server->dead_clients);
+    ttm_list_init(&server->quiet);
+    ttm_list_init(&server->dirty);
+    ttm_list_init(&server->busy);
+    ttm_list_init(&server->tails);
+}
+
+int ttm_server_new(const struct ttm_server_options *options, struct ttm_server **ret,
+                   char why[TTM_LISTENER_WHY_SIZE])
+{
+    struct ttm_server *server = calloc(1, sizeof(*server));
+    uint64_t seed = 0;
+    int r;
+
+    strcpy(why, "memory is short");
+    if (!server)
+        return -ENOMEM;
+    init_lists(server);
+    server->options = *options;
+    server->native = (struct ttm_listener){.fd = -1, .lock_fd = -1};
+    server->legacy = server->native;
+    server->epoll_fd = server->bulk_fd = server->stop_fd = server->signal_fd = -1;
+    server->reserve_fd = -1;
+    server->native_watch.handle = handle_native_listener;
+    server->legacy_watch.handle = handle_legacy_listener;
+    server->bulk_watch.handle = handle_bulk;
+    server->signal_watch.handle = handle_signal;
+    server->stop_watch.handle = handle_stop;
+    server->is_accepting = true;
+    server->start_ns = ttm_clock_monotonic_ns();
+    raise_fd_limit();
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
+        seed = server->start_ns ^ (uint64_t)getpid() << 32;
+    server->reg = ttm_registry_new(seed);
+    if (!server->reg) {
+        r = -ENOMEM;
+        goto fail;
+    }
+    r = listen_at_paths(server, why);
+    if (r < 0)
+        goto fail;
+    r = open_fds(server);
+    if (r < 0) {
+        strcpy(why, strerror(-r));
+        goto fail;
+    }
+    *ret = server;
+    return 0;
+
+fail:
+    ttm_server_free(server);
+    return r;
+}
+
+static void free_dead(struct ttm_server *server)
+{
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->dead)
+        ttm_session_free(TTM_CONTAINER_OF(pos, struct ttm_session, link));
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->dead_clients)
+        ttm_client_free(TTM_CONTAINER_OF(pos, struct ttm_client, link));
+}
+
+void ttm_server_free(struct ttm_server *server)
+{
+    if (!server)
+        return;
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->sessions)
+        ttm_session_close(TTM_CONTAINER_OF(pos, struct ttm_session, link));
+    free_dead(server);
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->clients)
+        ttm_client_free(TTM_CONTAINER_OF(pos, struct ttm_client, link));
+    ttm_ticket_expire(server, UINT64_MAX);
+    ttm_registry_free(server->reg);
+    ttm_listener_close(&server->native);
+    ttm_listener_close(&server->legacy);
+    const int fds[] = {server->epoll_fd, server->bulk_fd, server->stop_fd, server->signal_fd,
+                       server->reserve_fd};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    }
+    free(server);
+}
+
+int ttm_server_set_board(struct ttm_server *server, uint32_t id, const char *board)
+{
+    struct ttm_device *device = ttm_registry_device(server->reg, id);
+
+    if (!device)
+        return -ERANGE;
+    ttm_device_set_board(device, board);
+    return device->is_known ? 0 : -EINVAL;
+}
+
+bool ttm_server_has_legacy(const struct ttm_server *server)
+{
+    return server->legacy.fd >= 0;
+}
+
+void ttm_server_stop(struct ttm_server *server)
+{
+    const uint64_t one = 1;
+
+    (void)!write(server->stop_fd, &one, sizeof(one));
+}
+
+void ttm_server_status(struct ttm_server *server, struct ttm_status *ret)
+{
+    const struct ttm_registry *reg = server->reg;
+    struct ttm_process_counters sum = reg->ended;
+
+    TTM_LIST_FOR_EACH(pos, &reg->processes) {
+        const struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
+        sum.unknown_frees += proc->counters.unknown_frees;
+        sum.ambiguous_frees += proc->counters.ambiguous_frees;
+        sum.replaced += proc->counters.replaced;
+    }
+    memcpy(ret->counter, server->counter, sizeof(ret->counter));
+    ret->counter[TTM_COUNTER_PID] = (uint64_t)getpid();
+    ret->counter[TTM_COUNTER_UPTIME_NS] = ttm_clock_monotonic_ns() - server->start_ns;
+    ret->counter[TTM_COUNTER_BIRTHS] = reg->births;
+    ret->counter[TTM_COUNTER_ENDS] = reg->ends;
+    ret->counter[TTM_COUNTER_LIVES] = reg->lives;
+    ret->counter[TTM_COUNTER_UNKNOWN_FREES] = sum.unknown_frees;
+    ret->counter[TTM_COUNTER_AMBIGUOUS_FREES] = sum.ambiguous_frees;
+    ret->counter[TTM_COUNTER_REPLACED] = sum.replaced;
+    ret->counter[TTM_COUNTER_PROCESSES] = reg->process_count;
+    ret->counter[TTM_COUNTER_PROCESSES_ENDED] = reg->processes_ended;
+    ret->counter[TTM_COUNTER_LOST_LOG_LINES] = ttm_log_dropped();
+    ret->counter[TTM_COUNTER_QUERY_P50_NS] = ttm_latency_percentile(&server->latency, 50);
+    ret->counter[TTM_COUNTER_QUERY_P99_NS] = ttm_latency_percentile(&server->latency, 99);
+    ret->counter[TTM_COUNTER_QUERY_MAX_NS] = server->latency.max_ns;
+    ret->counter[TTM_COUNTER_LIFE_BYTES] = ttm_registry_life_bytes(reg);
+}
+
+static void flush_dirty(struct ttm_server *server)
+{
+    while (!ttm_list_is_empty(&server->dirty))
+        ttm_session_flush(TTM_CONTAINER_OF(server->dirty.next, struct ttm_session, dirty_link));
+}
+
+/* A wait that was longer than this was one: nothing had been there when it began. */
+#define WAITED_NS 5000
+
+/*
+ * Asks the first row, waiting for at most 'timeout_ms', and handles what it has.
+ * What is there at once has arrived since the row was last asked, which is how
+ * long a query can have waited; the longest such time is the longest that anybody
+ * was held up.
+ */
+static int poll_first_row(struct ttm_server *server, int timeout_ms)
+{
+    struct epoll_event events[EVENTS_PER_POLL];
+    const uint64_t last_ns = server->now_ns;
+    const uint64_t before_ns = ttm_clock_monotonic_ns();
+    const int n = epoll_wait(server->epoll_fd, events, EVENTS_PER_POLL, timeout_ms);
+
+    if (n < 0 && errno != EINTR)
+        return -errno;
+    if (before_ns - last_ns > server->counter[TTM_COUNTER_LONGEST_TURN_NS])
+        server->counter[TTM_COUNTER_LONGEST_TURN_NS] = before_ns - last_ns;
+    server->now_ns = ttm_clock_monotonic_ns();
+    const bool has_waited = timeout_ms != 0 && server->now_ns - before_ns > WAITED_NS;
+    server->arrived_ns = has_waited ? server->now_ns : last_ns;
+    for (int i = 0; i < n; i++) {
+        struct ttm_watch *watch = events[i].data.ptr;
+        watch->handle(watch, events[i].events);
+    }
+    flush_dirty(server);
+    return 0;
+}
+
+static void read_second_row(struct ttm_server *server)
+{
+    struct epoll_event events[EVENTS_PER_POLL];
+    const int n = epoll_wait(server->bulk_fd, events, EVENTS_PER_POLL, 0);
+
+    server->has_bulk = false;
+    for (int i = 0; i < n; i++) {
+        struct ttm_watch *watch = events[i].data.ptr;
+        watch->handle(watch, events[i].events);
+        (void)poll_first_row(server, 0);
+    }
+}
+
+static void end_silences(struct ttm_server *server)
+{
+    while (!ttm_list_is_empty(&server->quiet)) {
+        struct ttm_session *session =
+            TTM_CONTAINER_OF(server->quiet.next, struct ttm_session, quiet_link);
+        if (session->deadline_ns > server->now_ns)
+            return;
+        ttm_session_silence(session);
+    }
+}
+
+/* What is due without anybody having asked just now. Returns whether more waits to be done. */
+static bool do_chores(struct ttm_server *server)
+{
+    bool has_more = false;
+
+    server->wall_offset_ns = ttm_clock_wall_ns() - server->now_ns;
+    end_silences(server);
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->busy) {
+        struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, busy_link);
+        has_more |= ttm_native_work(session);
+    }
+    has_more |= ttm_registry_reclaim(server->reg);
+    ttm_ticket_expire(server, server->now_ns);
+    if (!server->is_accepting && server->now_ns >= server->accept_again_ns)
+        set_accepting(server, true);
+    flush_dirty(server);
+    free_dead(server);
+    return has_more;
+}
+
+static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+/* When the next chore is due: the loop sleeps until then, and for ever when nothing is. */
+static uint64_t next_chore_ns(const struct ttm_server *server)
+{
+    uint64_t due_ns = UINT64_MAX;
+
+    if (!ttm_list_is_empty(&server->quiet))
+        due_ns = TTM_CONTAINER_OF(server->quiet.next, struct ttm_session, quiet_link)->deadline_ns;
+    TTM_LIST_FOR_EACH(pos, &server->busy) {
+        const struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, busy_link);
+        if (session->totals_interval_ms > 0)
+            due_ns = sooner(due_ns, session->totals_due_ns);
+        if (session->lives.snap)
+            due_ns = sooner(due_ns, session->progress_ns + TTM_SLOW_NS + TTM_NS_PER_MS);
+    }
+    for (size_t i = 0; i < TTM_TICKETS; i++) {
+        if (server->tickets[i].number != 0)
+            due_ns = sooner(due_ns, server->tickets[i].deadline_ns);
+    }
+    if (!server->is_accepting)
+        due_ns = sooner(due_ns, server->accept_again_ns);
+    return due_ns;
+}
+
+/* How long the loop may sleep; -1 is for ever. */
+static int sleep_ms(const struct ttm_server *server)
+{
+    const uint64_t due_ns = next_chore_ns(server);
+
+    if (due_ns == UINT64_MAX)
+        return -1;
+    const uint64_t wait_ns = due_ns > server->now_ns ? due_ns - server->now_ns : 0;
+    return (int)((wait_ns + TTM_NS_PER_MS - 1) / TTM_NS_PER_MS);
+}
+
+int ttm_server_run(struct ttm_server *server)
+{
+    int r = 0;
+
+    server->now_ns = ttm_clock_monotonic_ns();
+    while (!server->is_stopping && r == 0) {
+        const bool has_more = do_chores(server);
+        r = poll_first_row(server, has_more || server->has_bulk ? 0 : sleep_ms(server));
+        if (server->has_bulk)
+            read_second_row(server);
+    }
+    return r;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server - holds the truth for every process and device.
+ *
+ * One thread runs it all: accepts, reads, applies, answers. Used by
+ * 'tt-mem serve', and embedded by commands that bring a server of their own.
+ */
+#ifndef TTM_SERVER_SERVER_H
+#define TTM_SERVER_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/listener.h"
+#include "wire/status.h"
+
+struct ttm_server;
+
+/* What a client of the original protocol wants printed on the server's stdout. */
+enum ttm_print { TTM_PRINT_REMAINING, TTM_PRINT_KERNELS };
+
+/*
+ * Called in the server's thread; must not block. 'ticket' names the lives as
+ * they were when the client asked: a TTM_FRAME_GET_LIVES with it returns them.
+ */
+typedef void (*ttm_print_fn)(void *context, enum ttm_print what, uint32_t ticket);
+
+struct ttm_server_options {
+    const char *socket_path;
+    const char *legacy_path; /* NULL: no original protocol */
+    bool is_legacy_optional; /* go on without it when its socket cannot be had */
+    bool is_public;          /* others may connect; they see totals only */
+    bool takes_signals;      /* SIGINT and SIGTERM end it */
+    ttm_print_fn print;      /* NULL: such requests are ignored */
+    void *print_context;
+};
+
+/* Returns 0, or a negative errno with one sentence in 'why'. On success it is listening. */
+int ttm_server_new(const struct ttm_server_options *options, struct ttm_server **ret,
+                   char why[TTM_LISTENER_WHY_SIZE]);
+
+/* NULL is fine. Not while it runs. */
+void ttm_server_free(struct ttm_server *server);
+
+/* Say what board a device is, before it runs. Returns 0, -EINVAL for an unknown board, -ERANGE. */
+int ttm_server_set_board(struct ttm_server *server, uint32_t device, const char *board);
+
+/* Runs until a signal or ttm_server_stop(). Returns 0 or a negative errno. */
+int ttm_server_run(struct ttm_server *server);
+
+/* From any thread, or a signal handler. */
+void ttm_server_stop(struct ttm_server *server);
+
+/* The counters; only while it does not run. */
+void ttm_server_status(struct ttm_server *server, struct ttm_status *ret);
+
+/* Whether the original protocol's socket could be had. */
+bool ttm_server_has_legacy(const struct ttm_server *server);
+
+#endif /* TTM_SERVER_SERVER_H */

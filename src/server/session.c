@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection. Reads are bounded per turn; what is read is parsed where it lies
+ * and only the rest of a message is kept, so an idle connection costs less than
+ * a kilobyte. Writes never block: what does not fit waits in 'out', and a peer
+ * that does not read is no longer read itself.
+ */
+#include "server/state.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* A read this large marks a busy producer; so many smaller ones in a row end that. */
+#define BULK_READ 8192
+#define SMALL_READS 8
+
+static void handle_session(struct ttm_watch *watch, uint32_t events);
+
+static void ignore_event(struct ttm_watch *watch, uint32_t events)
+{
+    (void)watch;
+    (void)events;
+}
+
+static int epoll_of(const struct ttm_session *session)
+{
+    return session->is_bulk ? session->server->bulk_fd : session->server->epoll_fd;
+}
+
+static uint32_t wanted_events(const struct ttm_session *session)
+{
+    return (session->is_paused || session->is_closing ? 0 : EPOLLIN) |
+           (session->wants_out ? EPOLLOUT : 0);
+}
+
+static void update_watch(struct ttm_session *session)
+{
+    struct epoll_event ev = {.events = wanted_events(session), .data.ptr = &session->watch};
+
+    if (!session->is_dead)
+        (void)epoll_ctl(epoll_of(session), EPOLL_CTL_MOD, session->fd, &ev);
+}
+
+static void set_bulk(struct ttm_session *session, bool is_bulk)
+{
+    if (session->is_bulk == is_bulk)
+        return;
+    (void)epoll_ctl(epoll_of(session), EPOLL_CTL_DEL, session->fd, NULL);
+    session->is_bulk = is_bulk;
+    if (ttm_server_watch(session->server, epoll_of(session), session->fd, wanted_events(session),
+                         &session->watch) < 0)
+        ttm_session_close(session);
+}
+
+/*
+ * Who has connected, by the kernel's word: the pid is translated into our
+ * namespace, and the pidfd names that very process even when its number has been
+ * given to another since.
+ */
+static int ask_peer(struct ttm_session *session)
+{
+    struct ucred cred;
+    socklen_t size = sizeof(cred);
+
+    if (getsockopt(session->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+        return -errno;
+    session->pid = cred.pid;
+    session->uid = cred.uid;
+    return 0;
+}
+
+void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
+{
+    struct ttm_session *session = calloc(1, sizeof(*session));
+
+    if (!session) {
+        (void)close(fd);
+        server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
+        return;
+    }
+    session->watch.handle = handle_session;
+    session->server = server;
+    session->fd = fd;
+    session->is_original = is_original;
+    ttm_list_init(&session->quiet_link);
+    ttm_list_init(&session->client_link);
+    ttm_list_init(&session->dirty_link);
+    ttm_list_init(&session->busy_link);
+    ttm_list_init(&session->tail_link);
+    ttm_queue_init(&session->in);
+    ttm_queue_init(&session->out);
+    ttm_original_reader_init(&session->reader);
+    ttm_list_append(&server->sessions, &session->link);
+    server->counter[TTM_COUNTER_CONNECTIONS]++;
+    if (ask_peer(session) < 0 ||
+        ttm_server_watch(server, server->epoll_fd, fd, EPOLLIN, &session->watch) < 0) {
+        server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
+        ttm_session_close(session);
+        return;
+    }
+    server->counter[TTM_COUNTER_CONNECTIONS_TOTAL]++;
+}
+
+void ttm_session_close(struct ttm_session *session)
+{
+    struct ttm_server *server = session->server;
+
+    if (session->is_dead)
+        return;
+    session->is_dead = true;
+    session->watch.handle = ignore_event;
+    server->counter[TTM_COUNTER_CONNECTIONS]--;
+    (void)close(session->fd);
+    ttm_list_remove(&session->quiet_link);
+    ttm_list_remove(&session->dirty_link);
+    ttm_list_remove(&session->busy_link);
+    ttm_list_remove(&session->tail_link);
+    ttm_native_done(session);
+    if (session->client)
+        ttm_client_drop_session(session);
+    ttm_list_remove(&session->link);
+    ttm_list_append(&server->dead, &session->link);
+}
+
+void ttm_session_free(struct ttm_session *session)
+{
+    ttm_list_remove(&session->link);
+    ttm_queue_done(&session->in);
+    ttm_queue_done(&session->out);
+    free(session);
+}
+
+bool ttm_session_may_see(const struct ttm_session *session, uid_t uid)
+{
+    return session->uid == 0 || session->uid == geteuid() || session->uid == uid;
+}
+
+void ttm_session_dirty(struct ttm_session *session)
+{
+    if (!session->is_dead && ttm_list_is_empty(&session->dirty_link))
+        ttm_list_append(&session->server->dirty, &session->dirty_link);
+}
+
+/* Stops and starts reading from a peer as it falls behind with its answers and catches up. */
+static void adjust_watch(struct ttm_session *session)
+{
+    const size_t waiting = ttm_queue_length(&session->out);
+    const bool wants_out = waiting > 0;
+    bool is_paused = session->is_paused;
+
+    if (waiting >= TTM_OUT_HIGH)
+        is_paused = true;
+    else if (waiting <= TTM_OUT_LOW)
+        is_paused = false;
+    if (wants_out == session->wants_out && is_paused == session->is_paused)
+        return;
+    session->wants_out = wants_out;
+    session->is_paused = is_paused;
+    update_watch(session);
+}
+
+void ttm_session_flush(struct ttm_session *session)
+{
+    ttm_list_remove(&session->dirty_link);
+    if (session->is_dead)
+        return;
+    while (ttm_queue_length(&session->out) > 0) {
+        const ssize_t n = send(session->fd, ttm_queue_front(&session->out),
+                               ttm_queue_length(&session->out), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            break;
+        if (n < 0) {
+            ttm_session_close(session);
+            return;
+        }
+        ttm_queue_consume(&session->out, (size_t)n);
+        session->progress_ns = session->server->now_ns;
+    }
+    if (session->is_closing && ttm_queue_length(&session->out) == 0) {
+        ttm_session_close(session);
+        return;
+    }
+    adjust_watch(session);
+}
+
+/* The layout is in doubt: unless more arrives, silence will decide. */
+static void await_silence(struct ttm_session *session)
+{
+    ttm_list_remove(&session->quiet_link);
+    if (session->is_dead || !ttm_original_reader_is_waiting(&session->reader))
+        return;
+    session->deadline_ns = session->server->now_ns + TTM_SILENCE_NS;
+    ttm_list_append(&session->server->quiet, &session->quiet_link);
+}
+
+void ttm_session_silence(struct ttm_session *session)
+{
+    ttm_list_remove(&session->quiet_link);
+    if (ttm_original_silence(session) < 0)
+        ttm_session_close(session);
+}
+
+/* The peer has said all it will say. */
+static void end_of_input(struct ttm_session *session)
+{
+    if (session->is_original) {
+        (void)ttm_original_silence(session);
+        if (!session->is_dead && ttm_original_reader_leftover(&session->reader) > 0)
+            session->server->counter[TTM_COUNTER_TORN_MESSAGES]++;
+        /* A tool may shut its sending side and wait for the answer. */
+        if (!session->is_dead && ttm_queue_length(&session->out) > 0)
+            ttm_session_flush(session);
+    }
+    ttm_session_close(session);
+}
+
+static void take_input(struct ttm_session *session, size_t length)
+{
+    struct ttm_server *server = session->server;
+    const int r = session->is_original ? ttm_original_input(session, server->slice, length)
+                                       : ttm_native_input(session, server->slice, length);
+
+    if (r < 0) {
+        server->counter[TTM_COUNTER_CLOSED_GARBAGE]++;
+        ttm_session_close(session);
+        return;
+    }
+    if (session->is_dead)
+        return;
+    await_silence(session);
+    if (length >= BULK_READ) {
+        session->small_reads = 0;
+        set_bulk(session, true);
+    } else if (session->is_bulk && ++session->small_reads >= SMALL_READS) {
+        session->small_reads = 0;
+        set_bulk(session, false);
+    }
+}
+
+static void read_slice(struct ttm_session *session)
+{
+    struct ttm_server *server = session->server;
+    const ssize_t n = recv(session->fd, server->slice, sizeof(server->slice), MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        if (session->client && session->client->is_leaving)
+            end_of_input(session);
+        return;
+    }
+    if (n <= 0) {
+        end_of_input(session);
+        return;
+    }
+    take_input(session, (size_t)n);
+    if (session->is_dead || !session->client || !session->client->is_leaving)
+        return;
+    /* A child that inherited the connection may go on for ever: only what the dead one sent counts. */
+    if (session->leave_bytes <= (uint64_t)n)
+        end_of_input(session);
+    else
+        session->leave_bytes -= (uint64_t)n;
+}
+
+/* Nobody is left to read the answers, but what the peer has said still counts. */
+static void drop_output(struct ttm_session *session)
+{
+    ttm_queue_done(&session->out);
+    session->wants_out = false;
+    session->is_paused = false;
+    update_watch(session);
+}
+
+static void handle_session(struct ttm_watch *watch, uint32_t events)
+{
+    struct ttm_session *session = (struct ttm_session *)watch;
+
+    if (events & EPOLLOUT)
+        ttm_session_flush(session);
+    if (session->is_dead)
+        return;
+    if (events & EPOLLIN)
+        read_slice(session);
+    else if ((events & EPOLLHUP) && session->is_paused)
+        drop_output(session);
+    else if (events & (EPOLLHUP | EPOLLERR))
+        ttm_session_close(session);
+}
+
+void ttm_session_leave(struct ttm_session *session)
+{
+    int waiting = 0;
+
+    if (ioctl(session->fd, SIOCINQ, &waiting) < 0 || waiting <= 0) {
+        end_of_input(session);
+        return;
+    }
+    session->leave_bytes = (uint64_t)waiting;
+    drop_output(session);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state - what the files of src/server share; nothing outside includes it.
+ *
+ *   server  owns  sessions (connections) and clients (processes that report)
+ *   client  1 ── n  session: a process may connect more than once
+ *   client  1 ── 1  ttm_process of the model
+ *
+ * All of it belongs to the loop thread.
+ */
+#ifndef TTM_SERVER_STATE_H
+#define TTM_SERVER_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "base/queue.h"
+#include "model/registry.h"
+#include "model/snapshot.h"
+#include "server/latency.h"
+#include "server/listener.h"
+#include "server/server.h"
+#include "wire/original.h"
+#include "wire/request.h"
+#include "wire/status.h"
+
+struct ttm_server;
+
+/* What epoll hands back: the first member of everything that is watched. */
+struct ttm_watch {
+    void (*handle)(struct ttm_watch *watch, uint32_t events);
+};
+
+/* One read takes at most this much, so that no client holds up another for long. */
+#define TTM_SLICE_SIZE 32768
+
+/* Answers that wait for a slow reader: above the first its requests wait too. */
+#define TTM_OUT_HIGH (256u << 10)
+#define TTM_OUT_LOW (64u << 10)
+
+/* The doubt about a layout is settled by this much silence. */
+#define TTM_SILENCE_NS (20 * 1000000ull)
+
+/* A reader that takes nothing of a large answer for so long is let go. */
+#define TTM_SLOW_NS (30 * 1000000000ull)
+
+struct ttm_client {
+    struct ttm_watch watch; /* of pidfd: readable when the process has ended */
+    struct ttm_list link;
+    struct ttm_list sessions;
+    struct ttm_server *server;
+    struct ttm_process *process;
+    pid_t pid;
+    uid_t uid;
+    int pidfd; /* -1: it ends with its last connection */
+    bool is_leaving;
+    uint32_t session_count;
+};
+
+/* An answer that is sent at the pace of its reader. */
+struct ttm_lives_answer {
+    struct ttm_snapshot *snap; /* NULL: none under way */
+    uint32_t process;
+    uint32_t sites_sent; /* of that process */
+    uint64_t at;
+};
+
+struct ttm_session {
+    struct ttm_watch watch;
+    struct ttm_list link;        /* in the server's sessions, or among the dead */
+    struct ttm_list quiet_link;  /* waits for silence */
+    struct ttm_list client_link; /* among its client's */
+    struct ttm_list dirty_link;  /* has output that was not yet tried */
+    struct ttm_list busy_link;   /* has an answer under way, or subscribed to totals */
+    struct ttm_server *server;
+    struct ttm_client *client; /* NULL until its first event */
+    int fd;
+    pid_t pid; /* by the kernel's word; 0 outside our namespace */
+    uid_t uid;
+
+    bool is_original;
+    bool is_bulk;   /* a busy producer: read in the second row */
+    bool is_paused; /* does not read its answers, so it is not read either */
+    bool wants_out; /* epoll watches for room */
+    bool is_dead;
+    bool has_said_hello;
+    bool is_closing; /* close once 'out' is sent */
+    uint8_t small_reads;
+    uint64_t leave_bytes; /* with a leaving client: what it still had to say */
+    uint64_t deadline_ns; /* of the silence */
+    uint64_t progress_ns; /* last time 'out' got shorter */
+
+    struct ttm_queue in; /* native: a frame that has begun */
+    struct ttm_queue out;
+    struct ttm_original_reader reader;
+
+    struct ttm_lives_answer lives;
+    struct ttm_snapshot_check *check; /* under way */
+    uint32_t totals_interval_ms;      /* 0: not subscribed */
+    uint64_t totals_due_ns;
+    struct ttm_list tail_link; /* among those subscribed to events */
+    struct ttm_events_request tail;
+    uint64_t tail_lost;
+};
+
+/* Lives kept for somebody who will ask for them in a moment. */
+struct ttm_ticket {
+    uint32_t number; /* 0: free */
+    uint64_t deadline_ns;
+    struct ttm_snapshot *snap;
+};
+
+#define TTM_TICKETS 4
+
+struct ttm_server {
+    struct ttm_server_options options;
+    struct ttm_registry *reg;
+    struct ttm_listener native;
+    struct ttm_listener legacy;
+    struct ttm_watch native_watch;
+    struct ttm_watch legacy_watch;
+    struct ttm_watch bulk_watch; /* of the second row, watched in the first */
+    struct ttm_watch signal_watch;
+    struct ttm_watch stop_watch;
+    int epoll_fd;
+    int bulk_fd;
+    int signal_fd;
+    int stop_fd;
+    int reserve_fd; /* given up for a moment when fds run out, to turn a caller away */
+    bool is_stopping;
+    bool is_accepting;
+    bool has_bulk;            /* the second row has something */
+    uint64_t accept_again_ns; /* fds had run out */
+
+    struct ttm_list sessions;
+    struct ttm_list dead; /* freed at the end of the turn: events for them may be under way */
+    struct ttm_list clients;
+    struct ttm_list dead_clients; /* likewise */
+    struct ttm_list quiet;        /* by deadline */
+    struct ttm_list dirty;
+    struct ttm_list busy;
+    struct ttm_list tails;
+    struct ttm_ticket tickets[TTM_TICKETS];
+    uint32_t last_ticket;
+
+    uint64_t start_ns;
+    uint64_t now_ns;         /* of this slice, monotonic */
+    uint64_t arrived_ns;     /* what this poll returned cannot have arrived before */
+    uint64_t wall_offset_ns; /* wall = monotonic + this; read anew each turn */
+    uint64_t counter[TTM_COUNTER_COUNT];
+    struct ttm_latency latency;
+    uint8_t slice[TTM_SLICE_SIZE];
+};
+
+/* session.c */
+void ttm_session_new(struct ttm_server *server, int fd, bool is_original);
+void ttm_session_close(struct ttm_session *session);
+void ttm_session_free(struct ttm_session *session);
+void ttm_session_silence(struct ttm_session *session);
+/* Output was appended: it is sent before the turn ends. */
+void ttm_session_dirty(struct ttm_session *session);
+void ttm_session_flush(struct ttm_session *session);
+/* The process of its client has ended: read what is there, then close. */
+void ttm_session_leave(struct ttm_session *session);
+/* May this peer see the lives of a process of 'uid'? */
+bool ttm_session_may_see(const struct ttm_session *session, uid_t uid);
+
+/* client.c */
+int ttm_client_of(struct ttm_session *session, struct ttm_client **ret);
+void ttm_client_drop_session(struct ttm_session *session);
+void ttm_client_free(struct ttm_client *client);
+
+/* original_session.c: returns 0, or -EBADMSG to close it. */
+int ttm_original_input(struct ttm_session *session, const uint8_t *bytes, size_t length);
+int ttm_original_silence(struct ttm_session *session);
+
+/* native_session.c */
+int ttm_native_input(struct ttm_session *session, const uint8_t *bytes, size_t length);
+/* Carries on with the answers under way; called each turn while there are any. Returns whether it wants another turn at once. */
+bool ttm_native_work(struct ttm_session *session);
+void ttm_native_done(struct ttm_session *session);
+
+/* tail.c */
+void ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_request *request);
+void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, uint8_t op,
+                   const struct ttm_site *site, const struct ttm_life *life);
+void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client, uint16_t device,
+                      uint8_t region, uint64_t id);
+void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client,
+                          const struct ttm_departure *departure);
+
+/* ticket.c */
+uint32_t ttm_ticket_take(struct ttm_server *server);
+struct ttm_snapshot *ttm_ticket_redeem(struct ttm_server *server, uint32_t number);
+void ttm_ticket_expire(struct ttm_server *server, uint64_t now_ns);
+
+/* server.c */
+int ttm_server_watch(struct ttm_server *server, int epoll_fd, int fd, uint32_t events,
+                     struct ttm_watch *watch);
+void ttm_server_count_latency(struct ttm_server *server);
+
+#endif /* TTM_SERVER_STATE_H */

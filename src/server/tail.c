@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Those who watch events go by. Each has its own bounded queue: one that reads
+ * too slowly loses events, is told how many, and slows nobody.
+ */
+#include "server/state.h"
+
+#include "base/bytes.h"
+#include "wire/event.h"
+#include "wire/frame.h"
+
+void ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_request *request)
+{
+    session->tail = *request;
+    ttm_list_remove(&session->tail_link);
+    ttm_list_append(&session->server->tails, &session->tail_link);
+}
+
+/* Tells the reader of a gap, once there is room again. Returns whether there is. */
+static bool report_loss(struct ttm_session *session)
+{
+    uint8_t lost[8];
+
+    if (ttm_queue_length(&session->out) > TTM_OUT_LOW)
+        return false;
+    put_le64(lost, session->tail_lost);
+    if (ttm_frame_append(&session->out, TTM_FRAME_LOST, lost, sizeof(lost)) < 0)
+        return false;
+    session->tail_lost = 0;
+    return true;
+}
+
+static void give(struct ttm_session *session, const struct ttm_event *event)
+{
+    const bool has_room = session->tail_lost > 0 ? report_loss(session)
+                                                 : ttm_queue_length(&session->out) < TTM_OUT_HIGH;
+    uint8_t *payload =
+        has_room ? ttm_frame_begin(&session->out, TTM_FRAME_EVENTS, TTM_EVENT_SIZE) : NULL;
+
+    if (!payload) {
+        session->tail_lost++;
+        session->server->counter[TTM_COUNTER_LOST_TAIL_EVENTS]++;
+        return;
+    }
+    ttm_event_encode(event, payload);
+    ttm_session_dirty(session);
+}
+
+static void publish(struct ttm_server *server, const struct ttm_client *client,
+                    const struct ttm_event *event)
+{
+    TTM_LIST_FOR_EACH(pos, &server->tails) {
+        struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, tail_link);
+
+        if (session->tail.pid != 0 && session->tail.pid != client->pid)
+            continue;
+        /* The end of a process is on no device in particular. */
+        if (event->op != TTM_EVENT_PROCESS_END &&
+            !ttm_device_filter_has(&session->tail.devices, event->device_id))
+            continue;
+        if (ttm_session_may_see(session, client->uid))
+            give(session, event);
+    }
+}
+
+void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, uint8_t op,
+                   const struct ttm_site *site, const struct ttm_life *life)
+{
+    const struct ttm_device_set set = ttm_device_sets_get(&server->reg->sets, site->device_set);
+    struct ttm_event event = {
+        .time_ns = server->now_ns + server->wall_offset_ns,
+        .id = life->id,
+        .address = life->address,
+        .bytes = life->bytes,
+        .footprint_bytes = life->footprint_bytes,
+        .pid = client->pid,
+        .op = op,
+        .region = site->region,
+        .kind = site->kind,
+    };
+
+    for (uint16_t i = 0; i < set.count; i++) {
+        event.device_id = set.devices[i];
+        event.total_bytes =
+            server->reg->devices[event.device_id]->totals.region[site->region].bytes;
+        publish(server, client, &event);
+    }
+}
+
+void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client, uint16_t device,
+                      uint8_t region, uint64_t id)
+{
+    const struct ttm_event event = {
+        .time_ns = server->now_ns + server->wall_offset_ns,
+        .id = id,
+        .address = id,
+        .pid = client->pid,
+        .device_id = device,
+        .op = TTM_EVENT_UNKNOWN_END,
+        .region = region,
+    };
+
+    publish(server, client, &event);
+}
+
+void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client,
+                          const struct ttm_departure *departure)
+{
+    const struct ttm_event event = {
+        .time_ns = server->now_ns + server->wall_offset_ns,
+        .id = departure->lives,
+        .bytes = departure->bytes,
+        .pid = client->pid,
+        .op = TTM_EVENT_PROCESS_END,
+    };
+
+    publish(server, client, &event);
+}

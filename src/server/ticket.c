@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client of the original protocol asks for a print and may end in the next
+ * moment. The lives are kept as they were when it asked, and whoever prints
+ * fetches them with the ticket, in its own time.
+ */
+#include "server/state.h"
+
+#include "base/clock.h"
+
+#define TICKET_NS (10 * TTM_NS_PER_S)
+
+uint32_t ttm_ticket_take(struct ttm_server *server)
+{
+    for (size_t i = 0; i < TTM_TICKETS; i++) {
+        struct ttm_ticket *ticket = &server->tickets[i];
+        if (ticket->number != 0)
+            continue;
+        ticket->snap = ttm_snapshot_take(server->reg, server->now_ns);
+        if (!ticket->snap)
+            return 0;
+        if (++server->last_ticket == 0)
+            server->last_ticket = 1;
+        ticket->number = server->last_ticket;
+        ticket->deadline_ns = server->now_ns + TICKET_NS;
+        return ticket->number;
+    }
+    return 0;
+}
+
+struct ttm_snapshot *ttm_ticket_redeem(struct ttm_server *server, uint32_t number)
+{
+    for (size_t i = 0; i < TTM_TICKETS; i++) {
+        struct ttm_ticket *ticket = &server->tickets[i];
+        if (ticket->number == 0 || ticket->number != number)
+            continue;
+        struct ttm_snapshot *snap = ticket->snap;
+        *ticket = (struct ttm_ticket){0};
+        return snap;
+    }
+    return NULL;
+}
+
+void ttm_ticket_expire(struct ttm_server *server, uint64_t now_ns)
+{
+    for (size_t i = 0; i < TTM_TICKETS; i++) {
+        struct ttm_ticket *ticket = &server->tickets[i];
+        if (ticket->number != 0 && now_ns >= ticket->deadline_ns) {
+            ttm_snapshot_free(ticket->snap);
+            *ticket = (struct ttm_ticket){0};
+        }
+    }
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * event - one thing that happened, as 'tt-mem tail' receives it.
+ *
+ * The frame TTM_FRAME_EVENTS holds any number of them, back to back; the frame
+ * TTM_FRAME_LOST holds a u64, how many a slow reader has lost at that place.
+ */
+#ifndef TTM_WIRE_EVENT_H
+#define TTM_WIRE_EVENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum ttm_event_op {
+    TTM_EVENT_BIRTH = 0,
+    TTM_EVENT_END = 1,
+    TTM_EVENT_REPLACED = 2,    /* ended because its id was born again */
+    TTM_EVENT_UNKNOWN_END = 3, /* nothing of that id was live */
+    TTM_EVENT_PROCESS_END = 4, /* id: lives it still held, bytes: their bytes */
+    TTM_EVENT_OP_COUNT
+};
+
+struct ttm_event {
+    uint64_t time_ns; /* wall clock */
+    uint64_t id;
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t footprint_bytes;
+    uint64_t total_bytes; /* of that region on that device, all processes, after the event */
+    int32_t pid;
+    uint16_t device_id;
+    uint8_t op;
+    uint8_t region;
+    uint8_t kind;
+};
+
+#define TTM_EVENT_SIZE 64
+
+void ttm_event_encode(const struct ttm_event *event, uint8_t buf[TTM_EVENT_SIZE]);
+
+/* Returns 0 or -EBADMSG. 'len' is what is left of the frame. */
+int ttm_event_decode(const uint8_t *buf, size_t len, struct ttm_event *ret);
+
+#endif /* TTM_WIRE_EVENT_H */

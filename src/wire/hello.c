@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/hello.h"
+
+#include <errno.h>
+
+#include "base/bytes.h"
+
+void ttm_hello_encode(const struct ttm_hello *hello, uint8_t buf[TTM_HELLO_SIZE])
+{
+    put_le32(buf, TTM_HELLO_MAGIC);
+    put_le16(buf + 4, hello->major);
+    put_le16(buf + 6, hello->minor);
+    put_le64(buf + 8, hello->optional);
+    put_le64(buf + 16, hello->required);
+    put_le32(buf + 24, (uint32_t)hello->pid);
+    put_le32(buf + 28, 0);
+    memset(buf + 32, 0, TTM_HELLO_SOFTWARE_SIZE);
+    memcpy(buf + 32, hello->software, strnlen(hello->software, TTM_HELLO_SOFTWARE_SIZE - 1));
+}
+
+int ttm_hello_decode(const uint8_t *buf, size_t len, struct ttm_hello *ret)
+{
+    if (len < TTM_HELLO_SIZE || get_le32(buf) != TTM_HELLO_MAGIC)
+        return -EBADMSG;
+    *ret = (struct ttm_hello){
+        .major = get_le16(buf + 4),
+        .minor = get_le16(buf + 6),
+        .optional = get_le64(buf + 8),
+        .required = get_le64(buf + 16),
+        .pid = (int32_t)get_le32(buf + 24),
+    };
+    memcpy(ret->software, buf + 32, TTM_HELLO_SOFTWARE_SIZE - 1);
+    return 0;
+}
+
+int ttm_hello_check(const struct ttm_hello *peer)
+{
+    if (peer->major != TTM_HELLO_MAJOR)
+        return -EPROTONOSUPPORT;
+    if (peer->required & ~(TTM_HELLO_OPTIONAL | TTM_HELLO_REQUIRED))
+        return -EPROTONOSUPPORT;
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hello - the first frame of either side: who speaks which version.
+ *
+ *   0 u32 magic | 4 u16 major | 6 u16 minor | 8 u64 optional features |
+ *   16 u64 required features | 24 i32 pid | 28 u32 reserved |
+ *   32 software version, 32 bytes of text, NUL-padded
+ *
+ * Unknown optional features are ignored, unknown required ones end the talk.
+ */
+#ifndef TTM_WIRE_HELLO_H
+#define TTM_WIRE_HELLO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TTM_HELLO_MAGIC 0x4d4d5454u /* "TTMM" */
+#define TTM_HELLO_MAJOR 1
+#define TTM_HELLO_MINOR 0
+#define TTM_HELLO_SIZE 64
+#define TTM_HELLO_SOFTWARE_SIZE 32
+
+/* The features this build knows; none is required yet. */
+#define TTM_HELLO_OPTIONAL 0ull
+#define TTM_HELLO_REQUIRED 0ull
+
+struct ttm_hello {
+    uint16_t major;
+    uint16_t minor;
+    uint64_t optional;
+    uint64_t required;
+    int32_t pid; /* for people, as the next; never used to decide anything */
+    char software[TTM_HELLO_SOFTWARE_SIZE];
+};
+
+void ttm_hello_encode(const struct ttm_hello *hello, uint8_t buf[TTM_HELLO_SIZE]);
+
+/* Returns 0 or -EBADMSG (too short, or not our magic). */
+int ttm_hello_decode(const uint8_t *buf, size_t len, struct ttm_hello *ret);
+
+/* Returns 0, or -EPROTONOSUPPORT when this build cannot talk to that peer. */
+int ttm_hello_check(const struct ttm_hello *peer);
+
+#endif /* TTM_WIRE_HELLO_H */

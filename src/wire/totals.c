@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/totals.h"
+
+#include "wire/row.h"
+
+/* Field offsets; docs/wire-format.md draws each row. */
+#define TOTALS_SIZE 56 /* one struct ttm_totals: seven u64 */
+#define DEVICE_TOTALS_SIZE (TTM_REGION_COUNT * TOTALS_SIZE + TTM_KERNEL_KIND_COUNT * 8)
+
+#define MOMENT_SIZE 32
+#define DEVICE_FIXED (16 + TTM_REGION_COUNT * 8 + DEVICE_TOTALS_SIZE)
+#define PROCESS_FIXED 88
+#define PROCESS_DEVICE_FIXED (8 + DEVICE_TOTALS_SIZE)
+
+_Static_assert(DEVICE_FIXED + 2 + TTM_STRING_MAX <= TTM_ROW_SIZE_MAX, "a device row fits");
+_Static_assert(PROCESS_DEVICE_FIXED <= TTM_ROW_SIZE_MAX, "a process row fits");
+
+static void put_device_totals(uint8_t *p, const struct ttm_device_totals *totals)
+{
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++, p += TOTALS_SIZE) {
+        const struct ttm_totals *t = &totals->region[i];
+        put_le64(p, t->count);
+        put_le64(p + 8, t->bytes);
+        put_le64(p + 16, t->footprint_bytes);
+        put_le64(p + 24, t->peak_bytes);
+        put_le64(p + 32, t->peak_footprint_bytes);
+        put_le64(p + 40, t->births);
+        put_le64(p + 48, t->ends);
+    }
+    for (size_t i = 0; i < TTM_KERNEL_KIND_COUNT; i++)
+        put_le64(p + 8 * i, totals->kernel_bytes[i]);
+}
+
+static void get_device_totals(const uint8_t *p, struct ttm_device_totals *ret)
+{
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++, p += TOTALS_SIZE) {
+        ret->region[i] = (struct ttm_totals){
+            .count = get_le64(p),
+            .bytes = get_le64(p + 8),
+            .footprint_bytes = get_le64(p + 16),
+            .peak_bytes = get_le64(p + 24),
+            .peak_footprint_bytes = get_le64(p + 32),
+            .births = get_le64(p + 40),
+            .ends = get_le64(p + 48),
+        };
+    }
+    for (size_t i = 0; i < TTM_KERNEL_KIND_COUNT; i++)
+        ret->kernel_bytes[i] = get_le64(p + 8 * i);
+}
+
+size_t ttm_moment_encode(const struct ttm_moment *row, uint8_t *buf)
+{
+    put_le16(buf, MOMENT_SIZE);
+    memset(buf + 2, 0, 6);
+    put_le64(buf + 8, row->time_ns);
+    put_le64(buf + 16, row->uptime_ns);
+    put_le32(buf + 24, row->device_count);
+    put_le32(buf + 28, row->process_count);
+    return MOMENT_SIZE;
+}
+
+int ttm_moment_decode(const uint8_t *buf, size_t len, struct ttm_moment *ret)
+{
+    if (row_fixed_size(buf, len, MOMENT_SIZE) < 0)
+        return -EBADMSG;
+    *ret = (struct ttm_moment){
+        .time_ns = get_le64(buf + 8),
+        .uptime_ns = get_le64(buf + 16),
+        .device_count = get_le32(buf + 24),
+        .process_count = get_le32(buf + 28),
+    };
+    return 0;
+}
+
+size_t ttm_device_row_encode(const struct ttm_device_row *row, uint8_t *buf)
+{
+    put_le16(buf, DEVICE_FIXED);
+    put_le16(buf + 2, row->id);
+    buf[4] = row->arch;
+    memset(buf + 5, 0, 3);
+    put_le32(buf + 8, row->core_count);
+    put_le32(buf + 12, 0);
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++)
+        put_le64(buf + 16 + 8 * i, row->capacity_bytes[i]);
+    put_device_totals(buf + 16 + 8 * TTM_REGION_COUNT, &row->totals);
+    return DEVICE_FIXED + row_put_string(buf + DEVICE_FIXED, row->board, TTM_STRING_MAX);
+}
+
+int ttm_device_row_decode(const uint8_t *buf, size_t len, struct ttm_device_row *ret)
+{
+    const int fixed = row_fixed_size(buf, len, DEVICE_FIXED);
+    struct ttm_device_row row = {0};
+
+    if (fixed < 0)
+        return fixed;
+    row.id = get_le16(buf + 2);
+    row.arch = buf[4];
+    row.core_count = get_le32(buf + 8);
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++)
+        row.capacity_bytes[i] = get_le64(buf + 16 + 8 * i);
+    get_device_totals(buf + 16 + 8 * TTM_REGION_COUNT, &row.totals);
+    size_t at = (size_t)fixed;
+    if (row.id >= TTM_DEVICE_COUNT || row_get_string(buf, len, &at, row.board, TTM_STRING_MAX) < 0)
+        return -EBADMSG;
+    *ret = row;
+    return 0;
+}
+
+size_t ttm_process_row_encode(const struct ttm_process_row *row, uint8_t *buf)
+{
+    put_le16(buf, PROCESS_FIXED);
+    buf[2] = row->source;
+    buf[3] = row->has_lives;
+    put_le32(buf + 4, row->index);
+    put_le32(buf + 8, (uint32_t)row->pid);
+    put_le32(buf + 12, row->uid);
+    put_le32(buf + 16, row->connections);
+    put_le32(buf + 20, row->lives);
+    put_le64(buf + 24, row->start_ns);
+    put_le64(buf + 32, row->events);
+    put_le64(buf + 40, row->unknown_frees);
+    put_le64(buf + 48, row->ambiguous_frees);
+    put_le64(buf + 56, row->replaced);
+    put_le64(buf + 64, row->refused);
+    put_le64(buf + 72, row->lost_events);
+    put_le64(buf + 80, 0);
+    return PROCESS_FIXED + row_put_string(buf + PROCESS_FIXED, row->command, TTM_STRING_MAX);
+}
+
+int ttm_process_row_decode(const uint8_t *buf, size_t len, struct ttm_process_row *ret)
+{
+    const int fixed = row_fixed_size(buf, len, PROCESS_FIXED);
+
+    if (fixed < 0)
+        return fixed;
+    struct ttm_process_row row = {
+        .source = buf[2],
+        .has_lives = buf[3] != 0,
+        .index = get_le32(buf + 4),
+        .pid = (int32_t)get_le32(buf + 8),
+        .uid = get_le32(buf + 12),
+        .connections = get_le32(buf + 16),
+        .lives = get_le32(buf + 20),
+        .start_ns = get_le64(buf + 24),
+        .events = get_le64(buf + 32),
+        .unknown_frees = get_le64(buf + 40),
+        .ambiguous_frees = get_le64(buf + 48),
+        .replaced = get_le64(buf + 56),
+        .refused = get_le64(buf + 64),
+        .lost_events = get_le64(buf + 72),
+    };
+    size_t at = (size_t)fixed;
+    if (row_get_string(buf, len, &at, row.command, TTM_STRING_MAX) < 0)
+        return -EBADMSG;
+    *ret = row;
+    return 0;
+}
+
+size_t ttm_process_device_row_encode(const struct ttm_process_device_row *row, uint8_t *buf)
+{
+    put_le16(buf, PROCESS_DEVICE_FIXED);
+    put_le16(buf + 2, row->device_id);
+    put_le32(buf + 4, row->process_index);
+    put_device_totals(buf + 8, &row->totals);
+    return PROCESS_DEVICE_FIXED;
+}
+
+int ttm_process_device_row_decode(const uint8_t *buf, size_t len,
+                                  struct ttm_process_device_row *ret)
+{
+    if (row_fixed_size(buf, len, PROCESS_DEVICE_FIXED) < 0)
+        return -EBADMSG;
+    ret->device_id = get_le16(buf + 2);
+    ret->process_index = get_le32(buf + 4);
+    get_device_totals(buf + 8, &ret->totals);
+    return ret->device_id < TTM_DEVICE_COUNT ? 0 : -EBADMSG;
+}
