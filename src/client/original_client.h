@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "wire/original.h"
+#include "wire/region.h"
 
 struct ttm_original_client {
     int fd; /* -1: not connected */

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "client/original_client.h"
-#include "wire/region.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)

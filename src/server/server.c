@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loop. Watched things stand in two rows: busy producers in the second
- * (bulk_fd, itself watched in the first), everything else in the first. After
- * each slice read from a producer the first row is asked again, so a query waits
- * for one slice at most, however many producers there are.
+ * (bulk_fd), everything else in the first. The first row wakes the loop; the
+ * second is read at short intervals, many messages at a time, which is half the
+ * work of being woken for each. After each slice read from a producer the first
+ * row is asked again, so a query waits for one slice at most, however many
+ * producers there are.
  */
 #include "server/server.h"
 
@@ -124,13 +126,6 @@ static void handle_stop(struct ttm_watch *watch, uint32_t events)
     TTM_CONTAINER_OF(watch, struct ttm_server, stop_watch)->is_stopping = true;
 }
 
-/* The second row has something; the loop sees to it after the first. */
-static void handle_bulk(struct ttm_watch *watch, uint32_t events)
-{
-    (void)events;
-    TTM_CONTAINER_OF(watch, struct ttm_server, bulk_watch)->has_bulk = true;
-}
-
 static int watch_all(struct ttm_server *server)
 {
     int r = ttm_server_watch(server, server->epoll_fd, server->native.fd, EPOLLIN,
@@ -139,9 +134,6 @@ static int watch_all(struct ttm_server *server)
     if (r == 0 && server->legacy.fd >= 0)
         r = ttm_server_watch(server, server->epoll_fd, server->legacy.fd, EPOLLIN,
                              &server->legacy_watch);
-    if (r == 0)
-        r = ttm_server_watch(server, server->epoll_fd, server->bulk_fd, EPOLLIN,
-                             &server->bulk_watch);
     if (r == 0)
         r = ttm_server_watch(server, server->epoll_fd, server->stop_fd, EPOLLIN,
                              &server->stop_watch);
@@ -217,6 +209,7 @@ static void init_lists(struct ttm_server *server)
     ttm_list_init(&server->quiet);
     ttm_list_init(&server->dirty);
     ttm_list_init(&server->busy);
+    ttm_list_init(&server->bulk);
     ttm_list_init(&server->tails);
 }
 
@@ -238,7 +231,6 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
     server->reserve_fd = -1;
     server->native_watch.handle = handle_native_listener;
     server->legacy_watch.handle = handle_legacy_listener;
-    server->bulk_watch.handle = handle_bulk;
     server->signal_watch.handle = handle_signal;
     server->stop_watch.handle = handle_stop;
     server->is_accepting = true;
@@ -357,25 +349,49 @@ static void flush_dirty(struct ttm_server *server)
 /* A wait that was longer than this was one: nothing had been there when it began. */
 #define WAITED_NS 5000
 
+/* Between two passes over the second row, when it had no backlog. */
+#define PACE_NS 50000
+
+/* A producer that brings nothing for so many passes goes back to the first row. */
+#define CALM_PASSES 8
+
+#define FOR_EVER UINT64_MAX
+
+/* Returns the number of events, also when interrupted, or a negative errno. */
+static int wait_for(int epoll_fd, struct epoll_event events[EVENTS_PER_POLL], uint64_t timeout_ns)
+{
+    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / TTM_NS_PER_S),
+                                     .tv_nsec = (long)(timeout_ns % TTM_NS_PER_S)};
+    int n;
+
+    if (timeout_ns == 0 || timeout_ns == FOR_EVER)
+        n = epoll_wait(epoll_fd, events, EVENTS_PER_POLL, timeout_ns == 0 ? 0 : -1);
+    else
+        n = epoll_pwait2(epoll_fd, events, EVENTS_PER_POLL, &timeout, NULL);
+    if (n < 0 && errno == ENOSYS) /* before Linux 5.11 */
+        n = epoll_wait(epoll_fd, events, EVENTS_PER_POLL, (int)(timeout_ns / TTM_NS_PER_MS) + 1);
+    return n >= 0 ? n : errno == EINTR ? 0 : -errno;
+}
+
 /*
- * Asks the first row, waiting for at most 'timeout_ms', and handles what it has.
+ * Asks the first row, waiting for at most 'timeout_ns', and handles what it has.
  * What is there at once has arrived since the row was last asked, which is how
  * long a query can have waited; the longest such time is the longest that anybody
  * was held up.
  */
-static int poll_first_row(struct ttm_server *server, int timeout_ms)
+static int poll_first_row(struct ttm_server *server, uint64_t timeout_ns)
 {
     struct epoll_event events[EVENTS_PER_POLL];
     const uint64_t last_ns = server->now_ns;
     const uint64_t before_ns = ttm_clock_monotonic_ns();
-    const int n = epoll_wait(server->epoll_fd, events, EVENTS_PER_POLL, timeout_ms);
+    const int n = wait_for(server->epoll_fd, events, timeout_ns);
 
-    if (n < 0 && errno != EINTR)
-        return -errno;
+    if (n < 0)
+        return n;
     if (before_ns - last_ns > server->counter[TTM_COUNTER_LONGEST_TURN_NS])
         server->counter[TTM_COUNTER_LONGEST_TURN_NS] = before_ns - last_ns;
     server->now_ns = ttm_clock_monotonic_ns();
-    const bool has_waited = timeout_ms != 0 && server->now_ns - before_ns > WAITED_NS;
+    const bool has_waited = timeout_ns != 0 && server->now_ns - before_ns > WAITED_NS;
     server->arrived_ns = has_waited ? server->now_ns : last_ns;
     for (int i = 0; i < n; i++) {
         struct ttm_watch *watch = events[i].data.ptr;
@@ -388,13 +404,21 @@ static int poll_first_row(struct ttm_server *server, int timeout_ms)
 static void read_second_row(struct ttm_server *server)
 {
     struct epoll_event events[EVENTS_PER_POLL];
-    const int n = epoll_wait(server->bulk_fd, events, EVENTS_PER_POLL, 0);
+    const int n = wait_for(server->bulk_fd, events, 0);
 
-    server->has_bulk = false;
+    server->has_backlog = n == EVENTS_PER_POLL;
+    server->pass++;
     for (int i = 0; i < n; i++) {
         struct ttm_watch *watch = events[i].data.ptr;
         watch->handle(watch, events[i].events);
         (void)poll_first_row(server, 0);
+    }
+    if (server->pass % CALM_PASSES != 0)
+        return;
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->bulk) {
+        struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, bulk_link);
+        if (server->pass - session->last_pass >= CALM_PASSES)
+            ttm_session_calm_down(session);
     }
 }
 
@@ -457,15 +481,16 @@ static uint64_t next_chore_ns(const struct ttm_server *server)
     return due_ns;
 }
 
-/* How long the loop may sleep; -1 is for ever. */
-static int sleep_ms(const struct ttm_server *server)
+/* How long the loop may sleep. */
+static uint64_t sleep_ns(const struct ttm_server *server)
 {
+    if (server->has_backlog)
+        return 0;
     const uint64_t due_ns = next_chore_ns(server);
-
-    if (due_ns == UINT64_MAX)
-        return -1;
     const uint64_t wait_ns = due_ns > server->now_ns ? due_ns - server->now_ns : 0;
-    return (int)((wait_ns + TTM_NS_PER_MS - 1) / TTM_NS_PER_MS);
+    if (!ttm_list_is_empty(&server->bulk))
+        return wait_ns < PACE_NS ? wait_ns : PACE_NS;
+    return due_ns == UINT64_MAX ? FOR_EVER : wait_ns;
 }
 
 int ttm_server_run(struct ttm_server *server)
@@ -475,9 +500,11 @@ int ttm_server_run(struct ttm_server *server)
     server->now_ns = ttm_clock_monotonic_ns();
     while (!server->is_stopping && r == 0) {
         const bool has_more = do_chores(server);
-        r = poll_first_row(server, has_more || server->has_bulk ? 0 : sleep_ms(server));
-        if (server->has_bulk)
+        r = poll_first_row(server, has_more ? 0 : sleep_ns(server));
+        if (!ttm_list_is_empty(&server->bulk))
             read_second_row(server);
+        else
+            server->has_backlog = false;
     }
     return r;
 }

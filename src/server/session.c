@@ -17,9 +17,13 @@
 
 #include "base/clock.h"
 
-/* A read this large marks a busy producer; so many smaller ones in a row end that. */
+/*
+ * A busy producer is one that fills its reads, or brings this many in so short a
+ * time: waking up for each of its messages costs more than the messages do.
+ */
 #define BULK_READ 8192
-#define SMALL_READS 8
+#define BURST_READS 16
+#define BURST_NS (2 * TTM_NS_PER_MS)
 
 static void handle_session(struct ttm_watch *watch, uint32_t events);
 
@@ -54,6 +58,11 @@ static void set_bulk(struct ttm_session *session, bool is_bulk)
         return;
     (void)epoll_ctl(epoll_of(session), EPOLL_CTL_DEL, session->fd, NULL);
     session->is_bulk = is_bulk;
+    session->burst_reads = 0;
+    session->last_pass = session->server->pass;
+    ttm_list_remove(&session->bulk_link);
+    if (is_bulk)
+        ttm_list_append(&session->server->bulk, &session->bulk_link);
     if (ttm_server_watch(session->server, epoll_of(session), session->fd, wanted_events(session),
                          &session->watch) < 0)
         ttm_session_close(session);
@@ -93,6 +102,7 @@ void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
     ttm_list_init(&session->client_link);
     ttm_list_init(&session->dirty_link);
     ttm_list_init(&session->busy_link);
+    ttm_list_init(&session->bulk_link);
     ttm_list_init(&session->tail_link);
     ttm_queue_init(&session->in);
     ttm_queue_init(&session->out);
@@ -121,6 +131,7 @@ void ttm_session_close(struct ttm_session *session)
     ttm_list_remove(&session->quiet_link);
     ttm_list_remove(&session->dirty_link);
     ttm_list_remove(&session->busy_link);
+    ttm_list_remove(&session->bulk_link);
     ttm_list_remove(&session->tail_link);
     ttm_native_done(session);
     if (session->client)
@@ -223,6 +234,29 @@ static void end_of_input(struct ttm_session *session)
     ttm_session_close(session);
 }
 
+static void watch_rate(struct ttm_session *session, size_t length)
+{
+    struct ttm_server *server = session->server;
+
+    if (session->is_bulk) {
+        session->last_pass = server->pass;
+        if (length == sizeof(server->slice))
+            server->has_backlog = true;
+        return;
+    }
+    if (server->now_ns - session->burst_ns > BURST_NS) {
+        session->burst_ns = server->now_ns;
+        session->burst_reads = 0;
+    }
+    if (length >= BULK_READ || ++session->burst_reads >= BURST_READS)
+        set_bulk(session, true);
+}
+
+void ttm_session_calm_down(struct ttm_session *session)
+{
+    set_bulk(session, false);
+}
+
 static void take_input(struct ttm_session *session, size_t length)
 {
     struct ttm_server *server = session->server;
@@ -237,13 +271,7 @@ static void take_input(struct ttm_session *session, size_t length)
     if (session->is_dead)
         return;
     await_silence(session);
-    if (length >= BULK_READ) {
-        session->small_reads = 0;
-        set_bulk(session, true);
-    } else if (session->is_bulk && ++session->small_reads >= SMALL_READS) {
-        session->small_reads = 0;
-        set_bulk(session, false);
-    }
+    watch_rate(session, length);
 }
 
 static void read_slice(struct ttm_session *session)

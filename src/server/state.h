@@ -34,7 +34,7 @@ struct ttm_watch {
 };
 
 /* One read takes at most this much, so that no client holds up another for long. */
-#define TTM_SLICE_SIZE 32768
+#define TTM_SLICE_SIZE 16384
 
 /* Answers that wait for a slow reader: above the first its requests wait too. */
 #define TTM_OUT_HIGH (256u << 10)
@@ -74,6 +74,7 @@ struct ttm_session {
     struct ttm_list client_link; /* among its client's */
     struct ttm_list dirty_link;  /* has output that was not yet tried */
     struct ttm_list busy_link;   /* has an answer under way, or subscribed to totals */
+    struct ttm_list bulk_link;   /* is read in the second row */
     struct ttm_server *server;
     struct ttm_client *client; /* NULL until its first event */
     int fd;
@@ -81,13 +82,15 @@ struct ttm_session {
     uid_t uid;
 
     bool is_original;
-    bool is_bulk;   /* a busy producer: read in the second row */
+    bool is_bulk;   /* a busy producer: read in the second row, at intervals */
     bool is_paused; /* does not read its answers, so it is not read either */
     bool wants_out; /* epoll watches for room */
     bool is_dead;
     bool has_said_hello;
-    bool is_closing; /* close once 'out' is sent */
-    uint8_t small_reads;
+    bool is_closing;      /* close once 'out' is sent */
+    uint32_t burst_reads; /* reads since 'burst_ns' */
+    uint32_t last_pass;   /* of the second row that found something */
+    uint64_t burst_ns;
     uint64_t leave_bytes; /* with a leaving client: what it still had to say */
     uint64_t deadline_ns; /* of the silence */
     uint64_t progress_ns; /* last time 'out' got shorter */
@@ -121,7 +124,6 @@ struct ttm_server {
     struct ttm_listener legacy;
     struct ttm_watch native_watch;
     struct ttm_watch legacy_watch;
-    struct ttm_watch bulk_watch; /* of the second row, watched in the first */
     struct ttm_watch signal_watch;
     struct ttm_watch stop_watch;
     int epoll_fd;
@@ -131,7 +133,8 @@ struct ttm_server {
     int reserve_fd; /* given up for a moment when fds run out, to turn a caller away */
     bool is_stopping;
     bool is_accepting;
-    bool has_bulk;            /* the second row has something */
+    bool has_backlog;         /* a producer had more than a slice */
+    uint32_t pass;            /* of the second row */
     uint64_t accept_again_ns; /* fds had run out */
 
     struct ttm_list sessions;
@@ -141,6 +144,7 @@ struct ttm_server {
     struct ttm_list quiet;        /* by deadline */
     struct ttm_list dirty;
     struct ttm_list busy;
+    struct ttm_list bulk;
     struct ttm_list tails;
     struct ttm_ticket tickets[TTM_TICKETS];
     uint32_t last_ticket;
@@ -159,6 +163,8 @@ void ttm_session_new(struct ttm_server *server, int fd, bool is_original);
 void ttm_session_close(struct ttm_session *session);
 void ttm_session_free(struct ttm_session *session);
 void ttm_session_silence(struct ttm_session *session);
+/* Has said nothing for a while: back to the first row, where it costs nothing. */
+void ttm_session_calm_down(struct ttm_session *session);
 /* Output was appended: it is sent before the turn ends. */
 void ttm_session_dirty(struct ttm_session *session);
 void ttm_session_flush(struct ttm_session *session);
