@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -72,6 +73,7 @@ static void *write_lines(void *arg)
 int ttm_log_start(int fd)
 {
     pthread_condattr_t attr;
+    sigset_t all, before;
     int r;
 
     pthread_condattr_init(&attr);
@@ -80,7 +82,11 @@ int ttm_log_start(int fd)
     pthread_condattr_destroy(&attr);
     log_fd = fd;
     is_stopping = false;
+    /* Signals are for the threads that wait for them; this one would be ended by a SIGTERM. */
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     r = pthread_create(&writer, NULL, write_lines, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r != 0)
         return -r;
     pthread_mutex_lock(&lock);

@@ -22,6 +22,7 @@
 #include "query/locate.h"
 #include "server/notify.h"
 #include "server/server.h"
+#include "telemetry/cards.h"
 
 #define LEGACY_SOCKET "/tmp/tt_allocation_server.sock"
 
@@ -43,6 +44,7 @@ static const struct ttm_option options[] = {
 };
 
 #define BOARDS_MAX 64
+#define CARDS_MAX 256
 
 struct serve {
     char socket_path[TTM_SOCKET_PATH_SIZE];
@@ -179,20 +181,32 @@ static void say_goodbye(struct ttm_server *server)
                                  status.counter[TTM_COUNTER_PROCESSES_ENDED]));
 }
 
+/* What the driver says of this machine's cards, then what the user says, who knows better. */
+static void set_boards(const struct serve *serve, struct ttm_server *server)
+{
+    const char *root = getenv("TTMEM_ROOT");
+    struct ttm_card cards[CARDS_MAX];
+    const size_t count = ttm_cards_read(root ? root : "", cards, CARDS_MAX);
+
+    for (size_t i = 0; i < count; i++)
+        (void)ttm_server_set_board(server, (uint32_t)i, cards[i].board);
+    for (size_t i = 0; i < serve->board_count; i++)
+        (void)ttm_server_set_board(server, serve->boards[i].device, serve->boards[i].board);
+}
+
 static int serve_until_stopped(struct serve *serve, struct ttm_server *server)
 {
     pthread_t printer;
     int r;
 
-    for (size_t i = 0; i < serve->board_count; i++)
-        (void)ttm_server_set_board(server, serve->boards[i].device, serve->boards[i].board);
+    set_boards(serve, server);
     r = pthread_create(&printer, NULL, print_wishes, serve);
     if (r != 0) {
         ttm_log("cannot start: %s", strerror(r));
         return TTM_EXIT_FAILED;
     }
     (void)pthread_detach(printer); /* it may hang on stdout; the end of the process ends it */
-    ttm_log("tt-mem %s listens on %s%s%s", TTM_VERSION, serve->socket_path,
+    ttm_log("server %s listens on %s%s%s", TTM_VERSION, serve->socket_path,
             ttm_server_has_legacy(server) ? " and " : "",
             ttm_server_has_legacy(server) ? serve->legacy_path : "");
     ttm_notify("READY=1");

@@ -8,28 +8,39 @@
 #include "base/clock.h"
 #include "base/json.h"
 
-#define BAR_COLUMNS 20
+#define BAR_MIN 10
+#define BAR_MAX 60
 #define COMMAND_COLUMNS 24
 
 /* What takes room in a core's L1. TRACE lives in DRAM. */
 static const enum ttm_region l1_parts[] = {TTM_REGION_L1, TTM_REGION_L1_SMALL, TTM_REGION_CB,
                                            TTM_REGION_KERNEL};
 
+/* What is left of the width beside label, numbers and count. */
+static size_t bar_columns(const struct ttm_terminal *terminal)
+{
+    const size_t rest = terminal->columns > 66 ? terminal->columns - 66 : 0;
+
+    return rest < BAR_MIN ? BAR_MIN : rest > BAR_MAX ? BAR_MAX : rest;
+}
+
 static void put_usage(const struct ttm_terminal *terminal, struct ttm_text *out, const char *label,
                       uint64_t bytes, uint64_t capacity)
 {
+    const size_t columns = bar_columns(terminal);
     char used[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE];
 
-    ttm_text_format(out, "  %-14s", label);
+    ttm_text_format(out, "  %-13s ", label);
     if (capacity == 0) {
-        ttm_text_format(out, "%*s %10s", BAR_COLUMNS + 2, "", ttm_format_bytes(bytes, used));
+        ttm_text_repeat(out, " ", columns + 2);
+        ttm_text_format(out, " %10s%23s", ttm_format_bytes(bytes, used), "");
         return;
     }
     ttm_text_append(out, "[");
     ttm_terminal_colour(terminal, out, ttm_terminal_load_colour(bytes, capacity));
-    ttm_terminal_bar(terminal, out, bytes, capacity, BAR_COLUMNS);
+    ttm_terminal_bar(terminal, out, bytes, capacity, columns);
     ttm_terminal_colour(terminal, out, TTM_PLAIN);
-    ttm_text_format(out, "] %10s of %10s %5.1f %%", ttm_format_bytes(bytes, used),
+    ttm_text_format(out, "] %10s of %10s %6.1f %%", ttm_format_bytes(bytes, used),
                     ttm_format_bytes(capacity, all), 100.0 * (double)bytes / (double)capacity);
 }
 
@@ -43,9 +54,7 @@ static void put_region(const struct ttm_terminal *terminal, struct ttm_text *out
     if (region == TTM_REGION_SYSTEM_MEMORY && t->count == 0)
         return;
     put_usage(terminal, out, ttm_region_name(region), t->bytes, device->capacity_bytes[region]);
-    ttm_text_format(out, "%s %s\n",
-                    device->capacity_bytes[region] ? "" : "                          ",
-                    ttm_format_count(t->count, count));
+    ttm_text_format(out, " %9s\n", ttm_format_count(t->count, count));
 }
 
 static void put_total_l1(const struct ttm_terminal *terminal, struct ttm_text *out,
@@ -115,6 +124,10 @@ static void put_device(const struct ttm_answer *answer, const struct ttm_termina
     else
         ttm_text_append(out, "  (capacity not known: tt-mem serve --board)");
     ttm_text_append(out, "\n");
+    ttm_terminal_colour(terminal, out, TTM_DIM);
+    ttm_text_format(out, "  %*s%10s    %10s %7s %10s\n", (int)bar_columns(terminal) + 17, "",
+                    "used", "capacity", "", "count");
+    ttm_terminal_colour(terminal, out, TTM_PLAIN);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
         put_region(terminal, out, device, r);
     put_total_l1(terminal, out, device);

@@ -41,6 +41,7 @@ struct ttm_process_counters {
     uint64_t replaced;
     uint64_t refused;
     uint64_t lost_events;
+    uint32_t connections; /* open now */
 };
 
 struct ttm_process_info {

@@ -83,6 +83,7 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
         .uid = proc->info.uid,
         .source = proc->info.source,
         .has_lives = ttm_session_may_see(session, proc->info.uid),
+        .connections = counters->connections,
         .lives = lives,
         .start_ns = proc->info.start_ns,
         .events = counters->events,
@@ -94,11 +95,8 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
     };
 
     memcpy(row.command, proc->info.command, sizeof(row.command));
-    TTM_LIST_FOR_EACH(pos, &session->server->clients) {
-        const struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
-        if (client->process == proc)
-            row.connections = client->session_count;
-    }
+    if (!row.has_lives) /* its arguments are no business of other users */
+        row.command[strcspn(row.command, " ")] = '\0';
     const size_t n = ttm_process_row_encode(&row, buf);
     (void)ttm_frame_append(&session->out, TTM_FRAME_PROCESS, buf, (uint32_t)n);
 }

@@ -21,7 +21,7 @@
  * A busy producer is one that fills its reads, or brings this many in so short a
  * time: waking up for each of its messages costs more than the messages do.
  */
-#define BULK_READ 8192
+#define BULK_READ 4096
 #define BURST_READS 16
 #define BURST_NS (2 * TTM_NS_PER_MS)
 
@@ -68,11 +68,7 @@ static void set_bulk(struct ttm_session *session, bool is_bulk)
         ttm_session_close(session);
 }
 
-/*
- * Who has connected, by the kernel's word: the pid is translated into our
- * namespace, and the pidfd names that very process even when its number has been
- * given to another since.
- */
+/* Who has connected, by the kernel's word: the pid is translated into our namespace. */
 static int ask_peer(struct ttm_session *session)
 {
     struct ucred cred;
@@ -98,6 +94,7 @@ void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
     session->server = server;
     session->fd = fd;
     session->is_original = is_original;
+    session->accepted_ns = ttm_clock_read_ns(CLOCK_BOOTTIME);
     ttm_list_init(&session->quiet_link);
     ttm_list_init(&session->client_link);
     ttm_list_init(&session->dirty_link);
@@ -150,7 +147,7 @@ void ttm_session_free(struct ttm_session *session)
 
 bool ttm_session_may_see(const struct ttm_session *session, uid_t uid)
 {
-    return session->uid == 0 || session->uid == geteuid() || session->uid == uid;
+    return session->uid == 0 || session->uid == session->server->uid || session->uid == uid;
 }
 
 void ttm_session_dirty(struct ttm_session *session)

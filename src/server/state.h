@@ -34,7 +34,7 @@ struct ttm_watch {
 };
 
 /* One read takes at most this much, so that no client holds up another for long. */
-#define TTM_SLICE_SIZE 16384
+#define TTM_SLICE_SIZE 8192
 
 /* Answers that wait for a slow reader: above the first its requests wait too. */
 #define TTM_OUT_HIGH (256u << 10)
@@ -91,6 +91,7 @@ struct ttm_session {
     uint32_t burst_reads; /* reads since 'burst_ns' */
     uint32_t last_pass;   /* of the second row that found something */
     uint64_t burst_ns;
+    uint64_t accepted_ns; /* CLOCK_BOOTTIME */
     uint64_t leave_bytes; /* with a leaving client: what it still had to say */
     uint64_t deadline_ns; /* of the silence */
     uint64_t progress_ns; /* last time 'out' got shorter */
@@ -133,6 +134,8 @@ struct ttm_server {
     int reserve_fd; /* given up for a moment when fds run out, to turn a caller away */
     bool is_stopping;
     bool is_accepting;
+    bool is_full;             /* fds have run out, and that was said */
+    uid_t uid;                /* the server's own */
     bool has_backlog;         /* a producer had more than a slice */
     uint32_t pass;            /* of the second row */
     uint64_t accept_again_ns; /* fds had run out */

@@ -24,7 +24,8 @@
 #include "base/bytes.h"
 #include "wire/region.h"
 
-#define HEADER_SIZE 40
+/* As much of a header as is_header() looks at. */
+#define HEADER_SIZE 20
 /* With this many bytes every layout has shown its second header. */
 #define ENOUGH (TTM_ORIGINAL_V144 + HEADER_SIZE)
 

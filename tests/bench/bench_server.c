@@ -234,16 +234,12 @@ static double median(struct series *series)
     return series->values[series->count / 2];
 }
 
-static void print_series(struct series *series, const char *format)
+static void print_series(struct series *series, int decimals)
 {
     const double middle = median(series);
 
-    (void)printf(format, middle);
-    (void)printf(" [");
-    (void)printf(format, series->values[0]);
-    (void)printf("–");
-    (void)printf(format, series->values[series->count - 1]);
-    (void)printf("]");
+    (void)printf("%.*f [%.*f–%.*f]", decimals, middle, decimals, series->values[0], decimals,
+                 series->values[series->count - 1]);
 }
 
 static void bench_cost(unsigned rounds)
@@ -275,11 +271,11 @@ static void bench_cost(unsigned rounds)
                 note(&ratio, spent[1] / spent[0]);
             }
             (void)printf("| %d | %u | ", layouts[l], clients[c]);
-            print_series(&cpu[0], "%.0f");
+            print_series(&cpu[0], 0);
             (void)printf(" | ");
-            print_series(&cpu[1], "%.0f");
+            print_series(&cpu[1], 0);
             (void)printf(" | ");
-            print_series(&ratio, "%.2f");
+            print_series(&ratio, 2);
             (void)printf(" | %.0f k | %.0f k |\n", median(&rate[0]) / 1e3, median(&rate[1]) / 1e3);
             (void)fflush(stdout);
         }

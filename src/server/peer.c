@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5; older headers lack it */
+#endif
+
+int ttm_peer_open_pidfd(int fd, pid_t pid, uint64_t accepted_ns)
+{
+    int pidfd = -1;
+    socklen_t size = sizeof(pidfd);
+
+    if (pid <= 0)
+        return -1;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
+        return pidfd;
+    if (errno !=
+        ENOPROTOOPT) /* the kernel knows the option, so it knows that the process is gone */
+        return -1;
+    /* An older kernel: by number. Whoever started after the connection was made is somebody else. */
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd >= 0 && ttm_peer_start_ns(pid) > accepted_ns) {
+        (void)close(pidfd);
+        pidfd = -1;
+    }
+    return pidfd;
+}
+
+bool ttm_peer_has_ended(int pidfd)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+static size_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    const ssize_t n = read(fd, buf, size - 1);
+    (void)close(fd);
+    buf[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+uint64_t ttm_peer_start_ns(pid_t pid)
+{
+    char stat[1024];
+    unsigned long long ticks;
+
+    if (read_proc(pid, "stat", stat, sizeof(stat)) == 0)
+        return 0;
+    /* Field 22, counted after the name, which may itself hold spaces and brackets. */
+    const char *p = strrchr(stat, ')');
+    for (int field = 2; p && field < 22; field++)
+        p = strchr(p + 1, ' ');
+    if (!p || sscanf(p, " %llu", &ticks) != 1)
+        return 0;
+    return ticks * (TTM_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+void ttm_peer_command(pid_t pid, char ret[TTM_STRING_MAX + 1])
+{
+    size_t n = read_proc(pid, "cmdline", ret, TTM_STRING_MAX + 1);
+
+    while (n > 0 && ret[n - 1] == '\0')
+        n--;
+    for (size_t i = 0; i < n; i++) {
+        if (ret[i] == '\0')
+            ret[i] = ' ';
+    }
+    if (n == 0) {
+        n = read_proc(pid, "comm", ret, TTM_STRING_MAX + 1);
+        ret[n] = '\0';
+        ret[strcspn(ret, "\n")] = '\0';
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * peer - what the kernel says of the process behind a connection.
+ */
+#ifndef TTM_SERVER_PEER_H
+#define TTM_SERVER_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wire/totals.h"
+
+/*
+ * A pidfd of the process that made the connection 'fd', whose number is 'pid' and
+ * which was accepted at 'accepted_ns' (CLOCK_BOOTTIME); -1 when it has ended or
+ * cannot be seen. The caller owns it.
+ */
+int ttm_peer_open_pidfd(int fd, pid_t pid, uint64_t accepted_ns);
+
+bool ttm_peer_has_ended(int pidfd);
+
+/* When the process started (CLOCK_BOOTTIME); 0 when it cannot be known. */
+uint64_t ttm_peer_start_ns(pid_t pid);
+
+/* The command line with spaces between its words, cut to fit; the bare name when there is none. */
+void ttm_peer_command(pid_t pid, char ret[TTM_STRING_MAX + 1]);
+
+#endif /* TTM_SERVER_PEER_H */
