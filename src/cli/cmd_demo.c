@@ -117,7 +117,7 @@ static int start_actor(struct demo *demo, unsigned number)
     struct actor *actor = &demo->actors[number];
     posix_spawn_file_actions_t actions;
     char device[8];
-    char *argv[] = {"tt-mem", "demo", "--act", demo->legacy_path, "-d", device, NULL, NULL, NULL};
+    char *argv[] = {"decoder", "demo", "--act", demo->legacy_path, "-d", device, NULL, NULL, NULL};
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     int words = 6;
 

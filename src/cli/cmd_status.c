@@ -79,7 +79,7 @@ static void put_processes(struct ttm_text *out, const struct ttm_answer *answer)
         ttm_text_format(out, "  %8d  %-8s  %5u  %9s  %13s  ", row->pid,
                         ttm_source_name(row->source), row->connections,
                         ttm_format_count(row->lives, lives), ttm_format_count(row->events, events));
-        ttm_text_append_safe(out, row->command);
+        ttm_terminal_command(out, row->command);
         ttm_text_append(out, "\n");
     }
 }

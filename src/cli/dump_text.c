@@ -230,35 +230,73 @@ static void put_device(struct dump *dump, const struct ttm_device_row *device)
     }
 }
 
-static void put_processes(struct dump *dump)
+/* What one process holds on the chosen devices. */
+struct holding {
+    const struct ttm_answer_process *process;
+    uint64_t count;
+    uint64_t bytes;
+};
+
+static struct holding holding_of(const struct dump *dump, const struct ttm_answer_process *process)
 {
-    const struct ttm_dump_choice *choice = dump->choice;
+    struct holding holding = {.process = process};
+
+    for (size_t d = 0; d < process->device_count; d++) {
+        const struct ttm_process_device_row *own = &process->devices[d];
+        if (!ttm_device_filter_has(&dump->choice->devices, own->device_id))
+            continue;
+        for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
+            holding.count += own->totals.region[r].count;
+            holding.bytes += own->totals.region[r].bytes;
+        }
+    }
+    return holding;
+}
+
+static int compare_holdings(const void *a, const void *b)
+{
+    const struct holding *x = a;
+    const struct holding *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return x->process->row.pid - y->process->row.pid;
+}
+
+static void put_holding(struct dump *dump, const struct holding *holding)
+{
+    const struct ttm_process_row *row = &holding->process->row;
     char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
 
+    ttm_text_format(dump->out, "  %8d  %10s  %7s allocations  ", row->pid,
+                    ttm_format_bytes(holding->bytes, bytes),
+                    ttm_format_count(holding->count, count));
+    ttm_terminal_command(dump->out, row->command);
+    if (!row->has_lives)
+        ttm_text_append(dump->out, "  (another user's: totals only)");
+    ttm_text_append(dump->out, "\n");
+}
+
+static void put_processes(struct dump *dump)
+{
+    const size_t n = dump->answer->process_count;
+    struct holding *holdings = calloc(n ? n : 1, sizeof(holdings[0]));
+
+    if (!holdings) {
+        dump->failed = true;
+        return;
+    }
+    for (size_t p = 0; p < n; p++)
+        holdings[p] = holding_of(dump, &dump->answer->processes[p]);
+    qsort(holdings, n, sizeof(holdings[0]), compare_holdings);
     ttm_terminal_colour(dump->terminal, dump->out, TTM_BOLD);
     ttm_text_append(dump->out, "Per process\n");
     ttm_terminal_colour(dump->terminal, dump->out, TTM_PLAIN);
-    for (size_t p = 0; p < dump->answer->process_count; p++) {
-        const struct ttm_answer_process *process = &dump->answer->processes[p];
-        uint64_t lives = 0, sum = 0;
-
-        for (size_t d = 0; d < process->device_count; d++) {
-            for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
-                if (!ttm_device_filter_has(&choice->devices, process->devices[d].device_id))
-                    continue;
-                lives += process->devices[d].totals.region[r].count;
-                sum += process->devices[d].totals.region[r].bytes;
-            }
-        }
-        if (lives == 0 || !ttm_dump_has_process(choice, process))
-            continue;
-        ttm_text_format(dump->out, "  %8d  %10s  %7s allocations  ", process->row.pid,
-                        ttm_format_bytes(sum, bytes), ttm_format_count(lives, count));
-        ttm_text_append_safe(dump->out, process->row.command);
-        if (!process->row.has_lives)
-            ttm_text_append(dump->out, "  (another user's: totals only)");
-        ttm_text_append(dump->out, "\n");
+    for (size_t p = 0; p < n; p++) {
+        if (holdings[p].count > 0 && ttm_dump_has_process(dump->choice, holdings[p].process))
+            put_holding(dump, &holdings[p]);
     }
+    free(holdings);
 }
 
 /* What the reader should know before trusting the numbers. */
@@ -300,14 +338,8 @@ static size_t count_holders(const struct dump *dump)
 
     for (size_t p = 0; p < dump->answer->process_count; p++) {
         const struct ttm_answer_process *process = &dump->answer->processes[p];
-        bool is_holder = false;
-        for (size_t d = 0; d < process->device_count && !is_holder; d++) {
-            for (size_t r = 0; r < TTM_REGION_COUNT; r++)
-                is_holder |=
-                    process->devices[d].totals.region[r].count > 0 &&
-                    ttm_device_filter_has(&dump->choice->devices, process->devices[d].device_id);
-        }
-        holders += is_holder && ttm_dump_has_process(dump->choice, process);
+        holders +=
+            ttm_dump_has_process(dump->choice, process) && holding_of(dump, process).count > 0;
     }
     return holders;
 }

@@ -10,7 +10,7 @@
 
 #define BAR_MIN 10
 #define BAR_MAX 60
-#define COMMAND_COLUMNS 24
+#define COMMAND_MIN 10
 
 /* What takes room in a core's L1. TRACE lives in DRAM. */
 static const enum ttm_region l1_parts[] = {TTM_REGION_L1, TTM_REGION_L1_SMALL, TTM_REGION_CB,
@@ -95,9 +95,10 @@ static void put_process(const struct ttm_terminal *terminal, struct ttm_text *ou
     const char *separator = "  ";
 
     ttm_text_init(&command);
-    ttm_text_append_safe(&command, process->row.command);
+    ttm_terminal_command(&command, process->row.command);
     ttm_text_format(out, "  pid %-9d ", process->row.pid);
-    ttm_text_append_column(out, ttm_text_string(&command), COMMAND_COLUMNS, terminal->has_utf8);
+    ttm_text_append_column(out, ttm_text_string(&command), bar_columns(terminal) + COMMAND_MIN,
+                           terminal->has_utf8);
     ttm_text_done(&command);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
         char bytes[TTM_NUMBER_SIZE];

@@ -79,6 +79,19 @@ const char *ttm_terminal_ellipsis(const struct ttm_terminal *terminal)
     return terminal->has_utf8 ? "…" : "...";
 }
 
+void ttm_terminal_command(struct ttm_text *out, const char *command)
+{
+    const size_t first = strcspn(command, " ");
+
+    for (size_t i = first; i > 0; i--) {
+        if (command[i - 1] == '/') {
+            command += i;
+            break;
+        }
+    }
+    ttm_text_append_safe(out, command);
+}
+
 int ttm_terminal_print(const struct ttm_text *text)
 {
     if (ttm_text_failed(text))

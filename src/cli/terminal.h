@@ -39,6 +39,9 @@ enum ttm_colour ttm_terminal_load_colour(uint64_t part, uint64_t whole);
 const char *ttm_terminal_dot(const struct ttm_terminal *terminal);
 const char *ttm_terminal_ellipsis(const struct ttm_terminal *terminal);
 
+/* A command line for people: the program without its folders, harmless to the terminal. */
+void ttm_terminal_command(struct ttm_text *out, const char *command);
+
 /* Writes all of it to stdout. Returns 0, or -errno when the reader is gone or the disk is full. */
 int ttm_terminal_print(const struct ttm_text *text);
 

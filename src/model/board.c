@@ -13,9 +13,6 @@
 #define BLACKHOLE_L1 (1536u * KIB)
 #define BLACKHOLE_CHANNEL 4278190080u /* 4080 MiB */
 
-/* Kernel text lives in a ring in each worker core's L1 (TT-Metal's default for its size). */
-#define KERNEL_CONFIG_BYTES (69u * KIB)
-
 /* name, architecture, worker cores, L1 per core, DRAM channels, bytes per channel */
 static const struct ttm_board boards[] = {
     {"e75", TTM_ARCH_GRAYSKULL, 96, GRAYSKULL_L1, 8, GIB},
@@ -67,11 +64,10 @@ uint64_t ttm_board_capacity(const struct ttm_board *board, enum ttm_region regio
     case TTM_REGION_L1:
     case TTM_REGION_CB: /* circular buffers share L1 with the buffers */
         return l1;
-    case TTM_REGION_KERNEL:
-        return (uint64_t)board->core_count * KERNEL_CONFIG_BYTES;
     case TTM_REGION_SYSTEM_MEMORY:
     case TTM_REGION_L1_SMALL: /* a slice of L1 and one of DRAM, chosen when the device is opened */
     case TTM_REGION_TRACE:
+    case TTM_REGION_KERNEL: /* loaded and resident differ: a core's ring holds some programs' at a time */
     case TTM_REGION_COUNT:
         break;
     }
