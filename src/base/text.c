@@ -167,7 +167,7 @@ char *ttm_format_bytes(uint64_t bytes, char ret[TTM_NUMBER_SIZE])
     size_t unit = 0;
     double value = (double)bytes;
 
-    while (value >= 1023.95 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+    while (value >= 1023.5 && unit + 1 < sizeof(units) / sizeof(units[0])) {
         value /= 1024;
         unit++;
     }

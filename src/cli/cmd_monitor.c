@@ -202,6 +202,7 @@ static int watch(struct monitor *monitor)
 static int parse(struct monitor *monitor, int argc, char **argv)
 {
     struct ttm_options parsed;
+    bool has_json = false, has_csv = false;
     uint64_t number = 0;
     int id, r = 0;
 
@@ -220,6 +221,7 @@ static int parse(struct monitor *monitor, int argc, char **argv)
             break;
         case 'j':
             monitor->form = FORM_JSON;
+            has_json = true;
             break;
         case 's':
             monitor->socket_path = parsed.value;
@@ -229,12 +231,15 @@ static int parse(struct monitor *monitor, int argc, char **argv)
             break;
         case OPTION_CSV:
             monitor->form = FORM_CSV;
+            has_csv = true;
             break;
         case OPTION_LOG:
             monitor->log_path = parsed.value;
             break;
         }
     }
+    if (r == 0 && id == TTM_OPTION_END && has_json && has_csv)
+        return ttm_options_complain(&parsed, "--json and --csv exclude each other");
     return r < 0 ? r : id;
 }
 

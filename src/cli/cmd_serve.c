@@ -137,6 +137,7 @@ static int parse_board(struct serve *serve, const struct ttm_options *parsed)
 static int parse(struct serve *serve, int argc, char **argv)
 {
     struct ttm_options parsed;
+    bool has_no_legacy = false;
     int id, r = 0;
 
     ttm_options_init(&parsed, &ttm_command_serve, argc, argv);
@@ -153,12 +154,18 @@ static int parse(struct serve *serve, int argc, char **argv)
             serve->is_legacy_chosen = true;
             break;
         case OPTION_NO_LEGACY:
-            serve->legacy_path = NULL;
+            has_no_legacy = true;
             break;
         case OPTION_BOARD:
             r = parse_board(serve, &parsed);
             break;
         }
+    }
+    if (r == 0 && id == TTM_OPTION_END && has_no_legacy) {
+        if (serve->is_legacy_chosen)
+            return ttm_options_complain(&parsed,
+                                        "--legacy-socket and --no-legacy exclude each other");
+        serve->legacy_path = NULL;
     }
     return r < 0 ? r : id;
 }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -32,7 +33,7 @@ static const struct ttm_option options[] = {
 /* "0.25": as few digits as tell the bytes apart from nothing. */
 static void put_mb(struct ttm_text *out, uint64_t bytes)
 {
-    ttm_text_format(out, "%.6g MB", (double)bytes / (1024 * 1024));
+    ttm_text_format(out, "%.9g MB", (double)bytes / (1024 * 1024));
 }
 
 /* Circular buffers and kernels: "✓ [CB_ALLOC] Device 0: +0.25 MB (Total: 0.25 MB) …". */
@@ -119,7 +120,11 @@ static void put_json(struct ttm_text *out, const struct ttm_event *event)
         ttm_json_put_u64(&json, "bytes", event->bytes);
     } else {
         ttm_json_put_u64(&json, "device", event->device_id);
-        ttm_json_put_string(&json, "region", ttm_region_name(event->region));
+        /* A free names no region; of the unknown, none is known. */
+        if (event->op == TTM_EVENT_UNKNOWN_END && event->region <= TTM_REGION_TRACE)
+            ttm_json_put_null(&json, "region");
+        else
+            ttm_json_put_string(&json, "region", ttm_region_name(event->region));
         if (event->region == TTM_REGION_KERNEL)
             ttm_json_put_string(&json, "kind", ttm_kernel_kind_name(event->kind));
         ttm_json_put_u64(&json, "id", event->id);
@@ -182,6 +187,15 @@ static int follow(struct ttm_connection *conn, bool is_json)
     return ttm_ask_failed(conn, r);
 }
 
+/* Nobody should wait for events that are not shown to them. */
+static void say_what_is_shown(const struct ttm_connection *conn)
+{
+    struct stat st;
+
+    if (geteuid() != 0 && stat(conn->path, &st) == 0 && st.st_uid != geteuid())
+        ttm_log("this is another user's server: only your own programs' events are shown");
+}
+
 static int run(int argc, char **argv)
 {
     struct ttm_events_request request = {.devices.is_all = true};
@@ -210,6 +224,7 @@ static int run(int argc, char **argv)
 
     int status = ttm_ask_connect(socket_path, &conn);
     if (status == TTM_EXIT_OK) {
+        say_what_is_shown(&conn);
         ttm_events_request_encode(&request, payload);
         r = ttm_connection_send(&conn, TTM_FRAME_SUBSCRIBE_EVENTS, payload, sizeof(payload));
         status = r < 0 ? ttm_ask_failed(&conn, r) : follow(&conn, is_json);

@@ -91,9 +91,11 @@ static void collect_rows(struct dump *dump, uint16_t device, unsigned region)
         qsort(dump->rows, dump->row_count, sizeof(dump->rows[0]), compare_rows);
 }
 
-static const char *noun_of(unsigned region)
+static const char *noun_of(unsigned region, uint64_t count)
 {
-    return region == TTM_REGION_KERNEL ? "kernels" : "buffers";
+    if (region == TTM_REGION_KERNEL)
+        return count == 1 ? "kernel " : "kernels";
+    return count == 1 ? "buffer " : "buffers";
 }
 
 static void put_row(struct dump *dump, const struct row *row)
@@ -128,7 +130,7 @@ static void put_rows(struct dump *dump)
     for (size_t i = 0; i < shown; i++)
         put_row(dump, &dump->rows[i]);
     if (shown < dump->row_count)
-        ttm_text_format(dump->out, "  %*s%s%s more: tt-mem dump --all\n",
+        ttm_text_format(dump->out, "  %*s%s %s more: tt-mem dump --all\n",
                         dump->terminal->has_utf8 ? 7 : 5, "", ttm_terminal_ellipsis(dump->terminal),
                         ttm_format_count(dump->row_count - shown, count));
 }
@@ -165,7 +167,7 @@ static void put_region_head(struct dump *dump, const struct ttm_device_row *devi
     ttm_text_format(dump->out, "  %-13s", ttm_region_name(region));
     ttm_terminal_colour(dump->terminal, dump->out, TTM_PLAIN);
     ttm_text_format(dump->out, " %7s %s  %10s requested  %10s footprint",
-                    ttm_format_count(sum->count, count), noun_of(region),
+                    ttm_format_count(sum->count, count), noun_of(region, sum->count),
                     ttm_format_bytes(sum->bytes, bytes),
                     ttm_format_bytes(sum->footprint_bytes, foot));
     if (capacity > 0)
@@ -246,6 +248,8 @@ static struct holding holding_of(const struct dump *dump, const struct ttm_answe
         if (!ttm_device_filter_has(&dump->choice->devices, own->device_id))
             continue;
         for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
+            if (dump->choice->is_kernels && r != TTM_REGION_KERNEL)
+                continue;
             holding.count += own->totals.region[r].count;
             holding.bytes += own->totals.region[r].bytes;
         }
@@ -268,9 +272,10 @@ static void put_holding(struct dump *dump, const struct holding *holding)
     const struct ttm_process_row *row = &holding->process->row;
     char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
 
-    ttm_text_format(dump->out, "  %8d  %10s  %7s allocations  ", row->pid,
+    ttm_text_format(dump->out, "  %8d  %10s  %7s %s  ", row->pid,
                     ttm_format_bytes(holding->bytes, bytes),
-                    ttm_format_count(holding->count, count));
+                    ttm_format_count(holding->count, count),
+                    holding->count == 1 ? "allocation " : "allocations");
     ttm_terminal_command(dump->out, row->command);
     if (!row->has_lives)
         ttm_text_append(dump->out, "  (another user's: totals only)");
@@ -355,6 +360,19 @@ static void put_headline(struct dump *dump, size_t devices)
                     ttm_format_duration(dump->answer->moment.uptime_ns, uptime));
 }
 
+static void put_nothing(struct dump *dump)
+{
+    const bool is_all = dump->choice->pid == 0 && dump->choice->devices.is_all;
+    char uptime[TTM_NUMBER_SIZE];
+
+    ttm_text_format(dump->out, "nothing remains%s: no %s allocated%sserver up %s\n",
+                    is_all ? "" : " of what was chosen",
+                    dump->choice->is_kernels ? "kernel is" : "device memory is",
+                    ttm_terminal_dot(dump->terminal),
+                    ttm_format_duration(dump->answer->moment.uptime_ns, uptime));
+    put_findings(dump);
+}
+
 static void put_all(struct dump *dump)
 {
     const struct ttm_answer *answer = dump->answer;
@@ -364,12 +382,7 @@ static void put_all(struct dump *dump)
         devices += ttm_device_filter_has(&dump->choice->devices, answer->devices[i].id) &&
                    holds_anything(dump, &answer->devices[i]);
     if (devices == 0) {
-        char uptime[TTM_NUMBER_SIZE];
-        ttm_text_format(dump->out, "nothing remains: no %s allocated%sserver up %s\n",
-                        dump->choice->is_kernels ? "kernel is" : "device memory is",
-                        ttm_terminal_dot(dump->terminal),
-                        ttm_format_duration(answer->moment.uptime_ns, uptime));
-        put_findings(dump);
+        put_nothing(dump);
         return;
     }
     put_headline(dump, devices);

@@ -73,7 +73,7 @@ void ttm_histogram_add(struct ttm_histogram *histogram, uint64_t bytes, uint64_t
     histogram->count++;
     histogram->bytes += bytes;
     for (size_t i = 0; i < TTM_AGE_GROUPS; i++) {
-        if (age_ns < ages[i].below_ns) {
+        if (age_ns < ages[i].below_ns || i + 1 == TTM_AGE_GROUPS) {
             histogram->ages[i]++;
             break;
         }

@@ -47,6 +47,10 @@ int main(int argc, char **argv)
         const struct ttm_command *command = argc > 2 ? find_command(argv[2]) : NULL;
         if (command)
             return command->run(2, (char *[]){argv[2], "--help", NULL});
+        if (argc > 2) {
+            ttm_log("there is no command '%s' (see tt-mem --help)", argv[2]);
+            return TTM_EXIT_USAGE;
+        }
         print_help();
         return argc > 1 ? TTM_EXIT_OK : TTM_EXIT_USAGE;
     }

@@ -53,7 +53,7 @@ void ttm_terminal_bar(const struct ttm_terminal *terminal, struct ttm_text *out,
     const double share = whole > 0 ? (double)part / (double)whole : 0;
     size_t filled = share >= 1 ? columns * 8 : (size_t)(share * (double)columns * 8 + 0.5);
 
-    if (part > 0 && filled == 0)
+    if (part > 0 && filled == 0 && columns > 0)
         filled = 1; /* a little is not nothing */
     if (!terminal->has_utf8)
         filled = (filled + 7) / 8 * 8;

@@ -204,8 +204,11 @@ void ttm_life_table_remove(struct ttm_life_table *table, uint64_t hash, uint32_t
         ttm_life_store_edit(&table->store, before)->next = next;
     }
     ttm_life_store_remove(&table->store, ref);
-    if (table->store.live < table->buckets / 2 && table->buckets > FIRST_BUCKETS)
-        merge(table);
+    /* Two at a time: shrinking begins at half, and has to be done when the last life goes. */
+    for (int i = 0; i < 2; i++) {
+        if (table->store.live < table->buckets / 2 && table->buckets > FIRST_BUCKETS)
+            merge(table);
+    }
 }
 
 void ttm_life_table_take_over(struct ttm_life_table *table, struct ttm_life_view *ret)

@@ -2,8 +2,8 @@
 /*
  * life_table - finds the lives of one process by their hash.
  *
- * A linear hash table: it grows and shrinks by one bucket at a time, so no
- * event ever pays for a rehash of all the others. Lives with the same hash come
+ * A linear hash table: it grows by one bucket at a time and shrinks by two, so
+ * no event ever pays for a rehash of all the others. Lives with the same hash come
  * out newest first. One thread, no I/O, no clock.
  */
 #ifndef TTM_MODEL_LIFE_TABLE_H

@@ -48,9 +48,10 @@ void ttm_registry_free(struct ttm_registry *reg)
     free(reg);
 }
 
+/* Who does not know the seed cannot make pairs of allocator and id that share a hash. */
 static uint64_t key_hash(uint64_t seed, uint32_t allocator, uint64_t id)
 {
-    return ttm_hash_u64(id ^ seed ^ (uint64_t)allocator << 40);
+    return ttm_hash_u64(id ^ ((uint64_t)allocator + 1) * (seed | 1));
 }
 
 static uint64_t life_hash(const void *context, const struct ttm_life *life)
@@ -119,12 +120,10 @@ static void keep_counters(struct ttm_process_counters *all, const struct ttm_pro
 void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc,
                               struct ttm_departure *ret)
 {
-    *ret = (struct ttm_departure){.lives = proc->lives.store.live};
+    *ret = (struct ttm_departure){.lives = proc->lives.store.live, .bytes = proc->bytes};
     for (uint32_t i = 0; i < proc->device_count; i++) {
         const struct ttm_process_device *device = &proc->devices[i];
         withdraw(&reg->devices[device->id]->totals, &device->totals);
-        for (size_t r = 0; r < TTM_REGION_COUNT; r++)
-            ret->bytes += device->totals.region[r].bytes;
     }
     keep_counters(&reg->ended, &proc->counters);
     reg->lives -= proc->lives.store.live;
@@ -271,6 +270,8 @@ static void change_totals(struct ttm_registry *reg, struct ttm_process *proc,
 {
     const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, site->device_set);
 
+    if (!(site->flags & TTM_SITE_ALIAS))
+        proc->bytes += change == ADD ? life->bytes : -life->bytes;
     for (uint16_t i = 0; i < set.count; i++) {
         const uint16_t id = set.devices[i];
         struct ttm_device_totals *own = &proc->devices[proc->slots[id] - 1].totals;

@@ -61,6 +61,7 @@ struct ttm_process {
     struct ttm_site_table sites;
     struct ttm_process_device *devices;
     uint32_t device_count;
+    uint64_t bytes;  /* of its lives, once per life; an alias adds nothing */
     uint32_t refs;   /* the registry's, and that of each snapshot */
     uint16_t *slots; /* device id → index in 'devices' + 1; NULL before the first birth */
     uint64_t seed;
@@ -106,7 +107,7 @@ int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_
 
 struct ttm_departure {
     uint64_t lives;
-    uint64_t bytes; /* of its lives, once per life */
+    uint64_t bytes; /* of its lives, once per life; an alias adds nothing */
 };
 
 /*

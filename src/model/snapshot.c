@@ -47,6 +47,21 @@ static int take_process(struct ttm_process *proc, struct ttm_snapshot_process *r
     return -ENOMEM;
 }
 
+static int take_devices(const struct ttm_registry *reg, struct ttm_snapshot *snap)
+{
+    if (reg->device_count == 0)
+        return 0;
+    snap->devices = malloc(reg->device_count * sizeof(snap->devices[0]));
+    if (!snap->devices)
+        return -ENOMEM;
+    for (uint16_t id = 0; id < TTM_DEVICE_COUNT; id++) {
+        if (reg->devices[id])
+            snap->devices[snap->device_count++] =
+                (struct ttm_snapshot_device){.id = id, .device = *reg->devices[id]};
+    }
+    return 0;
+}
+
 struct ttm_snapshot *ttm_snapshot_take(struct ttm_registry *reg, uint64_t time_ns)
 {
     struct ttm_snapshot *snap = calloc(1, sizeof(*snap));
@@ -54,6 +69,8 @@ struct ttm_snapshot *ttm_snapshot_take(struct ttm_registry *reg, uint64_t time_n
     if (!snap)
         return NULL;
     snap->time_ns = time_ns;
+    if (take_devices(reg, snap) < 0)
+        goto fail;
     if (reg->process_count > 0) {
         snap->processes = calloc(reg->process_count, sizeof(snap->processes[0]));
         if (!snap->processes)
@@ -79,12 +96,42 @@ void ttm_snapshot_free(struct ttm_snapshot *snap)
     for (uint32_t i = 0; i < snap->process_count; i++)
         release_process(&snap->processes[i]);
     free(snap->processes);
+    free(snap->devices);
     free(snap);
 }
 
 static bool is_equal(const struct ttm_totals *a, const struct ttm_totals *b)
 {
     return a->count == b->count && a->bytes == b->bytes && a->footprint_bytes == b->footprint_bytes;
+}
+
+static uint64_t count_differences(const struct ttm_device_totals *a,
+                                  const struct ttm_device_totals *b)
+{
+    uint64_t differences = 0;
+
+    for (size_t r = 0; r < TTM_REGION_COUNT; r++)
+        differences += !is_equal(&a->region[r], &b->region[r]);
+    return differences + (memcmp(a->kernel_bytes, b->kernel_bytes, sizeof(a->kernel_bytes)) != 0);
+}
+
+/* The totals of a process on a device, or NULL; a process's slots stay once they are given. */
+static const struct ttm_process_device *device_of(const struct ttm_snapshot_process *p, uint32_t id)
+{
+    const uint32_t slot = p->process->slots ? p->process->slots[id] : 0;
+
+    return slot != 0 && slot <= p->device_count ? &p->devices[slot - 1] : NULL;
+}
+
+static void add_totals(struct ttm_device_totals *sums, const struct ttm_device_totals *own)
+{
+    for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
+        sums->region[r].count += own->region[r].count;
+        sums->region[r].bytes += own->region[r].bytes;
+        sums->region[r].footprint_bytes += own->region[r].footprint_bytes;
+    }
+    for (size_t k = 0; k < TTM_KERNEL_KIND_COUNT; k++)
+        sums->kernel_bytes[k] += own->kernel_bytes[k];
 }
 
 /* The sums over all processes against the processes' own, at the moment of the snapshot. */
@@ -94,21 +141,15 @@ static uint64_t count_device_mismatches(const struct ttm_registry *reg,
     uint64_t mismatches = 0;
 
     for (uint32_t id = 0; id < TTM_DEVICE_COUNT; id++) {
-        struct ttm_totals sums[TTM_REGION_COUNT] = {0};
+        struct ttm_device_totals sums = {0};
         if (!reg->devices[id])
             continue;
         for (uint32_t p = 0; p < snap->process_count; p++) {
-            for (uint32_t d = 0; d < snap->processes[p].device_count; d++) {
-                const struct ttm_process_device *own = &snap->processes[p].devices[d];
-                for (size_t r = 0; own->id == id && r < TTM_REGION_COUNT; r++) {
-                    sums[r].count += own->totals.region[r].count;
-                    sums[r].bytes += own->totals.region[r].bytes;
-                    sums[r].footprint_bytes += own->totals.region[r].footprint_bytes;
-                }
-            }
+            const struct ttm_process_device *own = device_of(&snap->processes[p], id);
+            if (own)
+                add_totals(&sums, &own->totals);
         }
-        for (size_t r = 0; r < TTM_REGION_COUNT; r++)
-            mismatches += !is_equal(&sums[r], &reg->devices[id]->totals.region[r]);
+        mismatches += count_differences(&sums, &reg->devices[id]->totals);
     }
     return mismatches;
 }
@@ -149,29 +190,18 @@ static void add_life(struct ttm_snapshot_check *check, const struct ttm_snapshot
 
     check->lives++;
     for (uint16_t d = 0; d < set.count; d++) {
-        uint32_t i = 0;
-        while (i < p->device_count && check->sums[i].id != set.devices[d])
-            i++;
-        if (i == p->device_count)
+        const struct ttm_process_device *kept = device_of(p, set.devices[d]);
+        if (!kept)
             check->mismatches++; /* a life on a device that has no totals */
         else
-            ttm_totals_add(&check->sums[i].totals, site, life);
+            ttm_totals_add(&check->sums[kept - p->devices].totals, site, life);
     }
 }
 
 static void compare(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p)
 {
-    for (uint32_t i = 0; i < p->device_count; i++) {
-        const struct ttm_device_totals *kept = &p->devices[i].totals;
-        const struct ttm_device_totals *sums = &check->sums[i].totals;
-
-        for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
-            if (!is_equal(&kept->region[r], &sums->region[r]))
-                check->mismatches++;
-        }
-        if (memcmp(kept->kernel_bytes, sums->kernel_bytes, sizeof(kept->kernel_bytes)) != 0)
-            check->mismatches++;
-    }
+    for (uint32_t i = 0; i < p->device_count; i++)
+        check->mismatches += count_differences(&p->devices[i].totals, &check->sums[i].totals);
 }
 
 int ttm_snapshot_check_step(struct ttm_snapshot_check *check, uint32_t budget)

@@ -25,8 +25,15 @@ struct ttm_snapshot_process {
     struct ttm_life_view lives;
 };
 
+struct ttm_snapshot_device {
+    uint16_t id;
+    struct ttm_device device;
+};
+
 struct ttm_snapshot {
     uint64_t time_ns; /* monotonic, given by the caller */
+    struct ttm_snapshot_device *devices;
+    uint32_t device_count;
     struct ttm_snapshot_process *processes;
     uint32_t process_count;
 };

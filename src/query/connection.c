@@ -32,6 +32,15 @@ static int connect_to(const char *path)
     return fd;
 }
 
+/* A server speaks ASCII to people; whoever else may listen at that path is kept off the terminal. */
+static void make_harmless(char *text)
+{
+    for (; *text; text++) {
+        if (*text < 0x20 || *text >= 0x7f)
+            *text = '?';
+    }
+}
+
 static int shake_hands(struct ttm_connection *conn)
 {
     const struct ttm_hello own = {
@@ -55,6 +64,7 @@ static int shake_hands(struct ttm_connection *conn)
     if (frame.type != TTM_FRAME_HELLO ||
         ttm_hello_decode(frame.payload, frame.length, &conn->server) < 0)
         return -EPROTO;
+    make_harmless(conn->server.software);
     return ttm_hello_check(&conn->server);
 }
 
@@ -126,6 +136,7 @@ static int take_error(struct ttm_connection *conn, const struct ttm_frame *frame
         n = sizeof(conn->why) - 1;
     memcpy(conn->why, frame->payload, n);
     conn->why[n] = '\0';
+    make_harmless(conn->why);
     return -EREMOTEIO;
 }
 

@@ -101,26 +101,20 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
     (void)ttm_frame_append(&session->out, TTM_FRAME_PROCESS, buf, (uint32_t)n);
 }
 
-static void put_devices(struct ttm_session *session)
+static void put_device(struct ttm_session *session, uint16_t id, const struct ttm_device *device)
 {
-    const struct ttm_registry *reg = session->server->reg;
     uint8_t buf[TTM_ROW_SIZE_MAX];
+    struct ttm_device_row row = {
+        .id = id,
+        .arch = device->arch,
+        .core_count = device->core_count,
+        .totals = device->totals,
+    };
 
-    for (uint16_t id = 0; id < TTM_DEVICE_COUNT; id++) {
-        const struct ttm_device *device = reg->devices[id];
-        if (!device)
-            continue;
-        struct ttm_device_row row = {
-            .id = id,
-            .arch = device->arch,
-            .core_count = device->core_count,
-            .totals = device->totals,
-        };
-        memcpy(row.capacity_bytes, device->capacity_bytes, sizeof(row.capacity_bytes));
-        memcpy(row.board, device->board, sizeof(row.board));
-        const size_t n = ttm_device_row_encode(&row, buf);
-        (void)ttm_frame_append(&session->out, TTM_FRAME_DEVICE, buf, (uint32_t)n);
-    }
+    memcpy(row.capacity_bytes, device->capacity_bytes, sizeof(row.capacity_bytes));
+    memcpy(row.board, device->board, sizeof(row.board));
+    const size_t n = ttm_device_row_encode(&row, buf);
+    (void)ttm_frame_append(&session->out, TTM_FRAME_DEVICE, buf, (uint32_t)n);
 }
 
 static void put_process_devices(struct ttm_session *session, uint32_t index,
@@ -160,7 +154,10 @@ static void answer_totals(struct ttm_session *session)
     uint32_t index = 0;
 
     put_moment(session, session->server->now_ns, reg->process_count);
-    put_devices(session);
+    for (uint16_t id = 0; id < TTM_DEVICE_COUNT; id++) {
+        if (reg->devices[id])
+            put_device(session, id, reg->devices[id]);
+    }
     TTM_LIST_FOR_EACH(pos, &reg->processes) {
         const struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
         put_process(session, index, proc, &proc->counters, proc->lives.store.live);
@@ -189,7 +186,8 @@ static void answer_status(struct ttm_session *session)
 
 static void set_busy(struct ttm_session *session)
 {
-    const bool is_busy = session->lives.snap || session->check || session->totals_interval_ms > 0;
+    const bool is_busy = session->lives.snap || session->check || session->has_requests ||
+                         session->totals_interval_ms > 0;
 
     if (!is_busy)
         ttm_list_remove(&session->busy_link);
@@ -201,20 +199,23 @@ static void set_busy(struct ttm_session *session)
 static void begin_lives(struct ttm_session *session, uint32_t ticket)
 {
     struct ttm_server *server = session->server;
-    struct ttm_snapshot *snap =
-        ticket ? ttm_ticket_redeem(server, ticket) : ttm_snapshot_take(server->reg, server->now_ns);
+    struct ttm_snapshot *snap = NULL;
 
     if (session->lives.snap) {
-        ttm_snapshot_free(snap);
         say_error(session, "an answer is already under way on this connection");
         return;
     }
+    if (!ticket)
+        snap = ttm_snapshot_take(server->reg, server->now_ns);
+    else if (session->uid == server->uid || session->uid == 0)
+        snap = ttm_ticket_redeem(server, ticket);
     if (!snap) {
         say_error(session, ticket ? "that ticket is not valid any more" : "memory is short");
         return;
     }
     put_moment(session, snap->time_ns, snap->process_count);
-    put_devices(session);
+    for (uint32_t i = 0; i < snap->device_count; i++)
+        put_device(session, snap->devices[i].id, &snap->devices[i].device);
     for (uint32_t i = 0; i < snap->process_count; i++) {
         const struct ttm_snapshot_process *p = &snap->processes[i];
         put_process(session, i, p->process, &p->counters, p->live_count);
@@ -388,14 +389,24 @@ bool ttm_native_work(struct ttm_session *session)
             return false;
         }
         continue_lives(session);
-        ttm_session_dirty(session);
     }
     if (session->check)
         continue_check(session);
     if (session->totals_interval_ms > 0)
         continue_totals(session);
+    if (session->has_requests && ttm_queue_length(&session->out) <= TTM_OUT_LOW &&
+        ttm_native_input(session, NULL, 0) < 0) {
+        server->counter[TTM_COUNTER_CLOSED_GARBAGE]++;
+        ttm_session_close(session);
+        return false;
+    }
+    ttm_session_flush(session);
+    if (session->is_dead)
+        return false;
     set_busy(session);
-    return session->check != NULL;
+    /* Where the socket took all there was, no event will tell us to go on. */
+    const bool has_room = ttm_queue_length(&session->out) <= TTM_OUT_LOW;
+    return session->check || (has_room && (session->lives.snap || session->has_requests));
 }
 
 void ttm_native_done(struct ttm_session *session)
@@ -462,6 +473,11 @@ static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_
             return n;
         if (n == 0)
             return (long)used;
+        if (ttm_queue_length(&session->out) >= TTM_OUT_HIGH) {
+            session->has_requests = true;
+            set_busy(session);
+            return (long)used;
+        }
         if (session->has_said_hello)
             take_request(session, &frame);
         else
@@ -475,8 +491,9 @@ int ttm_native_input(struct ttm_session *session, const uint8_t *bytes, size_t l
 {
     if (session->is_closing)
         return 0;
+    session->has_requests = false;
     if (ttm_queue_length(&session->in) > 0) {
-        if (ttm_queue_append(&session->in, bytes, length) < 0)
+        if (length > 0 && ttm_queue_append(&session->in, bytes, length) < 0)
             return -ENOMEM;
         const long n =
             take_frames(session, ttm_queue_front(&session->in), ttm_queue_length(&session->in));

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "wire/event.h"
+#include "wire/hello.h"
 
 #define BUFFER_REGIONS                                                                             \
     (1u << TTM_REGION_DRAM | 1u << TTM_REGION_L1 | 1u << TTM_REGION_SYSTEM_MEMORY |                \
@@ -232,19 +233,14 @@ static void take_message(struct ttm_session *session, const struct ttm_original_
 {
     switch ((enum ttm_original_type)msg->type) {
     case TTM_ORIGINAL_ALLOC:
-        if (msg->buffer_type > TTM_REGION_TRACE)
-            refuse(session, TTM_COUNTER_REFUSED_REGION);
-        else
-            take_birth(session, msg, msg->buffer_type, 0);
+        take_birth(session, msg,
+                   msg->buffer_type <= TTM_REGION_TRACE ? msg->buffer_type : TTM_REGION_COUNT, 0);
         break;
     case TTM_ORIGINAL_CB_ALLOC:
         take_birth(session, msg, TTM_REGION_CB, 0);
         break;
     case TTM_ORIGINAL_KERNEL_LOAD:
-        if (msg->buffer_type >= TTM_KERNEL_KIND_COUNT)
-            refuse(session, TTM_COUNTER_REFUSED_REGION);
-        else
-            take_birth(session, msg, TTM_REGION_KERNEL, msg->buffer_type);
+        take_birth(session, msg, TTM_REGION_KERNEL, msg->buffer_type);
         break;
     case TTM_ORIGINAL_FREE:
         take_end(session, msg, BUFFER_REGIONS);
@@ -290,9 +286,24 @@ static int take_messages(struct ttm_session *session)
     return r;
 }
 
+/* One of our own commands was sent to this socket: it is served all the same. */
+static int turn_native(struct ttm_session *session)
+{
+    const struct ttm_original_rest rest = ttm_original_reader_give_up(&session->reader);
+
+    session->is_original = false;
+    const int r = ttm_native_input(session, rest.stash, rest.stash_length);
+    return r < 0 || rest.input_length == 0
+               ? r
+               : ttm_native_input(session, rest.input, rest.input_length);
+}
+
 int ttm_original_input(struct ttm_session *session, const uint8_t *bytes, size_t length)
 {
     ttm_original_reader_push(&session->reader, bytes, length);
+    const uint8_t *head = ttm_original_reader_peek(&session->reader, TTM_HELLO_PROBE_SIZE);
+    if (head && ttm_hello_begins(head))
+        return turn_native(session);
     const int r = take_messages(session);
     if (r < 0)
         return r;

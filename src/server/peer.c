@@ -74,9 +74,29 @@ uint64_t ttm_peer_start_ns(pid_t pid)
     return ticks * (TTM_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
+/* Of text that was cut at 'n' bytes: where its last whole character ends. */
+static size_t drop_cut_character(char *text, size_t n)
+{
+    size_t at = n;
+
+    while (at > 0 && n - at < 3 && ((unsigned char)text[at - 1] & 0xc0) == 0x80)
+        at--;
+    if (at == 0 || (unsigned char)text[at - 1] < 0xc0)
+        return n;
+    const unsigned char lead = (unsigned char)text[at - 1];
+    const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+    if (n - (at - 1) >= length)
+        return n;
+    text[at - 1] = '\0';
+    return at - 1;
+}
+
 void ttm_peer_command(pid_t pid, char ret[TTM_STRING_MAX + 1])
 {
     size_t n = read_proc(pid, "cmdline", ret, TTM_STRING_MAX + 1);
+
+    if (n == TTM_STRING_MAX)
+        n = drop_cut_character(ret, n);
 
     while (n > 0 && ret[n - 1] == '\0')
         n--;

@@ -163,7 +163,7 @@ static void adjust_watch(struct ttm_session *session)
     const bool wants_out = waiting > 0;
     bool is_paused = session->is_paused;
 
-    if (waiting >= TTM_OUT_HIGH)
+    if (waiting >= TTM_OUT_HIGH || session->has_requests)
         is_paused = true;
     else if (waiting <= TTM_OUT_LOW)
         is_paused = false;
@@ -172,6 +172,23 @@ static void adjust_watch(struct ttm_session *session)
     session->wants_out = wants_out;
     session->is_paused = is_paused;
     update_watch(session);
+}
+
+static void drop_output(struct ttm_session *session)
+{
+    ttm_queue_done(&session->out);
+    session->wants_out = false;
+    session->is_paused = false;
+    update_watch(session);
+}
+
+/* Nobody is left to read the answers, but events that such a peer has sent still count. */
+static void give_up_output(struct ttm_session *session)
+{
+    if (session->is_original)
+        drop_output(session);
+    else
+        ttm_session_close(session);
 }
 
 void ttm_session_flush(struct ttm_session *session)
@@ -187,7 +204,7 @@ void ttm_session_flush(struct ttm_session *session)
         if (n < 0 && errno == EAGAIN)
             break;
         if (n < 0) {
-            ttm_session_close(session);
+            give_up_output(session);
             return;
         }
         ttm_queue_consume(&session->out, (size_t)n);
@@ -197,6 +214,9 @@ void ttm_session_flush(struct ttm_session *session)
         ttm_session_close(session);
         return;
     }
+    /* Now, as there may never be another event to tell it with. */
+    if (session->tail_lost > 0 && ttm_tail_report_loss(session))
+        ttm_session_dirty(session);
     adjust_watch(session);
 }
 
@@ -295,15 +315,6 @@ static void read_slice(struct ttm_session *session)
         session->leave_bytes -= (uint64_t)n;
 }
 
-/* Nobody is left to read the answers, but what the peer has said still counts. */
-static void drop_output(struct ttm_session *session)
-{
-    ttm_queue_done(&session->out);
-    session->wants_out = false;
-    session->is_paused = false;
-    update_watch(session);
-}
-
 static void handle_session(struct ttm_watch *watch, uint32_t events)
 {
     struct ttm_session *session = (struct ttm_session *)watch;
@@ -314,10 +325,8 @@ static void handle_session(struct ttm_watch *watch, uint32_t events)
         return;
     if (events & EPOLLIN)
         read_slice(session);
-    else if ((events & EPOLLHUP) && session->is_paused)
-        drop_output(session);
-    else if (events & (EPOLLHUP | EPOLLERR))
-        ttm_session_close(session);
+    else if (events & (EPOLLHUP | EPOLLERR)) /* comes alone when input is not asked for */
+        give_up_output(session);
 }
 
 void ttm_session_leave(struct ttm_session *session)

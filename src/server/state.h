@@ -82,9 +82,10 @@ struct ttm_session {
     uid_t uid;
 
     bool is_original;
-    bool is_bulk;   /* a busy producer: read in the second row, at intervals */
-    bool is_paused; /* does not read its answers, so it is not read either */
-    bool wants_out; /* epoll watches for room */
+    bool is_bulk;      /* a busy producer: read in the second row, at intervals */
+    bool is_paused;    /* does not read its answers, so it is not read either */
+    bool has_requests; /* native: whole ones in 'in', which wait until 'out' has room */
+    bool wants_out;    /* epoll watches for room */
     bool is_dead;
     bool has_said_hello;
     bool is_closing;      /* close once 'out' is sent */
@@ -193,6 +194,8 @@ void ttm_native_done(struct ttm_session *session);
 
 /* tail.c */
 void ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_request *request);
+/* Tells the reader of a gap, once there is room again. Returns whether there is. */
+bool ttm_tail_report_loss(struct ttm_session *session);
 void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, uint8_t op,
                    const struct ttm_site *site, const struct ttm_life *life);
 void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client, uint16_t device,

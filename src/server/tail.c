@@ -16,8 +16,7 @@ void ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_req
     ttm_list_append(&session->server->tails, &session->tail_link);
 }
 
-/* Tells the reader of a gap, once there is room again. Returns whether there is. */
-static bool report_loss(struct ttm_session *session)
+bool ttm_tail_report_loss(struct ttm_session *session)
 {
     uint8_t lost[8];
 
@@ -32,7 +31,7 @@ static bool report_loss(struct ttm_session *session)
 
 static void give(struct ttm_session *session, const struct ttm_event *event)
 {
-    const bool has_room = session->tail_lost > 0 ? report_loss(session)
+    const bool has_room = session->tail_lost > 0 ? ttm_tail_report_loss(session)
                                                  : ttm_queue_length(&session->out) < TTM_OUT_HIGH;
     uint8_t *payload =
         has_room ? ttm_frame_begin(&session->out, TTM_FRAME_EVENTS, TTM_EVENT_SIZE) : NULL;

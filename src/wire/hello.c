@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/bytes.h"
+#include "wire/frame.h"
 
 void ttm_hello_encode(const struct ttm_hello *hello, uint8_t buf[TTM_HELLO_SIZE])
 {
@@ -31,6 +32,12 @@ int ttm_hello_decode(const uint8_t *buf, size_t len, struct ttm_hello *ret)
     };
     memcpy(ret->software, buf + 32, TTM_HELLO_SOFTWARE_SIZE - 1);
     return 0;
+}
+
+bool ttm_hello_begins(const uint8_t buf[TTM_HELLO_PROBE_SIZE])
+{
+    return get_le16(buf) == TTM_FRAME_HELLO && get_le32(buf + 4) >= TTM_HELLO_SIZE &&
+           get_le32(buf + TTM_FRAME_HEADER_SIZE) == TTM_HELLO_MAGIC;
 }
 
 int ttm_hello_check(const struct ttm_hello *peer)

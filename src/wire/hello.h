@@ -11,6 +11,7 @@
 #ifndef TTM_WIRE_HELLO_H
 #define TTM_WIRE_HELLO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,12 @@ void ttm_hello_encode(const struct ttm_hello *hello, uint8_t buf[TTM_HELLO_SIZE]
 
 /* Returns 0 or -EBADMSG (too short, or not our magic). */
 int ttm_hello_decode(const uint8_t *buf, size_t len, struct ttm_hello *ret);
+
+/* How much of a stream it takes to tell a native one. */
+#define TTM_HELLO_PROBE_SIZE 12
+
+/* Whether a stream that begins like this is one of the native protocol: the frame of a hello. */
+bool ttm_hello_begins(const uint8_t buf[TTM_HELLO_PROBE_SIZE]);
 
 /* Returns 0, or -EPROTONOSUPPORT when this build cannot talk to that peer. */
 int ttm_hello_check(const struct ttm_hello *peer);

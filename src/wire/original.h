@@ -105,6 +105,25 @@ int ttm_original_reader_next(struct ttm_original_reader *reader, struct ttm_orig
 void ttm_original_reader_keep(struct ttm_original_reader *reader);
 
 /*
+ * The first 'n' bytes of the stream, before any was taken as a message; NULL once
+ * one was, or while fewer have arrived. Borrowed until the next call.
+ */
+const uint8_t *ttm_original_reader_peek(struct ttm_original_reader *reader, size_t n);
+
+/*
+ * Gives up: what is left in the stash and in the input of push(), for somebody
+ * else to read. Borrowed until the next call.
+ */
+struct ttm_original_rest {
+    const uint8_t *stash;
+    size_t stash_length;
+    const uint8_t *input;
+    size_t input_length;
+};
+
+struct ttm_original_rest ttm_original_reader_give_up(struct ttm_original_reader *reader);
+
+/*
  * Nothing has arrived for a while (or never will again): settle a doubt by what
  * is there. Then call next() again. Harmless when there is no doubt.
  */

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one file of tests, or says that pytest is missing and is skipped (77)."""
+
+import importlib.util
+import os
+import sys
+
+if importlib.util.find_spec("pytest") is None:
+    print("skipped: needs pytest (Debian: python3-pytest)")
+    sys.exit(77)
+sys.stdout.flush()
+os.execv(
+    sys.executable,
+    [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *sys.argv[1:]],
+)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tt-mem demo: the first thing a newcomer types."""
+
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+from support import (
+    PATIENCE_S,
+    TT_MEM,
+    assert_no_sanitizer_report,
+    clean_env,
+    run,
+    run_ok,
+    wait_for,
+)
+
+
+def test_it_names_the_leak() -> None:
+    text = run_ok("demo", "--fast").out
+    assert "\033" not in text
+    assert re.search(r"device 0 +n300", text) and re.search(r"device 1 +n300", text)
+    assert "Most Common Buffer Sizes" in text
+    leak = re.search(r"pid (\d+), device 0, DRAM: buffers of 132 KiB grew from (\d+) to 40", text)
+    assert leak, text
+    assert re.search(rf"^ +{leak[1]} .*--leak", text, re.M)  # it blames the one that did it
+    assert "planted leak" in text
+    assert "nothing remains" in text
+
+
+def test_it_leaves_nothing_behind() -> None:
+    before = set(glob.glob("/tmp/tt-mem-demo-*"))
+    process = subprocess.Popen(
+        [TT_MEM, "demo", "--fast"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_env(),
+        text=True,
+    )
+    out, err = process.communicate(timeout=2 * PATIENCE_S)
+    assert_no_sanitizer_report(err, "demo")
+    assert process.returncode == 0 and err == ""
+    folder = re.search(r"/tmp/tt-mem-demo-\w+", out)
+    assert folder and folder[0] not in before and not os.path.exists(folder[0])
+
+
+def test_several_at_once_do_not_meet() -> None:
+    demos = [
+        subprocess.Popen(
+            [TT_MEM, "demo", "--fast"], stdout=subprocess.PIPE, env=clean_env(), text=True
+        )
+        for _ in range(3)
+    ]
+    for demo in demos:
+        out, _ = demo.communicate(timeout=4 * PATIENCE_S)
+        assert demo.returncode == 0 and "planted leak" in out
+
+
+def test_its_decoders_end_when_it_is_killed() -> None:
+    demo = subprocess.Popen(
+        [TT_MEM, "demo"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=clean_env(),
+    )
+
+    def children() -> list[int]:
+        with open(f"/proc/{demo.pid}/task/{demo.pid}/children", encoding="ascii") as file:
+            return [int(pid) for pid in file.read().split()]
+
+    decoders = wait_for(lambda: len(children()) >= 2 and children())
+    with open(f"/proc/{decoders[0]}/cmdline", encoding="utf-8") as file:
+        found = re.search(r"/tmp/tt-mem-demo-\w+", file.read())
+    assert found
+    folder = found[0]
+    demo.send_signal(signal.SIGKILL)
+    demo.wait()
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}/fd/0") for pid in decoders))
+    shutil.rmtree(folder)  # which a kill leaves behind
+
+
+def test_a_reader_that_leaves_ends_it() -> None:
+    demo = subprocess.Popen(
+        [TT_MEM, "demo", "--fast"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_env(),
+    )
+    assert demo.stdout
+    demo.stdout.close()
+    demo.stdout = None
+    _, err = demo.communicate(timeout=2 * PATIENCE_S)
+    assert_no_sanitizer_report(err.decode(), "demo")
+
+
+def test_wrong_options_are_told_in_one_line() -> None:
+    assert "--help" in run("demo", "--nonsense").complains(2)

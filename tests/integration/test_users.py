@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several users: whose socket may be used by whom, and who sees what."""
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+from support import (
+    IS_ROOT,
+    NOBODY,
+    SOMEBODY,
+    Server,
+    become,
+    needs_root,
+    run,
+    run_ok,
+    wait_for,
+)
+
+
+def mode_of(path: str | Path) -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def can_connect(path: str, uid: int) -> bool:
+    """Whether a process of that user can."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            become(uid)
+            socket.socket(socket.AF_UNIX).connect(path)
+            os._exit(0)
+        except PermissionError:
+            os._exit(1)
+        finally:
+            os._exit(2)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status in (0, 1)
+    return status == 0
+
+
+def in_new_folder(server: Server, folder: Path, owner: int | None = None) -> Path:
+    """Its sockets lie in a folder that does not exist yet, below one of 'owner'."""
+    parent = folder / "p"
+    parent.mkdir()
+    if owner is not None:
+        os.chown(parent, owner, owner)
+    made = parent / "made"
+    server.socket = str(made / "n.sock")
+    server.legacy = str(made / "o.sock")
+    return made
+
+
+@needs_root
+def test_the_socket_of_root_is_for_all(make_server, folder: Path) -> None:
+    server = make_server()
+    made = in_new_folder(server, folder)
+    server.start(prepare=lambda: os.umask(0o077) and None)
+    assert mode_of(made) == 0o755
+    assert mode_of(server.socket) == mode_of(server.legacy) == 0o666
+    assert can_connect(server.socket, NOBODY) and can_connect(server.legacy, NOBODY)
+
+
+def test_the_socket_of_a_user_is_that_users(make_server, folder: Path) -> None:
+    server = make_server()
+    made = in_new_folder(server, folder, NOBODY if IS_ROOT else None)
+    server.start(uid=NOBODY if IS_ROOT else None, prepare=lambda: os.umask(0) and None)
+    assert mode_of(made) == 0o700
+    assert mode_of(server.socket) == mode_of(server.legacy) == 0o600
+    if IS_ROOT:
+        assert can_connect(server.socket, NOBODY) and can_connect(server.legacy, NOBODY)
+        assert not can_connect(server.socket, SOMEBODY)
+        made.chmod(0o755)  # even then
+        assert not can_connect(server.socket, SOMEBODY)
+        assert not can_connect(server.legacy, SOMEBODY)
+        assert "Permission denied" in run("status", server=server, uid=SOMEBODY).complains(1)
+
+
+@needs_root
+def test_a_foreign_user_sees_totals_and_no_single_allocations(server: Server) -> None:
+    with server.worker() as roots, server.worker(uid=NOBODY) as nobodys:
+        roots.alloc(0, 1000, 0xAAA)
+        roots.sync()
+        nobodys.alloc(0, 200, 0xBBB)
+        nobodys.sync()
+        sees = {
+            0: {roots.pid: [0xAAA], nobodys.pid: [0xBBB]},
+            NOBODY: {roots.pid: [], nobodys.pid: [0xBBB]},
+            SOMEBODY: {roots.pid: [], nobodys.pid: []},
+        }
+        for uid, expected in sees.items():
+            processes = server.dump(uid=uid)["processes"]
+            assert {p["pid"]: [b["id"] for b in p["buffers"]] for p in processes} == expected
+            assert {p["pid"]: len(p["origins"]) for p in processes} == {
+                pid: len(ids) for pid, ids in expected.items()
+            }
+            totals = {
+                p["pid"]: p["devices"][0]["regions"]["DRAM"]["remaining_bytes"] for p in processes
+            }
+            assert totals == {roots.pid: 1000, nobodys.pid: 200}
+        text = run_ok("dump", server=server, uid=NOBODY).out
+        assert "0xbbb" in text and "0xaaa" not in text
+        assert text.count("another user's: totals only") == 1
+        assert "2 buffers" in text and "1.2 KiB" in text
+        text = run_ok("dump", server=server, uid=SOMEBODY).out
+        assert text.count("another user's: totals only") == 2
+
+
+@needs_root
+def test_a_foreign_user_sees_no_events_of_others(server: Server) -> None:
+    from support import Tail
+
+    with server.worker(uid=SOMEBODY) as foreign, server.worker(uid=NOBODY) as marker:
+        with Tail(server=server, marker=marker, uid=NOBODY) as tail:
+            foreign.alloc(0, 123456, 0xF00)
+            foreign.free(0, 0xF00)
+            foreign.sync()
+            assert tail.lines_until_mark() == []
+        with server.client() as mine, Tail(server=server, marker=mine) as tail:
+            foreign.alloc(0, 123456, 0xF00)
+            foreign.sync()
+            assert len(tail.lines_until_mark()) == 1
+
+
+@needs_root
+def test_a_foreign_user_cannot_end_lives_of_another(server: Server) -> None:
+    with server.worker() as roots, server.worker(uid=NOBODY) as nobodys:
+        roots.alloc(0, 1000, 0xAAA)
+        roots.cb_alloc(0, 10, 0xAAB)
+        roots.sync()
+        nobodys.free(0, 0xAAA)
+        nobodys.cb_free(0, 10, 0xAAB)
+        nobodys.sync()
+        assert server.bytes() == {"DRAM": 1000, "CB": 10}
+        assert server.check()["unknown_frees"] == 2
+
+
+@needs_root
+def test_a_server_of_another_user_keeps_the_lives_of_roots_processes(
+    make_server, folder: Path
+) -> None:
+    """The original took a process it may not signal for dead."""
+    server = make_server()
+    in_new_folder(server, folder, NOBODY)
+    server.start(uid=NOBODY)
+    with server.worker() as roots:
+        roots.alloc(0, 1000, 1)
+        roots.sync()
+        roots.hang_up()
+        wait_for(lambda: server.status()["clients"][0]["connections"] == 0)
+        assert server.bytes() == {"DRAM": 1000}
+        assert server.check()["processes"] == 1
+        roots.kill()
+        wait_for(lambda: server.status()["processes"] == 0, "the end to be noticed")
+    assert server.bytes() == {}
+
+
+@needs_root
+def test_the_user_of_a_server_sees_all_that_is_reported_to_it(make_server, folder: Path) -> None:
+    server = make_server()
+    in_new_folder(server, folder, NOBODY)
+    server.start(uid=NOBODY)
+    with server.worker() as roots:
+        roots.alloc(0, 1000, 0xAAA)
+        roots.sync()
+        (process,) = server.dump(uid=NOBODY)["processes"]
+        assert [b["id"] for b in process["buffers"]] == [0xAAA]
+
+
+@needs_root
+@pytest.mark.parametrize("mode, is_sticky", [(0o777, False), (0o775, False), (0o777, True)])
+def test_a_folder_that_others_can_write_to_is_refused_unless_sticky(
+    make_server, folder: Path, mode: int, is_sticky: bool
+) -> None:
+    server = make_server()
+    shared = folder / "shared"
+    shared.mkdir()
+    shared.chmod(mode | (stat.S_ISVTX if is_sticky else 0))
+    path = str(shared / "n.sock")
+    if is_sticky:
+        server.socket = path
+        server.start()
+        return
+    line = run("serve", "--socket", path, "--no-legacy").complains(1)
+    assert "others can write to its folder" in line
+    assert os.listdir(shared) == []
+
+
+@needs_root
+def test_a_folder_of_another_user_is_refused(folder: Path) -> None:
+    theirs = folder / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, NOBODY, NOBODY)
+    line = run("serve", "--socket", theirs / "n.sock", "--no-legacy").complains(1)
+    assert "belongs to another user" in line
+    assert os.listdir(theirs) == []
+
+
+@needs_root
+def test_a_folder_that_is_a_link_of_another_user_is_refused(folder: Path) -> None:
+    (folder / "real").mkdir()
+    link = folder / "link"
+    link.symlink_to(folder / "real")
+    os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+    line = run("serve", "--socket", link / "n.sock", "--no-legacy").complains(1)
+    assert "link of another user" in line
+
+
+@needs_root
+def test_a_folder_that_cannot_be_written_is_named(folder: Path) -> None:
+    locked = folder / "locked"
+    locked.mkdir()
+    line = run("serve", "--socket", locked / "n.sock", "--no-legacy", uid=NOBODY).complains(1)
+    assert "Permission denied" in line and str(locked) in line
+
+
+@needs_root
+def test_a_socket_planted_by_another_user_is_not_followed(make_server, folder: Path) -> None:
+    """In a sticky folder anybody can make the lock file first, or a link in its place."""
+    shared = folder / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    victim = folder / "victim"
+    victim.write_text("precious")
+    (shared / "n.sock.lock").symlink_to(victim)
+    run("serve", "--socket", shared / "n.sock", "--no-legacy").complains(1)
+    assert victim.read_text() == "precious"

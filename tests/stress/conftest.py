@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stress tests use the stand-ins and fixtures of the integration tests."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "integration"))
+pytest.register_assert_rewrite("support")
+
+from support import folder, make_server, server  # noqa: E402, F401
