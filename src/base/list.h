@@ -37,12 +37,14 @@ static inline void ttm_list_append(struct ttm_list *head, struct ttm_list *link)
 
 static inline void ttm_list_remove(struct ttm_list *link)
 {
-    link->prev->next = link->next;
+    link->prev->next = link->next; /* NOLINT(clang-analyzer-unix.Malloc): it cannot follow a ring */
     link->next->prev = link->prev;
     ttm_list_init(link);
 }
 
 #define TTM_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared takes no parentheses */
 
 /* The body may not remove 'pos'. */
 #define TTM_LIST_FOR_EACH(pos, head)                                                               \
@@ -52,5 +54,7 @@ static inline void ttm_list_remove(struct ttm_list *link)
 #define TTM_LIST_FOR_EACH_SAFE(pos, head)                                                          \
     for (struct ttm_list *pos = (head)->next, *pos##_next = pos->next; pos != (head);              \
          pos = pos##_next, pos##_next = pos->next)
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif /* TTM_BASE_LIST_H */

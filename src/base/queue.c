@@ -27,7 +27,8 @@ uint8_t *ttm_queue_reserve(struct ttm_queue *queue, size_t length)
 
     const size_t used = ttm_queue_length(queue);
     if (queue->data && queue->room - used >= length && queue->head >= queue->room / 2) {
-        memmove(queue->data, queue->data + queue->head, used);
+        if (used > 0)
+            memmove(queue->data, queue->data + queue->head, used);
     } else {
         size_t room = queue->room ? queue->room : FIRST_ROOM;
         while (room - used < length)
@@ -35,7 +36,7 @@ uint8_t *ttm_queue_reserve(struct ttm_queue *queue, size_t length)
         uint8_t *data = malloc(room);
         if (!data)
             return NULL;
-        if (used)
+        if (used > 0 && queue->data)
             memcpy(data, queue->data + queue->head, used);
         free(queue->data);
         queue->data = data;

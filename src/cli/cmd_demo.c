@@ -140,6 +140,13 @@ static int start_actor(struct demo *demo, unsigned number)
     return -r;
 }
 
+static volatile sig_atomic_t stop_signal; /* 0: none came */
+
+static void take_signal(int number)
+{
+    stop_signal = number;
+}
+
 /* Waits until every decoder has ended its stage, or for 'timeout_ms'. Returns 1 when they have. */
 static int await_stage(struct demo *demo, bool *is_done, unsigned timeout_ms)
 {
@@ -150,6 +157,8 @@ static int await_stage(struct demo *demo, bool *is_done, unsigned timeout_ms)
         char byte;
         while (!is_done[i]) {
             const ssize_t n = read(demo->actors[i].from, &byte, 1);
+            if (stop_signal)
+                return -EINTR;
             if (n == 1) {
                 is_done[i] = true;
             } else if (n == 0) {
@@ -416,6 +425,7 @@ static void end_actors(struct demo *demo)
 
 static int show_demo(bool is_fast)
 {
+    const struct sigaction action = {.sa_handler = take_signal};
     struct demo demo = {.is_fast = is_fast, .conn.fd = -1};
     int r;
 
@@ -423,14 +433,20 @@ static int show_demo(bool is_fast)
         demo.actors[i] = (struct actor){.to = -1, .from = -1};
     demo.terminal = ttm_terminal_of(STDOUT_FILENO);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
     r = start_server(&demo);
     if (r == 0) {
         r = play(&demo);
-        if (r < 0 && r != -EPIPE) /* whoever reads this may have seen enough */
+        if (r < 0 && r != -EPIPE && !stop_signal) /* whoever reads this may have seen enough */
             ttm_log("the demo did not come to its end: %s", strerror(-r));
         end_actors(&demo);
     }
     stop_server(&demo);
+    if (stop_signal) { /* all is tidied up: end as anybody would */
+        (void)signal(stop_signal, SIG_DFL);
+        (void)raise(stop_signal);
+    }
     return r < 0 ? TTM_EXIT_FAILED : TTM_EXIT_OK;
 }
 

@@ -74,6 +74,20 @@ static void wish_print(void *context, enum ttm_print what, uint32_t ticket)
     (void)!write(serve->print_pipe[1], &wish, sizeof(wish));
 }
 
+/* Without stdio: exit() would wait for a lock that is held by a print nobody reads. */
+static int write_out(const struct ttm_text *text)
+{
+    size_t at = 0;
+
+    while (at < text->length) {
+        const ssize_t n = write(STDOUT_FILENO, text->data + at, text->length - at);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
 static void print_lives(const struct serve *serve, const struct wish *wish)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
@@ -98,7 +112,7 @@ static void print_lives(const struct serve *serve, const struct wish *wish)
     if (r == 0)
         r = ttm_dump_text(&answer, &choice, &terminal, &out);
     if (r == 0)
-        r = ttm_terminal_print(&out);
+        r = write_out(&out);
     if (r < 0 && r != -EPIPE)
         ttm_log("cannot print what a client asked for: %s", strerror(-r));
     ttm_text_done(&out);
@@ -174,18 +188,19 @@ static void say_goodbye(struct ttm_server *server)
 {
     struct ttm_status status;
     char uptime[TTM_NUMBER_SIZE], events[TTM_NUMBER_SIZE], births[TTM_NUMBER_SIZE];
-    char ends[TTM_NUMBER_SIZE], lives[TTM_NUMBER_SIZE];
+    char ends[TTM_NUMBER_SIZE], lives[TTM_NUMBER_SIZE], processes[TTM_NUMBER_SIZE];
 
     ttm_server_status(server, &status);
-    ttm_log("stopped after %s: %s messages, %s allocations, %s frees, %s still live, %llu "
-            "processes reported",
+    ttm_log("stopped after %s: %s messages, %s allocations, %s frees, %s still live, "
+            "%s processes reported",
             ttm_format_duration(status.counter[TTM_COUNTER_UPTIME_NS], uptime),
             ttm_format_count(status.counter[TTM_COUNTER_EVENTS], events),
             ttm_format_count(status.counter[TTM_COUNTER_BIRTHS], births),
             ttm_format_count(status.counter[TTM_COUNTER_ENDS], ends),
             ttm_format_count(status.counter[TTM_COUNTER_LIVES], lives),
-            (unsigned long long)(status.counter[TTM_COUNTER_PROCESSES] +
-                                 status.counter[TTM_COUNTER_PROCESSES_ENDED]));
+            ttm_format_count(status.counter[TTM_COUNTER_PROCESSES] +
+                                 status.counter[TTM_COUNTER_PROCESSES_ENDED],
+                             processes));
 }
 
 /* What the driver says of this machine's cards, then what the user says, who knows better. */

@@ -94,7 +94,7 @@ static int parse_number(const char *text, uint64_t *ret, const char **ret_end)
 int ttm_options_number(const struct ttm_options *options, const char *what, uint64_t min,
                        uint64_t max, uint64_t *ret)
 {
-    const char *end;
+    const char *end = "";
 
     if (parse_number(options->value, ret, &end) < 0 || *end != '\0' || *ret < min || *ret > max)
         return ttm_options_complain(options, "'%s' is not %s from %llu to %llu", options->value,
@@ -108,7 +108,7 @@ int ttm_options_devices(const struct ttm_options *options, struct ttm_device_fil
 
     filter->is_all = false;
     while (true) {
-        uint64_t id;
+        uint64_t id = 0;
         if (parse_number(at, &id, &at) < 0 || id >= TTM_DEVICE_COUNT || (*at && *at != ','))
             return ttm_options_complain(options, "'%s' is not a list of device ids from 0 to %d",
                                         options->value, TTM_DEVICE_COUNT - 1);

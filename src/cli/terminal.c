@@ -94,11 +94,21 @@ void ttm_terminal_command(struct ttm_text *out, const char *command)
 
 int ttm_terminal_print(const struct ttm_text *text)
 {
+    const char *at = ttm_text_string(text);
+    size_t left = text->length;
+
     if (ttm_text_failed(text))
         return -ENOMEM;
-    errno = 0;
-    if (fwrite(ttm_text_string(text), 1, text->length, stdout) != text->length ||
-        fflush(stdout) != 0)
-        return errno ? -errno : -EIO;
+    (void)fflush(stdout); /* what printf() was given comes first */
+    /* Not through stdio: whoever hangs here would hold its lock and keep the process from ending. */
+    while (left > 0) {
+        const ssize_t n = write(STDOUT_FILENO, at, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        at += n;
+        left -= (size_t)n;
+    }
     return 0;
 }

@@ -13,6 +13,7 @@
 #define LAYERS 16
 #define WEIGHTS_PER_LAYER 4
 #define PROGRAMS 6
+#define CB_BYTES (KIB * 48 * 64)  /* 48 KiB on each of 64 cores */
 #define SCRATCH_BYTES (132 * KIB) /* the one that is forgotten */
 
 /* Addresses only grow here, which a real allocator's would not; nothing depends on it. */
@@ -85,14 +86,14 @@ static void load_programs(struct decoder *decoder)
     say(decoder, TTM_ORIGINAL_KERNEL_LOAD, TTM_KERNEL_DISPATCH, 0xd150, 92 * KIB);
     for (uint64_t i = 0; i < PROGRAMS; i++) {
         say(decoder, TTM_ORIGINAL_KERNEL_LOAD, TTM_KERNEL_APPLICATION, 1 + i, (12 + i) * KIB);
-        say(decoder, TTM_ORIGINAL_CB_ALLOC, 0, 0x18b20 + i * 64 * KIB, 64 * 48 * KIB);
+        say(decoder, TTM_ORIGINAL_CB_ALLOC, 0, 0x18b20 + i * 64 * KIB, CB_BYTES);
     }
 }
 
 static void unload_programs(struct decoder *decoder)
 {
     for (uint64_t i = 0; i < PROGRAMS; i++) {
-        say(decoder, TTM_ORIGINAL_CB_FREE, 0, 0x18b20 + i * 64 * KIB, 64 * 48 * KIB);
+        say(decoder, TTM_ORIGINAL_CB_FREE, 0, 0x18b20 + i * 64 * KIB, CB_BYTES);
         say(decoder, TTM_ORIGINAL_KERNEL_UNLOAD, TTM_KERNEL_APPLICATION, 1 + i, (12 + i) * KIB);
     }
 }

@@ -35,7 +35,7 @@ void ttm_life_store_done(struct ttm_life_store *store)
 
 size_t ttm_life_store_bytes(const struct ttm_life_store *store)
 {
-    size_t bytes = store->chunk_room * sizeof(store->chunks[0]);
+    size_t bytes = store->chunk_room * sizeof(void *);
 
     for (uint32_t i = 0; i < store->chunk_count; i++)
         bytes += store->chunks[i] ? TTM_CHUNK_SIZE : 0;
@@ -100,7 +100,7 @@ static int find_number(struct ttm_life_store *store, uint32_t *ret)
     }
     if (store->chunk_count == store->chunk_room) {
         const uint32_t room = store->chunk_room ? store->chunk_room * 2 : 4;
-        struct ttm_life_chunk **chunks = realloc(store->chunks, room * sizeof(chunks[0]));
+        struct ttm_life_chunk **chunks = realloc(store->chunks, room * sizeof(void *));
         if (!chunks)
             return -ENOMEM;
         store->chunks = chunks;
@@ -179,7 +179,7 @@ int ttm_life_view_take(const struct ttm_life_store *store, struct ttm_life_view 
     *ret = (struct ttm_life_view){0};
     if (store->chunk_count == 0)
         return 0;
-    ret->chunks = malloc(store->chunk_count * sizeof(ret->chunks[0]));
+    ret->chunks = malloc(store->chunk_count * sizeof(void *));
     if (!ret->chunks)
         return -ENOMEM;
     ret->chunk_count = store->chunk_count;

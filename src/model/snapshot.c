@@ -71,11 +71,9 @@ struct ttm_snapshot *ttm_snapshot_take(struct ttm_registry *reg, uint64_t time_n
     snap->time_ns = time_ns;
     if (take_devices(reg, snap) < 0)
         goto fail;
-    if (reg->process_count > 0) {
-        snap->processes = calloc(reg->process_count, sizeof(snap->processes[0]));
-        if (!snap->processes)
-            goto fail;
-    }
+    snap->processes = calloc(reg->process_count + 1, sizeof(snap->processes[0]));
+    if (!snap->processes)
+        goto fail;
     TTM_LIST_FOR_EACH(pos, &reg->processes) {
         struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
         if (take_process(proc, &snap->processes[snap->process_count]) < 0)

@@ -268,7 +268,7 @@ static bool put_lives(struct ttm_session *session, struct ttm_snapshot_process *
             .age_ns = answer->snap->time_ns - life->birth_ns,
             .site = life->site,
         };
-        ttm_life_row_encode(&row, buf + TTM_LIVES_HEAD_SIZE + count * TTM_LIFE_ROW_SIZE);
+        ttm_life_row_encode(&row, buf + TTM_LIVES_HEAD_SIZE + (size_t)count * TTM_LIFE_ROW_SIZE);
         count++;
     }
     if (count > 0) {

@@ -220,13 +220,15 @@ static void answer_device_info(struct ttm_session *session,
 
 static void print(struct ttm_session *session, enum ttm_print what)
 {
-    const struct ttm_server_options *options = &session->server->options;
+    struct ttm_server *server = session->server;
 
-    if (!options->print)
+    if (!server->options.print)
         return;
-    const uint32_t ticket = ttm_ticket_take(session->server);
-    if (ticket != 0) /* else the printer is behind, and will print this moment's successor */
-        options->print(options->print_context, what, ticket);
+    const uint32_t ticket = ttm_ticket_take(server);
+    if (ticket != 0)
+        server->options.print(server->options.print_context, what, ticket);
+    else /* the printer is behind: once it has caught up, it prints how things are then */
+        server->late_prints |= 1u << what;
 }
 
 static void take_message(struct ttm_session *session, const struct ttm_original_message *msg)

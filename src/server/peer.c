@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -61,7 +62,6 @@ static size_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
 uint64_t ttm_peer_start_ns(pid_t pid)
 {
     char stat[1024];
-    unsigned long long ticks;
 
     if (read_proc(pid, "stat", stat, sizeof(stat)) == 0)
         return 0;
@@ -69,9 +69,9 @@ uint64_t ttm_peer_start_ns(pid_t pid)
     const char *p = strrchr(stat, ')');
     for (int field = 2; p && field < 22; field++)
         p = strchr(p + 1, ' ');
-    if (!p || sscanf(p, " %llu", &ticks) != 1)
+    if (!p)
         return 0;
-    return ticks * (TTM_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+    return strtoull(p, NULL, 10) * (TTM_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 /* Of text that was cut at 'n' bytes: where its last whole character ends. */

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -31,6 +32,7 @@
 #define EVENTS_PER_POLL 64
 #define ACCEPTS_PER_TURN 64
 #define ACCEPT_PAUSE_NS (100 * TTM_NS_PER_MS)
+#define OWN_FDS 32ull /* kept for the server itself and the commands it prints with */
 
 int ttm_server_watch(struct ttm_server *server, int epoll_fd, int fd, uint32_t events,
                      struct ttm_watch *watch)
@@ -57,6 +59,7 @@ static void turn_away(struct ttm_server *server, int listen_fd)
     server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
     if (server->reserve_fd >= 0)
         (void)close(server->reserve_fd);
+    /* cppcheck-suppress nullPointer ; no address is asked for */
     const int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
         (void)close(fd);
@@ -75,9 +78,25 @@ static void set_accepting(struct ttm_server *server, bool is_accepting)
         (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, server->legacy.fd, &legacy);
 }
 
+/* No more for now: the caller is told, and the queue behind it waits. */
+static void refuse_more(struct ttm_server *server, int listen_fd)
+{
+    turn_away(server, listen_fd);
+    if (!server->is_full)
+        ttm_log("file descriptors have run out, new connections are refused for now");
+    server->is_full = true;
+    set_accepting(server, false);
+    server->accept_again_ns = server->now_ns + ACCEPT_PAUSE_NS;
+}
+
 static void accept_some(struct ttm_server *server, int listen_fd, bool is_original)
 {
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        if (server->counter[TTM_COUNTER_CONNECTIONS] >= server->session_max) {
+            refuse_more(server, listen_fd);
+            return;
+        }
+        /* cppcheck-suppress nullPointer ; no address is asked for */
         const int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             ttm_session_new(server, fd, is_original);
@@ -85,12 +104,7 @@ static void accept_some(struct ttm_server *server, int listen_fd, bool is_origin
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            turn_away(server, listen_fd);
-            if (!server->is_full)
-                ttm_log("file descriptors have run out, new connections are refused for now");
-            server->is_full = true;
-            set_accepting(server, false);
-            server->accept_again_ns = server->now_ns + ACCEPT_PAUSE_NS;
+            refuse_more(server, listen_fd);
             return;
         }
         if (errno != EINTR && errno != ECONNABORTED)
@@ -179,14 +193,17 @@ static int open_fds(struct ttm_server *server)
 }
 
 /* A machine full of programs needs more than the usual 1024. */
-static void raise_fd_limit(void)
+static uint64_t raise_fd_limit(void)
 {
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 1024;
+    if (limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
+    return limit.rlim_cur;
 }
 
 static int listen_at_paths(struct ttm_server *server, char *why)
@@ -224,7 +241,7 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
     uint64_t seed = 0;
     int r;
 
-    strcpy(why, "memory is short");
+    (void)snprintf(why, TTM_LISTENER_WHY_SIZE, "memory is short");
     if (!server)
         return -ENOMEM;
     init_lists(server);
@@ -240,7 +257,8 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
     server->is_accepting = true;
     server->uid = geteuid();
     server->start_ns = ttm_clock_monotonic_ns();
-    raise_fd_limit();
+    const uint64_t fds = raise_fd_limit();
+    server->session_max = fds > 2 * OWN_FDS ? (fds - OWN_FDS) / 2 : OWN_FDS / 2;
     if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
         seed = server->start_ns ^ (uint64_t)getpid() << 32;
     server->reg = ttm_registry_new(seed);
@@ -253,7 +271,7 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
         goto fail;
     r = open_fds(server);
     if (r < 0) {
-        strcpy(why, strerror(-r));
+        (void)snprintf(why, TTM_LISTENER_WHY_SIZE, "cannot start: %s", strerror(-r));
         goto fail;
     }
     *ret = server;
@@ -454,6 +472,7 @@ static bool do_chores(struct ttm_server *server)
     }
     has_more |= ttm_registry_reclaim(server->reg);
     ttm_ticket_expire(server, server->now_ns);
+    ttm_ticket_print_late(server);
     if (!server->is_accepting && server->now_ns >= server->accept_again_ns)
         set_accepting(server, true);
     flush_dirty(server);

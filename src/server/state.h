@@ -152,6 +152,8 @@ struct ttm_server {
     struct ttm_list tails;
     struct ttm_ticket tickets[TTM_TICKETS];
     uint32_t last_ticket;
+    uint32_t late_prints; /* bits of enum ttm_print: asked for while all tickets were out */
+    uint64_t session_max; /* each session may need a pidfd too */
 
     uint64_t start_ns;
     uint64_t now_ns;         /* of this slice, monotonic */
@@ -206,6 +208,7 @@ void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *cl
 /* ticket.c */
 uint32_t ttm_ticket_take(struct ttm_server *server);
 struct ttm_snapshot *ttm_ticket_redeem(struct ttm_server *server, uint32_t number);
+void ttm_ticket_print_late(struct ttm_server *server);
 void ttm_ticket_expire(struct ttm_server *server, uint64_t now_ns);
 
 /* server.c */

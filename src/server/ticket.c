@@ -41,6 +41,20 @@ struct ttm_snapshot *ttm_ticket_redeem(struct ttm_server *server, uint32_t numbe
     return NULL;
 }
 
+/* Of several wishes that came while all tickets were out, one is granted for each kind. */
+void ttm_ticket_print_late(struct ttm_server *server)
+{
+    for (uint32_t what = 0; server->late_prints != 0; what++) {
+        if (!(server->late_prints >> what & 1))
+            continue;
+        const uint32_t ticket = ttm_ticket_take(server);
+        if (ticket == 0)
+            return;
+        server->late_prints &= ~(1u << what);
+        server->options.print(server->options.print_context, (enum ttm_print)what, ticket);
+    }
+}
+
 void ttm_ticket_expire(struct ttm_server *server, uint64_t now_ns)
 {
     for (size_t i = 0; i < TTM_TICKETS; i++) {

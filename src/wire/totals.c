@@ -4,13 +4,16 @@
 #include "wire/row.h"
 
 /* Field offsets; docs/wire-format.md draws each row. */
-#define TOTALS_SIZE 56 /* one struct ttm_totals: seven u64 */
-#define DEVICE_TOTALS_SIZE (TTM_REGION_COUNT * TOTALS_SIZE + TTM_KERNEL_KIND_COUNT * 8)
+enum {
+    TOTALS_SIZE = 56, /* one struct ttm_totals: seven u64 */
+    DEVICE_TOTALS_SIZE = TTM_REGION_COUNT * TOTALS_SIZE + TTM_KERNEL_KIND_COUNT * 8,
 
-#define MOMENT_SIZE 32
-#define DEVICE_FIXED (16 + TTM_REGION_COUNT * 8 + DEVICE_TOTALS_SIZE)
-#define PROCESS_FIXED 88
-#define PROCESS_DEVICE_FIXED (8 + DEVICE_TOTALS_SIZE)
+    MOMENT_SIZE = 32,
+    DEVICE_TOTALS_AT = 16 + TTM_REGION_COUNT * 8,
+    DEVICE_FIXED = DEVICE_TOTALS_AT + DEVICE_TOTALS_SIZE,
+    PROCESS_FIXED = 88,
+    PROCESS_DEVICE_FIXED = 8 + DEVICE_TOTALS_SIZE,
+};
 
 _Static_assert(DEVICE_FIXED + 2 + TTM_STRING_MAX <= TTM_ROW_SIZE_MAX, "a device row fits");
 _Static_assert(PROCESS_DEVICE_FIXED <= TTM_ROW_SIZE_MAX, "a process row fits");
@@ -82,7 +85,7 @@ size_t ttm_device_row_encode(const struct ttm_device_row *row, uint8_t *buf)
     put_le32(buf + 12, 0);
     for (size_t i = 0; i < TTM_REGION_COUNT; i++)
         put_le64(buf + 16 + 8 * i, row->capacity_bytes[i]);
-    put_device_totals(buf + 16 + 8 * TTM_REGION_COUNT, &row->totals);
+    put_device_totals(buf + DEVICE_TOTALS_AT, &row->totals);
     return DEVICE_FIXED + row_put_string(buf + DEVICE_FIXED, row->board, TTM_STRING_MAX);
 }
 
@@ -98,7 +101,7 @@ int ttm_device_row_decode(const uint8_t *buf, size_t len, struct ttm_device_row 
     row.core_count = get_le32(buf + 8);
     for (size_t i = 0; i < TTM_REGION_COUNT; i++)
         row.capacity_bytes[i] = get_le64(buf + 16 + 8 * i);
-    get_device_totals(buf + 16 + 8 * TTM_REGION_COUNT, &row.totals);
+    get_device_totals(buf + DEVICE_TOTALS_AT, &row.totals);
     size_t at = (size_t)fixed;
     if (row.id >= TTM_DEVICE_COUNT || row_get_string(buf, len, &at, row.board, TTM_STRING_MAX) < 0)
         return -EBADMSG;

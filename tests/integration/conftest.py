@@ -3,6 +3,8 @@
 
 import pytest
 
-pytest.register_assert_rewrite("support")
+pytest.register_assert_rewrite(
+    "basics", "commands", "native", "original", "servers", "support", "workers"
+)
 
 from support import folder, make_server, server  # noqa: E402, F401

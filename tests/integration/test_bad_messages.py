@@ -164,7 +164,7 @@ def test_impossible_facts_about_a_device_are_not_believed(server: Server, layout
 
 @pytest.mark.parametrize(
     "layout, size",
-    [(layout, size) for layout in LAYOUTS for size in (3, 10, 40, 71, 100, 111, 143) if size < layout],
+    [(la, size) for la in LAYOUTS for size in (3, 10, 40, 71, 100, 111, 143) if size < la],
 )
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_client_killed_inside_a_message_leaves_no_phantom(
@@ -209,7 +209,7 @@ def test_half_a_message_that_waits_hurts_nobody(server: Server, layout: int) -> 
 
 
 def test_messages_of_programs_that_never_worked_do_no_harm(server: Server) -> None:
-    """The 32-byte struct of instrumented_helpers.hpp, realtime_monitor.py, trace_remaining_l1.py."""
+    """What instrumented_helpers.hpp, realtime_monitor.py and trace_remaining_l1.py send."""
     with server.client() as good:
         good.alloc(0, 10, 1)
         good.sync()

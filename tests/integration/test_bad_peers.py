@@ -5,6 +5,7 @@ import os
 import random
 import resource
 import select
+import signal
 import socket
 import time
 
@@ -282,8 +283,6 @@ def test_a_hello_that_never_ends_is_no_trouble(server: Server) -> None:
 
 
 def test_the_server_survives_sigpipe_and_odd_signals(server: Server) -> None:
-    import signal
-
     for number in (signal.SIGPIPE, signal.SIGCONT, signal.SIGWINCH, signal.SIGCHLD):
         os.kill(server.pid, number)
     server.check()

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 
+import pytest
 from support import (
     PATIENCE_S,
     TT_MEM,
@@ -17,6 +18,17 @@ from support import (
     run_ok,
     wait_for,
 )
+
+
+def find_decoders(demo: int) -> tuple[list[int], str] | None:
+    """The processes that a demo has started, and the folder of its sockets."""
+    with open(f"/proc/{demo}/task/{demo}/children", encoding="ascii") as file:
+        pids = [int(pid) for pid in file.read().split()]
+    if len(pids) < 2:
+        return None
+    with open(f"/proc/{pids[0]}/cmdline", encoding="utf-8") as file:
+        folder = re.search(r"/tmp/tt-mem-demo-\w+", file.read())
+    return (pids, folder[0]) if folder else None
 
 
 def test_it_names_the_leak() -> None:
@@ -59,6 +71,19 @@ def test_several_at_once_do_not_meet() -> None:
         assert demo.returncode == 0 and "planted leak" in out
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_tidies_up_when_it_is_interrupted(number: int) -> None:
+    demo = subprocess.Popen(
+        [TT_MEM, "demo"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=clean_env()
+    )
+    decoders, folder = wait_for(lambda: find_decoders(demo.pid))
+    demo.send_signal(number)
+    _, err = demo.communicate(timeout=PATIENCE_S)
+    assert err == b"" and demo.returncode == -number
+    assert not os.path.exists(folder)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in decoders)
+
+
 def test_its_decoders_end_when_it_is_killed() -> None:
     demo = subprocess.Popen(
         [TT_MEM, "demo"],
@@ -67,15 +92,7 @@ def test_its_decoders_end_when_it_is_killed() -> None:
         env=clean_env(),
     )
 
-    def children() -> list[int]:
-        with open(f"/proc/{demo.pid}/task/{demo.pid}/children", encoding="ascii") as file:
-            return [int(pid) for pid in file.read().split()]
-
-    decoders = wait_for(lambda: len(children()) >= 2 and children())
-    with open(f"/proc/{decoders[0]}/cmdline", encoding="utf-8") as file:
-        found = re.search(r"/tmp/tt-mem-demo-\w+", file.read())
-    assert found
-    folder = found[0]
+    decoders, folder = wait_for(lambda: find_decoders(demo.pid))
     demo.send_signal(signal.SIGKILL)
     demo.wait()
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}/fd/0") for pid in decoders))

@@ -11,7 +11,18 @@ import time
 from pathlib import Path
 
 import pytest
-from support import FABRIC, L1, L1_SMALL, SYSTEM_MEMORY, TRACE, Command, Server, run, run_ok, wait_for
+from support import (
+    FABRIC,
+    L1,
+    L1_SMALL,
+    SYSTEM_MEMORY,
+    TRACE,
+    Command,
+    Server,
+    run,
+    run_ok,
+    wait_for,
+)
 
 REGIONS = ["DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE", "CB", "KERNEL"]
 CSV_HEADER = "time_ns,device,arch,region,bytes,footprint_bytes,count,capacity_bytes"

@@ -125,6 +125,28 @@ def test_nothing_hangs_when_nobody_reads_stdout(make_server) -> None:
         os.close(write_end)
 
 
+def test_it_stops_although_a_short_print_hangs_on_stdout(make_server) -> None:
+    server = make_server()
+    read_end, write_end = os.pipe()
+    try:
+        os.set_blocking(write_end, False)
+        with pytest.raises(BlockingIOError):
+            while True:
+                os.write(write_end, b"x" * 4096)
+        os.set_blocking(write_end, True)
+        server.start(stdout=write_end)
+        with server.client() as client:
+            client.alloc(0, 1, 1)
+            client.dump_remaining()
+            client.sync()
+            # The printer has fetched what it is to print, and from then on waits for the pipe.
+            wait_for(lambda: server.status()["connections"] == 3)
+        server.stop()
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+
+
 def test_a_reader_of_stdout_that_leaves_hurts_nobody(make_server) -> None:
     server = make_server()
     read_end, write_end = os.pipe()

@@ -33,7 +33,8 @@ def test_json_has_the_counters(server: Server) -> None:
         assert status["running"] is True
         assert status["pid"] == server.pid
         assert status["uptime_ns"] > 0
-        assert (status["events"], status["allocs"], status["frees"], status["lives"]) == (4, 2, 1, 1)
+        assert status["events"] == 4
+        assert (status["allocs"], status["frees"], status["lives"]) == (2, 1, 1)
         assert status["connections"] == 2
         assert "check" not in status
         (row,) = status["clients"]

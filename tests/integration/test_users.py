@@ -12,6 +12,7 @@ from support import (
     NOBODY,
     SOMEBODY,
     Server,
+    Tail,
     become,
     needs_root,
     run,
@@ -110,8 +111,6 @@ def test_a_foreign_user_sees_totals_and_no_single_allocations(server: Server) ->
 
 @needs_root
 def test_a_foreign_user_sees_no_events_of_others(server: Server) -> None:
-    from support import Tail
-
     with server.worker(uid=SOMEBODY) as foreign, server.worker(uid=NOBODY) as marker:
         with Tail(server=server, marker=marker, uid=NOBODY) as tail:
             foreign.alloc(0, 123456, 0xF00)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "integration"))
-pytest.register_assert_rewrite("support")
+pytest.register_assert_rewrite(
+    "basics", "commands", "native", "original", "servers", "support", "workers"
+)
 
 from support import folder, make_server, server  # noqa: E402, F401

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that are killed at any moment, while others watch: the totals stay those of the living."""
+"""Clients are killed at any moment while others watch: totals are those of the living."""
 
 import contextlib
 import random
@@ -132,7 +132,13 @@ def test_commands_that_are_killed_at_any_moment(server: Server) -> None:
         busy.start("churn", 0, 1, 4000 if LONG else 400, 300)
         for _ in range(300 if LONG else 30):
             arguments = rng.choice(
-                (("dump", "--json"), ("dump",), ("monitor", "-r", "10"), ("tail",), ("status", "--check"))
+                (
+                    ("dump", "--json"),
+                    ("dump",),
+                    ("monitor", "-r", "10"),
+                    ("tail",),
+                    ("status", "--check"),
+                )
             )
             with Command(*arguments, server=server) as command:
                 spin_until = time.monotonic() + rng.random() * 0.01
