@@ -43,8 +43,14 @@ int ttm_server_watch(struct ttm_server *server, int epoll_fd, int fd, uint32_t e
     return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
+size_t ttm_server_slice_size(const struct ttm_server *server)
+{
+    return server->now_ns - server->asked_ns < TTM_ASKED_NS ? TTM_SLICE_SMALL : TTM_SLICE_SIZE;
+}
+
 void ttm_server_count_latency(struct ttm_server *server)
 {
+    server->asked_ns = server->now_ns;
     server->counter[TTM_COUNTER_QUERIES]++;
     ttm_latency_add(&server->latency, ttm_clock_monotonic_ns() - server->arrived_ns);
 }

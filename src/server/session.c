@@ -257,7 +257,7 @@ static void watch_rate(struct ttm_session *session, size_t length)
 
     if (session->is_bulk) {
         session->last_pass = server->pass;
-        if (length == sizeof(server->slice))
+        if (length == ttm_server_slice_size(server))
             server->has_backlog = true;
         return;
     }
@@ -294,7 +294,7 @@ static void take_input(struct ttm_session *session, size_t length)
 static void read_slice(struct ttm_session *session)
 {
     struct ttm_server *server = session->server;
-    const ssize_t n = recv(session->fd, server->slice, sizeof(server->slice), MSG_DONTWAIT);
+    const ssize_t n = recv(session->fd, server->slice, ttm_server_slice_size(server), MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         if (session->client && session->client->is_leaving)

@@ -33,8 +33,13 @@ struct ttm_watch {
     void (*handle)(struct ttm_watch *watch, uint32_t events);
 };
 
-/* One read takes at most this much, so that no client holds up another for long. */
-#define TTM_SLICE_SIZE 8192
+/*
+ * One read takes at most so much, so that no client holds up another for long:
+ * less while somebody asks questions, whose answers wait for a slice to end.
+ */
+#define TTM_SLICE_SIZE 32768
+#define TTM_SLICE_SMALL 4096
+#define TTM_ASKED_NS (50 * 1000000ull) /* how long a question counts as recent */
 
 /* Answers that wait for a slow reader: above the first its requests wait too. */
 #define TTM_OUT_HIGH (256u << 10)
@@ -158,6 +163,7 @@ struct ttm_server {
     uint64_t start_ns;
     uint64_t now_ns;         /* of this slice, monotonic */
     uint64_t arrived_ns;     /* what this poll returned cannot have arrived before */
+    uint64_t asked_ns;       /* when a question was last answered */
     uint64_t wall_offset_ns; /* wall = monotonic + this; read anew each turn */
     uint64_t counter[TTM_COUNTER_COUNT];
     struct ttm_latency latency;
@@ -215,5 +221,7 @@ void ttm_ticket_expire(struct ttm_server *server, uint64_t now_ns);
 int ttm_server_watch(struct ttm_server *server, int epoll_fd, int fd, uint32_t events,
                      struct ttm_watch *watch);
 void ttm_server_count_latency(struct ttm_server *server);
+/* How much the next read may take. */
+size_t ttm_server_slice_size(const struct ttm_server *server);
 
 #endif /* TTM_SERVER_STATE_H */
