@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct ttm_life {
+    uint64_t serial; /* given by its process and never used twice; 0 where there is none */
     uint64_t id;
     uint64_t address;
     uint64_t bytes;
@@ -31,7 +32,7 @@ struct ttm_life {
 #define TTM_LIFE_NONE UINT32_MAX
 
 #define TTM_CHUNK_SIZE 65536
-#define TTM_CHUNK_LIVES 1364
+#define TTM_CHUNK_LIVES 1169
 
 struct ttm_life_chunk {
     uint32_t refs;      /* the store, and every view that shares it */
@@ -40,11 +41,11 @@ struct ttm_life_chunk {
     uint16_t live;
     uint16_t used;      /* places from here on were never taken */
     uint16_t free_head; /* places that were given back, linked by 'next' */
-    uint8_t reserved[46];
+    uint8_t reserved[54];
     struct ttm_life lives[TTM_CHUNK_LIVES];
 };
 
-_Static_assert(sizeof(struct ttm_life) == 48, "48 bytes a life leave room for the index in 64");
+_Static_assert(sizeof(struct ttm_life) == 56, "56 bytes a life leave room for the index in 64");
 _Static_assert(sizeof(struct ttm_life_chunk) == TTM_CHUNK_SIZE, "a chunk is whole pages");
 
 struct ttm_life_store {

@@ -54,9 +54,17 @@ static uint64_t key_hash(uint64_t seed, uint32_t allocator, uint64_t id)
     return ttm_hash_u64(id ^ ((uint64_t)allocator + 1) * (seed | 1));
 }
 
+static uint64_t serial_hash(uint64_t seed, uint64_t serial)
+{
+    return ttm_hash_u64(serial ^ seed);
+}
+
 static uint64_t life_hash(const void *context, const struct ttm_life *life)
 {
     const struct ttm_process *proc = context;
+
+    if (proc->has_serials)
+        return serial_hash(proc->seed, life->serial);
 
     return key_hash(proc->seed, ttm_site_table_get(&proc->sites, life->site)->allocator, life->id);
 }
@@ -322,6 +330,15 @@ static uint32_t find_from(const struct ttm_process *proc, uint32_t ref, uint32_t
     return ref;
 }
 
+static uint32_t find_serial(const struct ttm_process *proc, uint64_t hash, uint64_t serial)
+{
+    uint32_t ref = ttm_life_table_first(&proc->lives, hash);
+
+    while (ref != TTM_LIFE_NONE && ttm_life_table_get(&proc->lives, ref)->serial != serial)
+        ref = ttm_life_table_next(&proc->lives, ref);
+    return ref;
+}
+
 /* Everything that can be wrong with a birth, before anything changes. */
 static int check_birth(const struct ttm_registry *reg, const struct ttm_birth *birth,
                        struct ttm_device_set *ret_set)
@@ -360,10 +377,16 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
     if (r < 0)
         return r;
 
-    const uint64_t hash = key_hash(proc->seed, site->allocator, birth->id);
-    const uint32_t old = find_from(proc, ttm_life_table_first(&proc->lives, hash), site->allocator,
-                                   1u << site->region, birth->id);
+    const uint64_t hash = proc->has_serials ? serial_hash(proc->seed, birth->serial)
+                                            : key_hash(proc->seed, site->allocator, birth->id);
+    uint32_t old = TTM_LIFE_NONE;
+    if (proc->has_serials && find_serial(proc, hash, birth->serial) != TTM_LIFE_NONE)
+        return -EEXIST;
+    if (!proc->has_serials)
+        old = find_from(proc, ttm_life_table_first(&proc->lives, hash), site->allocator,
+                        1u << site->region, birth->id);
     const struct ttm_life life = {
+        .serial = birth->serial,
         .id = birth->id,
         .address = birth->address,
         .bytes = birth->bytes,
@@ -404,4 +427,20 @@ int ttm_registry_end(struct ttm_registry *reg, struct ttm_process *proc, uint32_
         return 0;
     proc->counters.ambiguous_frees++;
     return 1;
+}
+
+int ttm_registry_end_serial(struct ttm_registry *reg, struct ttm_process *proc, uint64_t serial,
+                            bool is_replaced, struct ttm_ended *ret)
+{
+    const uint64_t hash = serial_hash(proc->seed, serial);
+    const uint32_t ref = find_serial(proc, hash, serial);
+
+    if (ref == TTM_LIFE_NONE)
+        return -ENOENT;
+    remove_life(reg, proc, hash, ref, is_replaced ? TAKE_REPLACED : TAKE_FREED, ret);
+    if (is_replaced)
+        proc->counters.replaced++;
+    else
+        reg->ends++;
+    return 0;
 }

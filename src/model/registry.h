@@ -65,6 +65,7 @@ struct ttm_process {
     uint32_t refs;   /* the registry's, and that of each snapshot */
     uint16_t *slots; /* device id → index in 'devices' + 1; NULL before the first birth */
     uint64_t seed;
+    bool has_serials; /* its lives are found by serial, not by allocator, region and id */
 };
 
 /* What is known of a device. A capacity of 0 is not known. */
@@ -121,6 +122,7 @@ void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc
 bool ttm_registry_reclaim(struct ttm_registry *reg);
 
 struct ttm_birth {
+    uint64_t serial; /* of a process with serials */
     uint64_t id;
     uint64_t address;
     uint64_t bytes;
@@ -137,12 +139,19 @@ struct ttm_ended {
 
 /*
  * Returns 0; 1 when a life of that key was live and has ended as replaced
- * ('ret_replaced', may be NULL); -EINVAL for a region, kind or device set that
+ * ('ret_replaced', may be NULL); -EEXIST for a serial that is live; -EINVAL for a region, kind or device set that
  * is none; -ERANGE for a size that no device has; -ENOSPC over TTM_LIVES_MAX;
  * -ENOMEM. On an error nothing has changed.
  */
 int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
                        const struct ttm_birth *birth, struct ttm_ended *ret_replaced);
+
+/*
+ * The life of that serial has ended, as freed by its owner or as replaced.
+ * Returns 0, or -ENOENT, which is not counted: its birth may still be to come.
+ */
+int ttm_registry_end_serial(struct ttm_registry *reg, struct ttm_process *proc, uint64_t serial,
+                            bool is_replaced, struct ttm_ended *ret);
 
 /*
  * The owner gave back 'id' in one of the regions of 'region_bits'. When several

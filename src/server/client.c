@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "server/peer.h"
+#include "server/tracked.h"
 
 static void ignore_event(struct ttm_watch *watch, uint32_t events)
 {
@@ -26,6 +27,11 @@ static void end_client(struct ttm_client *client)
     struct ttm_server *server = client->server;
     struct ttm_departure departure;
 
+    if (client->tracked) {
+        ttm_tracked_drain(client->tracked);
+        ttm_tracked_free(client->tracked);
+        client->tracked = NULL;
+    }
     ttm_registry_end_process(server->reg, client->process, &departure);
     if (!ttm_list_is_empty(&server->tails))
         ttm_tail_process_end(server, client, &departure);
@@ -40,6 +46,7 @@ static void end_client(struct ttm_client *client)
 void ttm_client_free(struct ttm_client *client)
 {
     ttm_list_remove(&client->link);
+    ttm_tracked_free(client->tracked);
     if (client->pidfd >= 0)
         (void)close(client->pidfd);
     free(client);
@@ -82,23 +89,25 @@ void ttm_client_drop_session(struct ttm_session *session)
         end_client(client);
 }
 
-static struct ttm_client *find_client(struct ttm_server *server, pid_t pid)
+static struct ttm_client *find_client(struct ttm_server *server, pid_t pid, enum ttm_source source)
 {
     TTM_LIST_FOR_EACH(pos, &server->clients) {
         struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
-        if (client->pid == pid && client->pidfd >= 0 && !client->is_leaving)
+        if (client->pid == pid && client->pidfd >= 0 && !client->is_leaving &&
+            client->process->info.source == source)
             return client;
     }
     return NULL;
 }
 
-static int new_client(struct ttm_session *session, int pidfd, struct ttm_client **ret)
+static int new_client(struct ttm_session *session, enum ttm_source source, int pidfd,
+                      struct ttm_client **ret)
 {
     struct ttm_server *server = session->server;
     struct ttm_process_info info = {
         .pid = session->pid,
         .uid = session->uid,
-        .source = TTM_SOURCE_ORIGINAL,
+        .source = (uint8_t)source,
     };
     struct ttm_client *client = calloc(1, sizeof(*client));
 
@@ -113,6 +122,7 @@ static int new_client(struct ttm_session *session, int pidfd, struct ttm_client 
         free(client);
         return -ENOMEM;
     }
+    client->process->has_serials = source == TTM_SOURCE_TRACKED;
     client->watch.handle = handle_pidfd;
     client->server = server;
     client->pid = session->pid;
@@ -129,14 +139,14 @@ static int new_client(struct ttm_session *session, int pidfd, struct ttm_client 
     return 0;
 }
 
-int ttm_client_of(struct ttm_session *session, struct ttm_client **ret)
+int ttm_client_of(struct ttm_session *session, enum ttm_source source, struct ttm_client **ret)
 {
     if (session->client) {
         *ret = session->client;
         return 0;
     }
     struct ttm_client *client =
-        session->pid > 0 ? find_client(session->server, session->pid) : NULL;
+        session->pid > 0 ? find_client(session->server, session->pid, source) : NULL;
     if (client &&
         ttm_peer_has_ended(client->pidfd)) { /* its number may have been given to another */
         leave(client);
@@ -144,7 +154,7 @@ int ttm_client_of(struct ttm_session *session, struct ttm_client **ret)
     }
     if (!client) {
         const int pidfd = ttm_peer_open_pidfd(session->fd, session->pid, session->accepted_ns);
-        const int r = new_client(session, pidfd, &client);
+        const int r = new_client(session, source, pidfd, &client);
         if (r < 0) {
             if (pidfd >= 0)
                 (void)close(pidfd);

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "server/tracked.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
 #include "wire/life_row.h"
@@ -420,6 +421,19 @@ void ttm_native_done(struct ttm_session *session)
     session->totals_interval_ms = 0;
 }
 
+static void take_attach(struct ttm_session *session)
+{
+    const int segment_fd = session->fds[0], wake_fd = session->fds[1];
+
+    if (segment_fd < 0 || wake_fd < 0 || (session->client && session->client->tracked)) {
+        say_error(session, "an attachment needs a segment, an eventfd, and to be the first");
+        return;
+    }
+    session->fds[0] = session->fds[1] = -1;
+    if (ttm_tracked_attach(session, segment_fd, wake_fd) < 0)
+        say_error(session, "the segment makes no sense");
+}
+
 static void take_request(struct ttm_session *session, const struct ttm_frame *frame)
 {
     struct ttm_events_request events;
@@ -454,6 +468,17 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
             say_error(session, "a request is too short");
         else
             ttm_tail_subscribe(session, &events);
+        break;
+    case TTM_FRAME_ATTACH:
+        take_attach(session);
+        break;
+    case TTM_FRAME_TOLD:
+        if (ttm_tracked_told(session, frame->payload, frame->length) < 0)
+            say_error(session, "a telling makes no sense");
+        break;
+    case TTM_FRAME_TOLD_END:
+        if (ttm_tracked_told_end(session, frame->payload, frame->length) < 0)
+            say_error(session, "a telling makes no sense");
         break;
     default: /* of a newer version: skipped */
         session->server->counter[TTM_COUNTER_REFUSED_TYPE]++;

@@ -75,7 +75,7 @@ static void take_birth(struct ttm_session *session, const struct ttm_original_me
     struct ttm_client *client;
     struct ttm_ended replaced;
 
-    int r = ttm_client_of(session, &client);
+    int r = ttm_client_of(session, TTM_SOURCE_ORIGINAL, &client);
     if (r < 0) {
         refuse(session, TTM_COUNTER_REFUSED_MEMORY);
         return;
@@ -122,7 +122,7 @@ static void take_end(struct ttm_session *session, const struct ttm_original_mess
     struct ttm_client *client;
     struct ttm_ended ended;
 
-    int r = ttm_client_of(session, &client);
+    int r = ttm_client_of(session, TTM_SOURCE_ORIGINAL, &client);
     if (r < 0) {
         refuse(session, TTM_COUNTER_REFUSED_MEMORY);
         return;

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/state.h"
+#include "server/tracked.h"
 
 #define EVENTS_PER_POLL 64
 #define ACCEPTS_PER_TURN 64
@@ -237,6 +238,8 @@ static void init_lists(struct ttm_server *server)
     ttm_list_init(&server->dirty);
     ttm_list_init(&server->busy);
     ttm_list_init(&server->bulk);
+    ttm_list_init(&server->rings);
+    ttm_list_init(&server->dead_rings);
     ttm_list_init(&server->tails);
 }
 
@@ -294,6 +297,10 @@ static void free_dead(struct ttm_server *server)
         ttm_session_free(TTM_CONTAINER_OF(pos, struct ttm_session, link));
     TTM_LIST_FOR_EACH_SAFE(pos, &server->dead_clients)
         ttm_client_free(TTM_CONTAINER_OF(pos, struct ttm_client, link));
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->dead_rings) {
+        ttm_list_remove(pos);
+        free(TTM_CONTAINER_OF(pos, struct ttm_tracked, active_link));
+    }
 }
 
 void ttm_server_free(struct ttm_server *server)
@@ -305,6 +312,7 @@ void ttm_server_free(struct ttm_server *server)
     free_dead(server);
     TTM_LIST_FOR_EACH_SAFE(pos, &server->clients)
         ttm_client_free(TTM_CONTAINER_OF(pos, struct ttm_client, link));
+    free_dead(server);
     ttm_ticket_expire(server, UINT64_MAX);
     ttm_registry_free(server->reg);
     ttm_listener_close(&server->native);
@@ -454,6 +462,17 @@ static void read_second_row(struct ttm_server *server)
     }
 }
 
+/* A slice of each segment that has something. */
+static void read_rings(struct ttm_server *server)
+{
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->rings) {
+        struct ttm_tracked *tracked = TTM_CONTAINER_OF(pos, struct ttm_tracked, active_link);
+        if (ttm_tracked_read(tracked))
+            server->has_backlog = true;
+    }
+    flush_dirty(server);
+}
+
 static void end_silences(struct ttm_server *server)
 {
     while (!ttm_list_is_empty(&server->quiet)) {
@@ -521,7 +540,7 @@ static uint64_t sleep_ns(const struct ttm_server *server)
         return 0;
     const uint64_t due_ns = next_chore_ns(server);
     const uint64_t wait_ns = due_ns > server->now_ns ? due_ns - server->now_ns : 0;
-    if (!ttm_list_is_empty(&server->bulk))
+    if (!ttm_list_is_empty(&server->bulk) || !ttm_list_is_empty(&server->rings))
         return wait_ns < PACE_NS ? wait_ns : PACE_NS;
     return due_ns == UINT64_MAX ? FOR_EVER : wait_ns;
 }
@@ -563,10 +582,11 @@ int ttm_server_run(struct ttm_server *server)
     while (!server->is_stopping && r == 0) {
         const bool has_more = do_chores(server);
         r = poll_first_row(server, has_more ? 0 : sleep_ns(server));
+        server->has_backlog = false;
         if (!ttm_list_is_empty(&server->bulk))
             read_second_row(server);
-        else
-            server->has_backlog = false;
+        if (!ttm_list_is_empty(&server->rings))
+            read_rings(server);
     }
     return r;
 }

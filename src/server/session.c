@@ -10,12 +10,14 @@
 #include <errno.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "server/tracked.h"
 
 /*
  * A busy producer is one that fills its reads, or brings this many in so short a
@@ -26,6 +28,7 @@
 #define BURST_NS (2 * TTM_NS_PER_MS)
 
 static void handle_session(struct ttm_watch *watch, uint32_t events);
+static void drop_fds(struct ttm_session *session);
 
 static void ignore_event(struct ttm_watch *watch, uint32_t events)
 {
@@ -94,6 +97,7 @@ void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
     session->server = server;
     session->fd = fd;
     session->is_original = is_original;
+    session->fds[0] = session->fds[1] = -1;
     session->accepted_ns = ttm_clock_read_ns(CLOCK_BOOTTIME);
     ttm_list_init(&session->quiet_link);
     ttm_list_init(&session->client_link);
@@ -131,6 +135,8 @@ void ttm_session_close(struct ttm_session *session)
     ttm_list_remove(&session->bulk_link);
     ttm_list_remove(&session->tail_link);
     ttm_native_done(session);
+    drop_fds(session);
+    ttm_tracked_detach(session);
     if (session->client)
         ttm_client_drop_session(session);
     ttm_list_remove(&session->link);
@@ -291,10 +297,49 @@ static void take_input(struct ttm_session *session, size_t length)
     watch_rate(session, length);
 }
 
+static void drop_fds(struct ttm_session *session)
+{
+    for (size_t i = 0; i < 2; i++) {
+        if (session->fds[i] >= 0)
+            (void)close(session->fds[i]);
+        session->fds[i] = -1;
+    }
+}
+
+/* A tracked process sends its segment along; whatever else is sent along is closed. */
+static ssize_t receive_with_fds(struct ttm_session *session, size_t size)
+{
+    struct ttm_server *server = session->server;
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control;
+    struct iovec iov = {.iov_base = server->slice, .iov_len = size};
+    struct msghdr msg = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof(control.bytes),
+    };
+    const ssize_t n = recvmsg(session->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    for (struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL; c; c = CMSG_NXTHDR(&msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        drop_fds(session);
+        memcpy(session->fds, CMSG_DATA(c), (count < 2 ? count : 2) * sizeof(int));
+    }
+    return n;
+}
+
 static void read_slice(struct ttm_session *session)
 {
     struct ttm_server *server = session->server;
-    const ssize_t n = recv(session->fd, server->slice, ttm_server_slice_size(server), MSG_DONTWAIT);
+    const ssize_t n =
+        session->is_original
+            ? recv(session->fd, server->slice, ttm_server_slice_size(server), MSG_DONTWAIT)
+            : receive_with_fds(session, ttm_server_slice_size(server));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         if (session->client && session->client->is_leaving)

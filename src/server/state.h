@@ -27,6 +27,7 @@
 #include "wire/status.h"
 
 struct ttm_server;
+struct ttm_tracked;
 
 /* What epoll hands back: the first member of everything that is watched. */
 struct ttm_watch {
@@ -57,6 +58,7 @@ struct ttm_client {
     struct ttm_list sessions;
     struct ttm_server *server;
     struct ttm_process *process;
+    struct ttm_tracked *tracked; /* of a process with a segment */
     pid_t pid;
     uid_t uid;
     int pidfd; /* -1: it ends with its last connection */
@@ -102,6 +104,7 @@ struct ttm_session {
     uint64_t deadline_ns; /* of the silence */
     uint64_t progress_ns; /* last time 'out' got shorter */
 
+    int fds[2];          /* that came with a message, -1: none */
     struct ttm_queue in; /* native: a frame that has begun */
     struct ttm_queue out;
     struct ttm_original_reader reader;
@@ -154,6 +157,8 @@ struct ttm_server {
     struct ttm_list dirty;
     struct ttm_list busy;
     struct ttm_list bulk;
+    struct ttm_list rings; /* segments that are read at intervals */
+    struct ttm_list dead_rings;
     struct ttm_list tails;
     struct ttm_ticket tickets[TTM_TICKETS];
     uint32_t last_ticket;
@@ -186,7 +191,7 @@ void ttm_session_leave(struct ttm_session *session);
 bool ttm_session_may_see(const struct ttm_session *session, uid_t uid);
 
 /* client.c */
-int ttm_client_of(struct ttm_session *session, struct ttm_client **ret);
+int ttm_client_of(struct ttm_session *session, enum ttm_source source, struct ttm_client **ret);
 void ttm_client_drop_session(struct ttm_session *session);
 void ttm_client_free(struct ttm_client *client);
 

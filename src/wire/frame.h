@@ -28,6 +28,12 @@ enum ttm_frame_type {
     TTM_FRAME_SUBSCRIBE_TOTALS = 20,
     TTM_FRAME_SUBSCRIBE_EVENTS = 21,
 
+    /* of a tracked process and to it: wire/attach.h */
+    TTM_FRAME_ATTACH = 64,
+    TTM_FRAME_TOLD = 65,
+    TTM_FRAME_TOLD_END = 66,
+    TTM_FRAME_TELL = 80,
+
     /* answers */
     TTM_FRAME_STATUS = 32,
     TTM_FRAME_TOTALS = 33, /* opens an answer: the moment it speaks of */

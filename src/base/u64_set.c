@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/u64_set.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+
+void ttm_u64_set_init(struct ttm_u64_set *set)
+{
+    *set = (struct ttm_u64_set){0};
+}
+
+void ttm_u64_set_done(struct ttm_u64_set *set)
+{
+    free(set->places);
+    ttm_u64_set_init(set);
+}
+
+/* Where 'number' is, or the empty place where it would go. */
+static size_t find(const uint64_t *places, size_t size, uint64_t number)
+{
+    size_t at = (size_t)ttm_hash_u64(number) & (size - 1);
+
+    while (places[at] != 0 && places[at] != number)
+        at = (at + 1) & (size - 1);
+    return at;
+}
+
+static int grow(struct ttm_u64_set *set)
+{
+    const size_t size = set->size ? set->size * 2 : 64;
+    uint64_t *places = calloc(size, sizeof(places[0]));
+
+    if (!places)
+        return -ENOMEM;
+    for (size_t i = 0; i < set->size; i++) {
+        if (set->places[i] != 0)
+            places[find(places, size, set->places[i])] = set->places[i];
+    }
+    free(set->places);
+    set->places = places;
+    set->size = size;
+    return 0;
+}
+
+int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
+{
+    if (set->count * 4 >= set->size * 3 && grow(set) < 0)
+        return -ENOMEM;
+    const size_t at = find(set->places, set->size, number);
+    set->count += set->places[at] == 0;
+    set->places[at] = number;
+    return 0;
+}
+
+bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number)
+{
+    return set->count > 0 && set->places[find(set->places, set->size, number)] == number;
+}
+
+bool ttm_u64_set_remove(struct ttm_u64_set *set, uint64_t number)
+{
+    if (!ttm_u64_set_has(set, number))
+        return false;
+    size_t hole = find(set->places, set->size, number);
+    const size_t mask = set->size - 1;
+
+    /* What follows in the run moves up where it may, so that no search stops at the hole. */
+    for (size_t at = (hole + 1) & mask; set->places[at] != 0; at = (at + 1) & mask) {
+        const size_t home = (size_t)ttm_hash_u64(set->places[at]) & mask;
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            set->places[hole] = set->places[at];
+            hole = at;
+        }
+    }
+    set->places[hole] = 0;
+    set->count--;
+    return true;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * u64_set - a set of numbers that are not 0. One thread.
+ */
+#ifndef TTM_BASE_U64_SET_H
+#define TTM_BASE_U64_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ttm_u64_set {
+    uint64_t *places; /* open addressing; 0 is empty */
+    size_t size;      /* a power of two, or 0 */
+    size_t count;
+};
+
+void ttm_u64_set_init(struct ttm_u64_set *set);
+
+/* Empties it and gives its memory back; it can be used again. */
+void ttm_u64_set_done(struct ttm_u64_set *set);
+
+/* Returns 0, or -ENOMEM. A number that is in it already is fine. */
+int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number);
+
+bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number);
+
+/* Returns whether it was in the set. */
+bool ttm_u64_set_remove(struct ttm_u64_set *set, uint64_t number);
+
+#endif /* TTM_BASE_U64_SET_H */

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A place holds a life; a bucket of 64 bytes holds fifteen entries, each the
+ * number of a place and eight bits of its key's hash, and the number of an
+ * overflow bucket.
+ *
+ * Whether a life is live is decided by one word, its serial in its place: 0 is
+ * free. Adding fills the place, stores the serial, then puts an entry where a
+ * bucket has a zero. Removing finds the entry, compares the key, and swaps the
+ * serial it saw for 0: of several who try, one succeeds, and as serials are never
+ * used twice it ended the life it meant. Only then is the entry cleared, by the
+ * one who succeeded, and the place goes to that thread's cache.
+ *
+ * Lookups scan a whole bucket and its overflow, so a cleared entry is just a
+ * zero to be filled again: there are no gravestones and nothing is ever moved.
+ * When buckets begin to overflow, a larger generation comes into use; lives stay in
+ * the generation they were born in.
+ */
+#include "client/live_table.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/hash.h"
+
+#define ENTRIES 15
+#define FIRST_BUCKETS 8192u /* 512 KiB where all are touched */
+#define GROWTH 4u
+#define GROW_SHARE 8u     /* of the overflow buckets in use: time for the next generation */
+#define OVERFLOW_SHARE 4u /* one overflow bucket for so many buckets */
+
+/*
+ * The words of a place. All are atomic: a walk reads places that others fill. A
+ * word is stored with release and loaded with acquire, so whoever has read a new
+ * word also sees that the serial has changed; on x86 that costs nothing.
+ */
+enum word {
+    SERIAL,  /* 0: free */
+    ID,      /* of a free place in a batch: the next place of the batch + 1 */
+    BIRTH,   /* of the first place in a batch: the first place of the next batch + 1 */
+    PACKED,  /* address, and the low 24 bits of the bytes */
+    PACKED2, /* the high 16 bits of the bytes, and the footprint */
+    NOTES,   /* devices, origin */
+    KIND,    /* allocator, region, kind, flags */
+    WORDS
+};
+
+struct ttm_live_place {
+    _Atomic uint64_t words[WORDS];
+};
+
+struct ttm_live_bucket {
+    _Alignas(64) _Atomic uint32_t entries[ENTRIES]; /* hash << 24 | place + 1; 0: empty */
+    _Atomic uint32_t overflow;                      /* number of a bucket + 1 */
+};
+
+_Static_assert(sizeof(struct ttm_live_place) == 56, "with its share of a bucket 64 bytes a life");
+_Static_assert(sizeof(struct ttm_live_bucket) == 64, "one cache line");
+
+static void *reserve(size_t bytes)
+{
+    void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (mem == MAP_FAILED)
+        return NULL;
+    (void)madvise(mem, bytes, MADV_DONTDUMP);
+    (void)madvise(mem, bytes, MADV_NOHUGEPAGE); /* a page at a time is what we promise */
+    return mem;
+}
+
+static size_t generation_bytes(uint32_t buckets)
+{
+    return (size_t)(buckets + buckets / OVERFLOW_SHARE) * sizeof(struct ttm_live_bucket);
+}
+
+/* As many generations as there is address space for; one is enough to begin with. */
+static int reserve_generations(struct ttm_live_table *table)
+{
+    uint32_t buckets = FIRST_BUCKETS;
+
+    for (uint32_t i = 0; i < TTM_LIVE_GENERATIONS; i++, buckets *= GROWTH) {
+        table->generations[i] = reserve(generation_bytes(buckets));
+        if (!table->generations[i])
+            break;
+        table->bucket_counts[i] = buckets;
+        table->generations_reserved = i + 1;
+    }
+    if (table->generations_reserved == 0)
+        return -ENOMEM;
+    atomic_init(&table->generation_count, 1);
+    return 0;
+}
+
+int ttm_live_table_init(struct ttm_live_table *table, uint64_t seed)
+{
+    memset(table, 0, sizeof(*table));
+    table->seed = seed;
+    /* A program under a limit of its address space gets a smaller table. */
+    for (uint32_t count = TTM_LIVES_PER_PROCESS; count >= 1u << 16; count /= 4) {
+        table->places = reserve(count * sizeof(struct ttm_live_place));
+        table->place_count = count;
+        if (table->places)
+            break;
+    }
+    if (!table->places || reserve_generations(table) < 0) {
+        ttm_live_table_done(table);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void ttm_live_table_done(struct ttm_live_table *table)
+{
+    for (uint32_t i = 0; i < table->generations_reserved; i++)
+        (void)munmap(table->generations[i], generation_bytes(table->bucket_counts[i]));
+    if (table->places)
+        (void)munmap(table->places, table->place_count * sizeof(struct ttm_live_place));
+    memset(table, 0, sizeof(*table));
+}
+
+size_t ttm_live_table_bytes(const struct ttm_live_table *table)
+{
+    const uint32_t generations = atomic_load(&table->generation_count);
+    size_t bytes = atomic_load(&table->next_place) * sizeof(struct ttm_live_place);
+
+    for (uint32_t i = 0; i < generations; i++)
+        bytes += generation_bytes(table->bucket_counts[i]);
+    return bytes;
+}
+
+/* ---- places ---- */
+
+static struct ttm_live_place *place_at(const struct ttm_live_table *table, uint32_t number)
+{
+    return &table->places[number];
+}
+
+static uint64_t get(const struct ttm_live_place *place, enum word word)
+{
+    return atomic_load_explicit(&place->words[word], memory_order_acquire);
+}
+
+static void set(struct ttm_live_place *place, enum word word, uint64_t value)
+{
+    atomic_store_explicit(&place->words[word], value, memory_order_release);
+}
+
+/* A batch that some thread gave back becomes this thread's. The version keeps the stack from being
+ * mistaken for the same when it only looks the same. */
+static bool take_batch(struct ttm_live_table *table, struct ttm_live_cache *cache)
+{
+    uint64_t head = atomic_load_explicit(&table->spare, memory_order_acquire);
+
+    while ((uint32_t)head != 0) {
+        const uint32_t first = (uint32_t)head - 1;
+        /* Others may take it meanwhile and write there: then the swap fails. */
+        const uint32_t next_batch = (uint32_t)get(place_at(table, first), BIRTH);
+        const uint64_t want = ((head >> 32) + 1) << 32 | next_batch;
+        /* acquire: pairs with the release in give_batch(); the chain is there. */
+        if (!atomic_compare_exchange_weak_explicit(&table->spare, &head, want, memory_order_acquire,
+                                                   memory_order_acquire))
+            continue;
+        for (uint32_t at = first + 1; at != 0;) {
+            cache->places[cache->count++] = at - 1;
+            at = (uint32_t)get(place_at(table, at - 1), ID);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* Chains the last 'count' places of the cache and gives them to whoever needs some. */
+static void give_batch(struct ttm_live_table *table, struct ttm_live_cache *cache, uint32_t count)
+{
+    uint32_t chain = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t number = cache->places[--cache->count];
+        set(place_at(table, number), ID, chain);
+        chain = number + 1;
+    }
+    if (chain == 0)
+        return;
+    uint64_t head = atomic_load_explicit(&table->spare, memory_order_relaxed);
+    uint64_t want;
+    do {
+        set(place_at(table, chain - 1), BIRTH, (uint32_t)head);
+        want = ((head >> 32) + 1) << 32 | chain;
+        /* release: pairs with the acquire in take_batch(). */
+    } while (!atomic_compare_exchange_weak_explicit(&table->spare, &head, want,
+                                                    memory_order_release, memory_order_relaxed));
+}
+
+#define BATCH (TTM_LIVE_CACHE / 2)
+
+static bool take_fresh(struct ttm_live_table *table, struct ttm_live_cache *cache)
+{
+    /* relaxed: the numbers are ours by the addition alone. */
+    if (atomic_load_explicit(&table->next_place, memory_order_relaxed) >= table->place_count)
+        return false;
+    const uint32_t first =
+        atomic_fetch_add_explicit(&table->next_place, BATCH, memory_order_relaxed);
+    for (uint32_t i = BATCH; i > 0;
+         i--) { /* the lowest comes out first: pages are filled in order */
+        if (first < table->place_count && first + i - 1 < table->place_count)
+            cache->places[cache->count++] = first + i - 1;
+    }
+    return cache->count > 0;
+}
+
+static bool take_place(struct ttm_live_table *table, struct ttm_live_cache *cache, uint32_t *ret)
+{
+    if (cache->count == 0 && !take_batch(table, cache) && !take_fresh(table, cache))
+        return false;
+    *ret = cache->places[--cache->count];
+    return true;
+}
+
+static void give_place(struct ttm_live_table *table, struct ttm_live_cache *cache, uint32_t number)
+{
+    if (cache->count == TTM_LIVE_CACHE)
+        give_batch(table, cache, BATCH);
+    cache->places[cache->count++] = number;
+}
+
+void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *cache)
+{
+    while (cache->count > 0)
+        give_batch(table, cache, cache->count < BATCH ? cache->count : BATCH);
+}
+
+/* ---- the contents of a place ---- */
+
+static uint64_t kind_word(uint16_t allocator, uint8_t region, uint8_t kind, uint8_t flags)
+{
+    return (uint64_t)allocator | (uint64_t)region << 16 | (uint64_t)kind << 24 |
+           (uint64_t)flags << 32;
+}
+
+/* The part of it that belongs to the key: allocator and region. */
+#define KEY_MASK 0xffffffull
+
+static void fill_place(struct ttm_live_place *place, const struct ttm_live *live)
+{
+    set(place, ID, live->id);
+    set(place, BIRTH, live->birth_ns);
+    set(place, PACKED, live->address | live->bytes << 40);
+    set(place, PACKED2, live->bytes >> 24 | live->footprint_bytes << 16);
+    set(place, NOTES, (uint64_t)live->origin << 32 | live->devices);
+    set(place, KIND, kind_word(live->allocator, live->region, live->kind, live->flags));
+    set(place, SERIAL, live->serial);
+}
+
+static void read_place(const struct ttm_live_place *place, struct ttm_live *ret)
+{
+    const uint64_t packed = get(place, PACKED);
+    const uint64_t packed2 = get(place, PACKED2);
+    const uint64_t notes = get(place, NOTES);
+    const uint64_t kind = get(place, KIND);
+
+    ret->id = get(place, ID);
+    ret->birth_ns = get(place, BIRTH);
+    ret->address = packed & TTM_LIVE_NUMBER_MAX;
+    ret->bytes = (packed >> 40 | packed2 << 24) & TTM_LIVE_NUMBER_MAX;
+    ret->footprint_bytes = packed2 >> 16 & TTM_LIVE_NUMBER_MAX;
+    ret->devices = (uint32_t)notes;
+    ret->origin = (uint32_t)(notes >> 32);
+    ret->allocator = (uint16_t)kind;
+    ret->region = (uint8_t)(kind >> 16);
+    ret->kind = (uint8_t)(kind >> 24);
+    ret->flags = (uint8_t)(kind >> 32);
+}
+
+bool ttm_live_table_next(const struct ttm_live_table *table, uint32_t *at, struct ttm_live *ret)
+{
+    uint32_t used = atomic_load_explicit(&table->next_place, memory_order_acquire);
+
+    if (used > table->place_count)
+        used = table->place_count;
+    while (*at < used) {
+        const struct ttm_live_place *place = place_at(table, (*at)++);
+        while ((ret->serial = get(place, SERIAL)) != 0) {
+            read_place(place, ret);
+            if (get(place, SERIAL) == ret->serial)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* ---- the index ---- */
+
+static uint64_t key_hash(const struct ttm_live_table *table, uint64_t key, uint64_t id)
+{
+    return ttm_hash_u64(id ^ table->seed ^ key << 40);
+}
+
+static uint32_t entry_of(uint64_t hash, uint32_t place)
+{
+    return (uint32_t)(hash >> 56) << 24 | (place + 1);
+}
+
+/* Where an entry was found. */
+struct spot {
+    _Atomic uint32_t *entry;
+    struct ttm_live_place *place;
+    uint32_t number;
+    uint64_t serial;
+};
+
+/* Looks for the key in one bucket. */
+static bool search_bucket(const struct ttm_live_table *table, struct ttm_live_bucket *bucket,
+                          uint64_t hash, uint64_t key, uint64_t id, struct spot *ret)
+{
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        /* acquire: pairs with the release that put it there; its place is filled. */
+        const uint32_t entry = atomic_load_explicit(&bucket->entries[i], memory_order_acquire);
+        if (entry == 0 || entry >> 24 != (uint32_t)(hash >> 56))
+            continue;
+        const uint32_t number = (entry & 0xffffff) - 1;
+        struct ttm_live_place *place = place_at(table, number);
+        const uint64_t serial = get(place, SERIAL);
+        if (serial == 0 || get(place, ID) != id || (get(place, KIND) & KEY_MASK) != key)
+            continue;
+        *ret = (struct spot){&bucket->entries[i], place, number, serial};
+        return true;
+    }
+    return false;
+}
+
+static struct ttm_live_bucket *overflow_of(const struct ttm_live_table *table, uint32_t generation,
+                                           struct ttm_live_bucket *bucket)
+{
+    const uint32_t number = atomic_load_explicit(&bucket->overflow, memory_order_acquire);
+
+    if (number == 0)
+        return NULL;
+    return &table->generations[generation][table->bucket_counts[generation] + number - 1];
+}
+
+static struct ttm_live_bucket *bucket_of(const struct ttm_live_table *table, uint32_t generation,
+                                         uint64_t hash)
+{
+    return &table->generations[generation][hash & (table->bucket_counts[generation] - 1)];
+}
+
+static bool find(const struct ttm_live_table *table, uint64_t hash, uint64_t key, uint64_t id,
+                 struct spot *ret)
+{
+    uint32_t generation = atomic_load_explicit(&table->generation_count, memory_order_acquire);
+
+    while (generation-- > 0) {
+        struct ttm_live_bucket *bucket = bucket_of(table, generation, hash);
+        for (; bucket; bucket = overflow_of(table, generation, bucket)) {
+            if (search_bucket(table, bucket, hash, key, id, ret))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool put_in_bucket(struct ttm_live_bucket *bucket, uint32_t entry)
+{
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        uint32_t empty = atomic_load_explicit(&bucket->entries[i], memory_order_relaxed);
+        /* release: pairs with the acquire in search_bucket(). */
+        if (empty == 0 &&
+            atomic_compare_exchange_strong_explicit(&bucket->entries[i], &empty, entry,
+                                                    memory_order_release, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Chains a fresh overflow bucket to a full one, unless somebody else just did. When
+ * a few are in use, the buckets are full enough for the next generation to begin.
+ */
+static bool add_overflow(struct ttm_live_table *table, uint32_t generation,
+                         struct ttm_live_bucket *bucket)
+{
+    const uint32_t room = table->bucket_counts[generation] / OVERFLOW_SHARE;
+    uint32_t none = 0;
+
+    /* relaxed: the number is ours by the addition alone. */
+    if (atomic_load_explicit(&table->next_overflow[generation], memory_order_relaxed) >= room)
+        return false;
+    const uint32_t number =
+        atomic_fetch_add_explicit(&table->next_overflow[generation], 1, memory_order_relaxed);
+    if (number >= room)
+        return false;
+    /* A bucket that loses the race stays unused: it is rare, and 64 bytes. */
+    (void)atomic_compare_exchange_strong_explicit(&bucket->overflow, &none, number + 1,
+                                                  memory_order_release, memory_order_relaxed);
+    if (number >= room / GROW_SHARE && generation + 1 < table->generations_reserved) {
+        uint32_t count = generation + 1;
+        /* release: pairs with the acquires of the count; the generation is zeros. */
+        (void)atomic_compare_exchange_strong_explicit(&table->generation_count, &count, count + 1,
+                                                      memory_order_release, memory_order_relaxed);
+    }
+    return true;
+}
+
+/* Puts the entry into the newest generation, or into an older one when that is full. */
+static bool put_entry(struct ttm_live_table *table, uint64_t hash, uint32_t entry)
+{
+    const uint32_t newest =
+        atomic_load_explicit(&table->generation_count, memory_order_acquire) - 1;
+    struct ttm_live_bucket *bucket = bucket_of(table, newest, hash);
+
+    while (true) {
+        if (put_in_bucket(bucket, entry))
+            return true;
+        struct ttm_live_bucket *next = overflow_of(table, newest, bucket);
+        if (!next && add_overflow(table, newest, bucket))
+            next = overflow_of(table, newest, bucket);
+        if (!next)
+            break;
+        bucket = next;
+    }
+    for (uint32_t older = newest; older-- > 0;) {
+        if (put_in_bucket(bucket_of(table, older, hash), entry))
+            return true;
+    }
+    return false;
+}
+
+/* Ends the life at the spot if it still is the one that was seen. */
+static bool end_life(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                     const struct spot *spot, struct ttm_live *ret)
+{
+    uint64_t serial = spot->serial;
+
+    /* acq_rel: whoever reads 0 or a later serial sees that this life is over. */
+    if (!atomic_compare_exchange_strong_explicit(&spot->place->words[SERIAL], &serial, 0,
+                                                 memory_order_acq_rel, memory_order_relaxed))
+        return false;
+    /* The place is ours now, and so is its entry. */
+    read_place(spot->place, ret);
+    ret->serial = spot->serial;
+    atomic_store_explicit(spot->entry, 0, memory_order_release);
+    give_place(table, cache, spot->number);
+    return true;
+}
+
+int ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                          uint16_t allocator, uint8_t region, uint64_t id, struct ttm_live *ret)
+{
+    const uint64_t key = kind_word(allocator, region, 0, 0);
+    const uint64_t hash = key_hash(table, key, id);
+    struct spot spot;
+
+    while (find(table, hash, key, id, &spot)) {
+        if (end_life(table, cache, &spot, ret))
+            return 0;
+    }
+    return -ENOENT;
+}
+
+int ttm_live_table_add(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                       const struct ttm_live *live, struct ttm_live *ret_replaced)
+{
+    const uint64_t key = kind_word(live->allocator, live->region, 0, 0);
+    const uint64_t hash = key_hash(table, key, live->id);
+    struct spot old;
+    uint32_t number;
+
+    const bool has_old = find(table, hash, key, live->id, &old);
+    if (!take_place(table, cache, &number))
+        return -ENOSPC;
+    fill_place(place_at(table, number), live);
+    if (!put_entry(table, hash, entry_of(hash, number))) {
+        set(place_at(table, number), SERIAL, 0);
+        give_place(table, cache, number);
+        return -ENOSPC;
+    }
+    return has_old && end_life(table, cache, &old, ret_replaced) ? 1 : 0;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * live_table - what a tracked process has allocated and not given back.
+ *
+ * The truth of the process itself: when a ring was full, or no server was there,
+ * it is what the server is told afterwards. Any thread may add, and any thread
+ * may remove what another added; nobody ever waits for anybody, so a thread may
+ * be stopped, cancelled or killed at any instruction. Neither adding nor removing
+ * makes a system call or allocates.
+ */
+#ifndef TTM_CLIENT_LIVE_TABLE_H
+#define TTM_CLIENT_LIVE_TABLE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One live allocation, as others see it. */
+struct ttm_live {
+    uint64_t serial; /* never 0, never used twice */
+    uint64_t id;
+    uint64_t birth_ns;
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t footprint_bytes;
+    uint32_t devices;
+    uint32_t origin;
+    uint16_t allocator;
+    uint8_t region;
+    uint8_t kind;
+    uint8_t flags;
+};
+
+/* Addresses and sizes are kept in 40 bits: a terabyte. */
+#define TTM_LIVE_NUMBER_MAX ((1ull << 40) - 1)
+
+#define TTM_LIVE_GENERATIONS 5
+#define TTM_LIVES_PER_PROCESS ((1u << 24) - 2)
+
+/* Places that a thread has at hand, so that taking one is nobody else's business. */
+#define TTM_LIVE_CACHE 128
+
+struct ttm_live_cache {
+    uint32_t count;
+    uint32_t places[TTM_LIVE_CACHE];
+};
+
+struct ttm_live_place;
+struct ttm_live_bucket;
+
+struct ttm_live_table {
+    struct ttm_live_place *places; /* reserved whole, used from the start on */
+    uint32_t place_count;
+    uint64_t seed;
+    /*
+     * Each larger than the one before; new lives go to the newest. All are reserved from the start,
+     * as address space costs nothing, so that coming to use one is a matter of a number.
+     */
+    struct ttm_live_bucket *generations[TTM_LIVE_GENERATIONS];
+    uint32_t bucket_counts[TTM_LIVE_GENERATIONS];
+    uint32_t generations_reserved;
+    _Alignas(64) _Atomic uint32_t generation_count; /* in use */
+    _Atomic uint32_t next_overflow[TTM_LIVE_GENERATIONS];
+    _Alignas(64) _Atomic uint32_t next_place; /* places from here on were never used */
+    _Alignas(
+        64) _Atomic uint64_t spare; /* batches of places given back: place + 1 | version << 32 */
+};
+
+/* Reserves address space. Returns 0 or -ENOMEM. */
+int ttm_live_table_init(struct ttm_live_table *table, uint64_t seed);
+void ttm_live_table_done(struct ttm_live_table *table);
+
+/*
+ * Adds a life. Returns 0; 1 when one of that key was live and has ended as
+ * replaced ('*ret_replaced'); -ENOSPC when the table is full.
+ */
+int ttm_live_table_add(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                       const struct ttm_live *live, struct ttm_live *ret_replaced);
+
+/* Removes the life of that key. Returns 0 or -ENOENT. */
+int ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                          uint16_t allocator, uint8_t region, uint64_t id, struct ttm_live *ret);
+
+/* Gives back the places a thread had at hand, when it ends. */
+void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *cache);
+
+/*
+ * Visits what is live, while others go on: a life that is there from before the
+ * walk began until after it ended is visited once; one that comes or goes
+ * meanwhile may or may not be. Start with '*at' 0. Returns whether there was one.
+ */
+bool ttm_live_table_next(const struct ttm_live_table *table, uint32_t *at, struct ttm_live *ret);
+
+/* Memory in use, of places and buckets. */
+size_t ttm_live_table_bytes(const struct ttm_live_table *table);
+
+#endif /* TTM_CLIENT_LIVE_TABLE_H */

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/tracker.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* The ring's number takes the top of a serial, so threads need not ask each other for one. */
+#define SERIAL_BITS 48
+
+static size_t slots_bytes(void)
+{
+    return TTM_RINGS * sizeof(struct ttm_slot);
+}
+
+int ttm_tracker_init(struct ttm_tracker *tracker, uint64_t seed)
+{
+    int r;
+
+    memset(tracker, 0, sizeof(*tracker));
+    tracker->helper_fd = -1;
+    r = ttm_producer_new(&tracker->producer);
+    if (r < 0)
+        return r;
+    r = ttm_live_table_init(&tracker->table, seed);
+    if (r < 0)
+        goto fail;
+    void *slots = mmap(NULL, slots_bytes(), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (slots == MAP_FAILED) {
+        r = -errno;
+        goto fail;
+    }
+    tracker->slots = slots;
+    tracker->helper_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (tracker->helper_fd < 0) {
+        r = -errno;
+        goto fail;
+    }
+    return 0;
+
+fail:
+    ttm_tracker_done(tracker);
+    return r;
+}
+
+void ttm_tracker_done(struct ttm_tracker *tracker)
+{
+    ttm_producer_done(&tracker->producer);
+    if (tracker->table.places)
+        ttm_live_table_done(&tracker->table);
+    if (tracker->slots)
+        (void)munmap(tracker->slots, slots_bytes());
+    if (tracker->helper_fd >= 0)
+        (void)close(tracker->helper_fd);
+    tracker->slots = NULL;
+    tracker->helper_fd = -1;
+}
+
+struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker)
+{
+    struct ttm_ring *ring = ttm_producer_claim(&tracker->producer, (uint32_t)syscall(SYS_gettid));
+
+    if (!ring) {
+        /* relaxed: a number to be shown. */
+        atomic_fetch_add_explicit(&tracker->untracked, 1, memory_order_relaxed);
+        return NULL;
+    }
+    const uint32_t number = ttm_producer_number(&tracker->producer, ring);
+    struct ttm_slot *slot = &tracker->slots[number];
+    slot->ring = ring;
+    slot->number = number;
+    return slot;
+}
+
+void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot)
+{
+    ttm_live_table_flush(&tracker->table, &slot->cache);
+    ttm_producer_release(slot->ring);
+}
+
+static void push(struct ttm_tracker *tracker, struct ttm_slot *slot, uint8_t op,
+                 const struct ttm_live *live, uint64_t time_ns)
+{
+    const struct ttm_record record = {
+        .time_ns = time_ns,
+        .serial = live->serial,
+        .id = live->id,
+        .address = live->address,
+        .bytes = live->bytes,
+        .footprint_bytes = live->footprint_bytes,
+        .allocator = live->allocator,
+        .devices = live->devices,
+        .origin = live->origin,
+        .op = op,
+        .region = live->region,
+        .kind = live->kind,
+        .flags = live->flags,
+    };
+
+    (void)ttm_ring_push(&tracker->producer, slot->ring, &record);
+}
+
+static void report_birth(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                         const struct ttm_live *wanted)
+{
+    struct ttm_live live = *wanted, replaced;
+
+    live.serial = (uint64_t)(slot->number + 1) << SERIAL_BITS | ++slot->counter;
+    live.birth_ns = ttm_clock_monotonic_ns();
+    const int r = ttm_live_table_add(&tracker->table, &slot->cache, &live, &replaced);
+    if (r < 0) {
+        atomic_fetch_add_explicit(&tracker->untracked, 1, memory_order_relaxed); /* a number */
+        return;
+    }
+    if (r > 0)
+        push(tracker, slot, TTM_RECORD_REPLACED, &replaced, live.birth_ns);
+    push(tracker, slot, TTM_RECORD_BIRTH, &live, live.birth_ns);
+}
+
+static void report_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                       const struct ttm_live *key)
+{
+    struct ttm_live live;
+
+    if (ttm_live_table_remove(&tracker->table, &slot->cache, key->allocator, key->region, key->id,
+                              &live) < 0)
+        atomic_fetch_add_explicit(&tracker->unknown_ends, 1, memory_order_relaxed); /* a number */
+    else
+        push(tracker, slot, TTM_RECORD_END, &live, ttm_clock_monotonic_ns());
+}
+
+static void report_one(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                       const struct ttm_report *report)
+{
+    if (report->is_birth)
+        report_birth(tracker, slot, &report->live);
+    else
+        report_end(tracker, slot, &report->live);
+}
+
+/* A signal handler reports while its own thread is in here: it is seen to when that is done. */
+static void defer(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                  const struct ttm_report *report)
+{
+    if (slot->deferred_count == TTM_DEFERRED_MAX) {
+        atomic_fetch_add_explicit(&tracker->untracked, 1, memory_order_relaxed); /* a number */
+        return;
+    }
+    slot->deferred[slot->deferred_count] = *report;
+    slot->deferred_count++;
+}
+
+void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                        const struct ttm_report *report)
+{
+    if (slot->is_busy) {
+        defer(tracker, slot, report);
+        return;
+    }
+    slot->is_busy = true;
+    atomic_signal_fence(memory_order_seq_cst);
+    report_one(tracker, slot, report);
+    atomic_signal_fence(memory_order_seq_cst);
+    /* What a handler adds while this runs is taken too; after it, the handler finds us idle. */
+    for (uint32_t i = 0; i < slot->deferred_count; i++) {
+        const struct ttm_report deferred = slot->deferred[i];
+        report_one(tracker, slot, &deferred);
+    }
+    slot->deferred_count = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    slot->is_busy = false;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ring/producer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+
+static size_t ring_stride(void)
+{
+    return sizeof(struct ttm_ring) + TTM_RING_SLOTS * sizeof(struct ttm_record);
+}
+
+static size_t notes_offset(void)
+{
+    return PAGE + TTM_RINGS * ring_stride();
+}
+
+static size_t segment_bytes(void)
+{
+    return (notes_offset() + TTM_NOTES_BYTES + PAGE - 1) / PAGE * PAGE;
+}
+
+/* A file size limit below ours would have the kernel send SIGXFSZ to the program. */
+static int check_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0)
+        return -errno;
+    return limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < segment_bytes() ? -EFBIG : 0;
+}
+
+static int make_memfd(void)
+{
+    const int fd = memfd_create("tt-mem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return -errno;
+    if (ftruncate(fd, (off_t)segment_bytes()) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+        const int r = -errno;
+        (void)close(fd);
+        return r;
+    }
+    return fd;
+}
+
+int ttm_producer_new(struct ttm_producer *ret)
+{
+    void *mem = MAP_FAILED;
+    int fd = -1, wake_fd = -1;
+    int r = check_limit();
+
+    if (r < 0)
+        return r;
+    fd = make_memfd();
+    if (fd < 0)
+        return fd;
+    wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_fd < 0) {
+        r = -errno;
+        goto fail;
+    }
+    mem = mmap(NULL, segment_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mem == MAP_FAILED) {
+        r = -errno;
+        goto fail;
+    }
+    /* A core dump of the program need not hold it. */
+    (void)madvise(mem, segment_bytes(), MADV_DONTDUMP);
+
+    struct ttm_segment *segment = mem;
+    segment->magic = TTM_SEGMENT_MAGIC;
+    segment->version = TTM_SEGMENT_VERSION;
+    segment->header_bytes = PAGE;
+    segment->segment_bytes = segment_bytes();
+    segment->ring_count = TTM_RINGS;
+    segment->ring_slots = TTM_RING_SLOTS;
+    segment->ring_stride = ring_stride();
+    segment->notes_offset = notes_offset();
+    segment->notes_bytes = TTM_NOTES_BYTES;
+    *ret = (struct ttm_producer){.segment = segment, .fd = fd, .wake_fd = wake_fd};
+    return 0;
+
+fail:
+    if (wake_fd >= 0)
+        (void)close(wake_fd);
+    (void)close(fd);
+    return r;
+}
+
+void ttm_producer_done(struct ttm_producer *producer)
+{
+    if (!producer->segment)
+        return;
+    (void)munmap(producer->segment, segment_bytes());
+    (void)close(producer->fd);
+    (void)close(producer->wake_fd);
+    *producer = (struct ttm_producer){.fd = -1, .wake_fd = -1};
+}
+
+static struct ttm_ring *ring_at(struct ttm_segment *segment, uint32_t number)
+{
+    return (struct ttm_ring *)((char *)segment + PAGE + number * ring_stride());
+}
+
+static bool try_claim(struct ttm_ring *ring, uint32_t tid)
+{
+    uint32_t nobody = 0;
+
+    /* acquire: pairs with the release in ttm_producer_release(); its tail is ours to go on from. */
+    return atomic_compare_exchange_strong_explicit(&ring->owner, &nobody, tid, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+struct ttm_ring *ttm_producer_claim(struct ttm_producer *producer, uint32_t tid)
+{
+    struct ttm_segment *segment = producer->segment;
+    /* relaxed: a ring that is missed here is only used a little later. */
+    uint32_t used = atomic_load_explicit(&segment->rings_used, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++) {
+        if (try_claim(ring_at(segment, i), tid))
+            return ring_at(segment, i);
+    }
+    while (used < TTM_RINGS) {
+        /* release: pairs with the reader's acquire; nothing of the ring precedes it but zeros. */
+        if (!atomic_compare_exchange_weak_explicit(&segment->rings_used, &used, used + 1,
+                                                   memory_order_release, memory_order_relaxed))
+            continue;
+        if (try_claim(ring_at(segment, used), tid))
+            return ring_at(segment, used);
+        used++;
+    }
+    return NULL;
+}
+
+uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct ttm_ring *ring)
+{
+    const size_t offset = (size_t)((const char *)ring - (const char *)producer->segment);
+
+    return (uint32_t)((offset - PAGE) / ring_stride());
+}
+
+void ttm_producer_release(struct ttm_ring *ring)
+{
+    /* release: pairs with the acquire in try_claim(). */
+    atomic_store_explicit(&ring->owner, 0, memory_order_release);
+}
+
+bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
+                   const struct ttm_record *record)
+{
+    struct ttm_segment *segment = producer->segment;
+    /* relaxed: only we write it. */
+    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+
+    /* '>=', so that a head that lies ahead reads as full and not as room. */
+    if (tail - ring->head_seen >= TTM_RING_SLOTS) {
+        /* acquire: pairs with the reader's release of head; it has copied what we write over. */
+        ring->head_seen = atomic_load_explicit(&ring->head, memory_order_acquire);
+    }
+    if (tail - ring->head_seen >= TTM_RING_SLOTS) {
+        /* relaxed: only we write it; the reader wants a number. */
+        const uint64_t lost = atomic_load_explicit(&ring->lost, memory_order_relaxed);
+        atomic_store_explicit(&ring->lost, lost + 1, memory_order_relaxed);
+        return false;
+    }
+    struct ttm_record *slots = (struct ttm_record *)(ring + 1);
+    memcpy(&slots[tail % TTM_RING_SLOTS], record, sizeof(*record));
+    /*
+     * seq_cst: publishes the bytes above to the reader's acquire of tail, and
+     * comes before our look at whether it sleeps. The reader announces its sleep
+     * and looks at tail once more, in that order: one of us sees the other.
+     */
+    atomic_store_explicit(&ring->tail, tail + 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&segment->is_reader_asleep, memory_order_seq_cst) != 0 &&
+        atomic_exchange_explicit(&segment->is_reader_asleep, 0, memory_order_seq_cst) != 0) {
+        const uint64_t one = 1;
+        const int saved_errno = errno; /* the host may be about to read it */
+        (void)!write(producer->wake_fd, &one, sizeof(one));
+        errno = saved_errno;
+    }
+    return true;
+}
+
+uint32_t ttm_producer_note(struct ttm_producer *producer, uint32_t kind, const void *bytes,
+                           uint32_t length)
+{
+    struct ttm_segment *segment = producer->segment;
+    const uint32_t size = (uint32_t)(sizeof(struct ttm_note) + length + 7) / 8 * 8;
+    /* relaxed: the place is ours by the addition alone; the kind below publishes it. */
+    const uint32_t at = atomic_fetch_add_explicit(&segment->notes_used, size, memory_order_relaxed);
+
+    if (length > TTM_NOTES_BYTES / 2 || at > TTM_NOTES_BYTES - size) {
+        atomic_fetch_sub_explicit(&segment->notes_used, size, memory_order_relaxed);
+        return 0;
+    }
+    struct ttm_note *note = (struct ttm_note *)((char *)segment + notes_offset() + at);
+    note->length = length;
+    memcpy(note + 1, bytes, length);
+    /* release: pairs with the reader's acquire; a note is whole when its kind is there. */
+    atomic_store_explicit(&note->kind, kind, memory_order_release);
+    return at / 8 + TTM_NOTE_FIRST;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * producer - the writing side of a segment, inside the tracked process.
+ *
+ * Making one takes system calls; after that a thread claims a ring once, and a
+ * record costs a copy and one store. Nothing here blocks, prints or allocates.
+ * A ring belongs to the thread that claimed it.
+ */
+#ifndef TTM_RING_PRODUCER_H
+#define TTM_RING_PRODUCER_H
+
+#include <stdbool.h>
+
+#include "ring/segment.h"
+
+/* Virtual size; pages are taken as they are written. */
+#define TTM_RINGS 512
+#define TTM_RING_SLOTS 4096 /* 256 KiB a thread */
+#define TTM_NOTES_BYTES (16u << 20)
+
+struct ttm_producer {
+    struct ttm_segment *segment;
+    int fd;      /* of the memfd */
+    int wake_fd; /* eventfd on which the reader sleeps */
+};
+
+/* Returns 0 or a negative errno. */
+int ttm_producer_new(struct ttm_producer *ret);
+
+/* Unmaps and closes; the reader keeps its own mapping. No ring may be in use. */
+void ttm_producer_done(struct ttm_producer *producer);
+
+/* A ring for the thread 'tid', one that another has given back if possible; NULL when all are taken. */
+struct ttm_ring *ttm_producer_claim(struct ttm_producer *producer, uint32_t tid);
+
+/* The number of a ring, below TTM_RINGS. */
+uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct ttm_ring *ring);
+
+/* The thread ends: what it wrote stays for the reader, the ring is for the next. */
+void ttm_producer_release(struct ttm_ring *ring);
+
+/*
+ * Writes one record. Returns whether there was room; when there was none the
+ * loss is counted in the ring.
+ */
+bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
+                   const struct ttm_record *record);
+
+/*
+ * Writes a note and returns its number, or 0 when there is no room. The caller
+ * sees to it that the same thing is not noted again and again.
+ */
+uint32_t ttm_producer_note(struct ttm_producer *producer, uint32_t kind, const void *bytes,
+                           uint32_t length);
+
+#endif /* TTM_RING_PRODUCER_H */

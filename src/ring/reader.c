@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ring/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* Checks the header and keeps a copy of what it says. 'bytes' is the real size of the file. */
+static int read_header(const struct ttm_segment *segment, uint64_t bytes,
+                       struct ttm_ring_reader *reader)
+{
+    struct ttm_segment copy;
+
+    memcpy(&copy, segment, sizeof(copy));
+    if (copy.magic != TTM_SEGMENT_MAGIC || copy.version != TTM_SEGMENT_VERSION)
+        return -EBADMSG;
+    if (copy.ring_count == 0 || copy.ring_count > TTM_SEGMENT_RINGS_MAX || copy.ring_slots == 0 ||
+        copy.ring_slots > 1u << 24 || (copy.ring_slots & (copy.ring_slots - 1)) != 0)
+        return -EBADMSG;
+    const uint64_t ring_bytes =
+        sizeof(struct ttm_ring) + (uint64_t)copy.ring_slots * sizeof(struct ttm_record);
+    if (copy.header_bytes < sizeof(copy) || copy.header_bytes % 64 != 0 ||
+        copy.ring_stride < ring_bytes || copy.ring_stride % 64 != 0 ||
+        copy.ring_stride > TTM_SEGMENT_BYTES_MAX)
+        return -EBADMSG;
+    const uint64_t rings_end = copy.header_bytes + copy.ring_count * copy.ring_stride;
+    if (rings_end > bytes || copy.notes_offset < rings_end || copy.notes_offset % 8 != 0 ||
+        copy.notes_offset > bytes || copy.notes_bytes > bytes - copy.notes_offset ||
+        copy.notes_bytes > UINT32_MAX)
+        return -EBADMSG;
+    reader->bytes = bytes;
+    reader->ring_count = copy.ring_count;
+    reader->ring_slots = copy.ring_slots;
+    reader->ring_stride = copy.ring_stride;
+    reader->rings_offset = copy.header_bytes;
+    reader->notes_offset = copy.notes_offset;
+    reader->notes_bytes = copy.notes_bytes;
+    return 0;
+}
+
+static struct ttm_ring *ring_at(const struct ttm_ring_reader *reader, uint32_t number);
+static uint32_t rings_used(const struct ttm_ring_reader *reader);
+
+/* Goes on where the last reader of the segment stopped. */
+static void begin_at_heads(struct ttm_ring_reader *reader)
+{
+    const uint32_t used = rings_used(reader);
+
+    for (uint32_t i = 0; i < used; i++) /* relaxed: no other reader is there any more */
+        reader->heads[i] = atomic_load_explicit(&ring_at(reader, i)->head, memory_order_relaxed);
+}
+
+int ttm_ring_reader_open(int fd, struct ttm_ring_reader *ret)
+{
+    struct ttm_ring_reader reader = {0};
+    void *mem = MAP_FAILED;
+    struct stat st;
+    int r;
+
+    /* Without this seal the client could shrink the file later and kill us with SIGBUS. */
+    const int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return -EPERM;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_size < (off_t)sizeof(struct ttm_segment) || st.st_size > (off_t)TTM_SEGMENT_BYTES_MAX)
+        return -EBADMSG;
+    mem = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mem == MAP_FAILED)
+        return -errno;
+    r = read_header(mem, (uint64_t)st.st_size, &reader);
+    if (r < 0)
+        goto fail;
+    reader.heads = calloc(reader.ring_count, sizeof(reader.heads[0]));
+    if (!reader.heads) {
+        r = -ENOMEM;
+        goto fail;
+    }
+    reader.segment = mem;
+    begin_at_heads(&reader);
+    *ret = reader;
+    return 0;
+
+fail:
+    (void)munmap(mem, (size_t)st.st_size);
+    return r;
+}
+
+void ttm_ring_reader_close(struct ttm_ring_reader *reader)
+{
+    if (reader->segment)
+        (void)munmap(reader->segment, reader->bytes);
+    free(reader->heads);
+    *reader = (struct ttm_ring_reader){0};
+}
+
+static struct ttm_ring *ring_at(const struct ttm_ring_reader *reader, uint32_t number)
+{
+    return (struct ttm_ring *)((char *)reader->segment + reader->rings_offset +
+                               number * reader->ring_stride);
+}
+
+static uint32_t rings_used(const struct ttm_ring_reader *reader)
+{
+    /* acquire: pairs with the release in ttm_producer_claim(). */
+    const uint32_t used = atomic_load_explicit(&reader->segment->rings_used, memory_order_acquire);
+
+    return used < reader->ring_count ? used : reader->ring_count;
+}
+
+/* Copies from one ring. A tail that makes no sense loses what the ring held, and is counted. */
+static uint32_t read_ring(struct ttm_ring_reader *reader, uint32_t number,
+                          struct ttm_record *records, uint32_t max)
+{
+    struct ttm_ring *ring = ring_at(reader, number);
+    const struct ttm_record *slots = (const struct ttm_record *)(ring + 1);
+    const uint64_t head = reader->heads[number];
+    /* acquire: pairs with the store of tail in ttm_ring_push(); the records are there. */
+    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+    uint64_t n = tail - head;
+
+    if (n == 0)
+        return 0;
+    if (n > reader->ring_slots) {
+        reader->corrupt++;
+        reader->heads[number] = tail;
+        atomic_store_explicit(&ring->head, tail, memory_order_release);
+        return 0;
+    }
+    if (n > max)
+        n = max;
+    const uint64_t first = head & (reader->ring_slots - 1);
+    const uint64_t until_end = reader->ring_slots - first;
+    const uint64_t in_one = n < until_end ? n : until_end;
+    memcpy(records, slots + first, in_one * sizeof(records[0]));
+    memcpy(records + in_one, slots, (n - in_one) * sizeof(records[0]));
+    reader->heads[number] = head + n;
+    /* release: pairs with the acquire of head in ttm_ring_push(); the copy above comes first. */
+    atomic_store_explicit(&ring->head, head + n, memory_order_release);
+    return (uint32_t)n;
+}
+
+uint32_t ttm_ring_reader_read(struct ttm_ring_reader *reader, struct ttm_record *records,
+                              uint32_t max, uint64_t *ret_passed)
+{
+    const uint32_t used = rings_used(reader);
+
+    for (uint32_t looked = 0; looked < used; looked++) {
+        if (reader->at_ring >= used) {
+            reader->at_ring = 0;
+            (*ret_passed)++;
+        }
+        const uint32_t n = read_ring(reader, reader->at_ring++, records, max);
+        if (n > 0)
+            return n;
+    }
+    return 0;
+}
+
+uint64_t ttm_ring_reader_lost(const struct ttm_ring_reader *reader)
+{
+    const uint32_t used = rings_used(reader);
+    uint64_t lost = 0;
+
+    for (uint32_t i = 0; i < used; i++) /* relaxed: a number to compare with the last one */
+        lost += atomic_load_explicit(&ring_at(reader, i)->lost, memory_order_relaxed);
+    return lost;
+}
+
+static bool is_empty(const struct ttm_ring_reader *reader)
+{
+    const uint32_t used = rings_used(reader);
+
+    for (uint32_t i = 0; i < used; i++) {
+        if (atomic_load_explicit(&ring_at(reader, i)->tail, memory_order_seq_cst) !=
+            reader->heads[i])
+            return false;
+    }
+    return true;
+}
+
+bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader)
+{
+    /* seq_cst: comes before our look at the tails; see ttm_ring_push(). */
+    atomic_store_explicit(&reader->segment->is_reader_asleep, 1, memory_order_seq_cst);
+    if (is_empty(reader))
+        return true;
+    ttm_ring_reader_wake(reader);
+    return false;
+}
+
+void ttm_ring_reader_wake(struct ttm_ring_reader *reader)
+{
+    /* relaxed: a producer that still reads 1 wakes us once more than needed. */
+    atomic_store_explicit(&reader->segment->is_reader_asleep, 0, memory_order_relaxed);
+}
+
+long ttm_ring_reader_note(const struct ttm_ring_reader *reader, uint32_t number, uint32_t kind,
+                          void *ret, uint32_t max)
+{
+    const uint64_t at = ((uint64_t)number - TTM_NOTE_FIRST) * 8;
+
+    if (number < TTM_NOTE_FIRST || reader->notes_bytes < sizeof(struct ttm_note) ||
+        at > reader->notes_bytes - sizeof(struct ttm_note))
+        return -ENOENT;
+    struct ttm_note *note =
+        (struct ttm_note *)((char *)reader->segment + reader->notes_offset + at);
+    /* acquire: pairs with the release in ttm_producer_note(). */
+    if (atomic_load_explicit(&note->kind, memory_order_acquire) != kind)
+        return -ENOENT;
+    const uint32_t length = *(volatile uint32_t *)&note->length;
+    if (length > reader->notes_bytes - at - sizeof(*note))
+        return -ENOENT;
+    if (length > max)
+        return -EMSGSIZE;
+    memcpy(ret, note + 1, length);
+    return (long)length;
+}

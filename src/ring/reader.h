@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader - the reading side of a segment, in the server.
+ *
+ * Whatever the segment says is checked: a lying producer can spoil its own
+ * numbers and nothing else. One thread.
+ */
+#ifndef TTM_RING_READER_H
+#define TTM_RING_READER_H
+
+#include <stdbool.h>
+
+#include "ring/segment.h"
+
+/* Bounds on what a process may make us map. */
+#define TTM_SEGMENT_BYTES_MAX (1ull << 30)
+#define TTM_SEGMENT_RINGS_MAX 4096
+
+struct ttm_ring_reader {
+    struct ttm_segment *segment;
+    /* Copies of the header, checked once; the segment's own are not looked at again. */
+    uint64_t bytes;
+    uint32_t ring_count;
+    uint32_t ring_slots;
+    uint64_t ring_stride;
+    uint64_t rings_offset;
+    uint64_t notes_offset;
+    uint64_t notes_bytes;
+    uint64_t *heads;  /* of each ring, ours; the segment's is only told */
+    uint32_t at_ring; /* the ring to go on with */
+    uint64_t corrupt; /* times a tail made no sense */
+};
+
+/* Maps the segment behind 'fd', which stays the caller's. Returns 0, -EPERM, -EBADMSG, -ENOMEM. */
+int ttm_ring_reader_open(int fd, struct ttm_ring_reader *ret);
+void ttm_ring_reader_close(struct ttm_ring_reader *reader);
+
+/*
+ * Copies up to 'max' records, ring by ring, beginning where the last call ended.
+ * Returns how many, 0 when every ring was found empty. '*ret_passed' is raised by
+ * one each time the last ring was passed: once it has been raised twice, every
+ * ring was looked at after the call that first returned something.
+ */
+uint32_t ttm_ring_reader_read(struct ttm_ring_reader *reader, struct ttm_record *records,
+                              uint32_t max, uint64_t *ret_passed);
+
+/* Events that found a ring full, ever, over all rings. */
+uint64_t ttm_ring_reader_lost(const struct ttm_ring_reader *reader);
+
+/*
+ * Announces that the reader sleeps until the producer's eventfd wakes it. Returns
+ * false when something has arrived meanwhile, and then does not.
+ */
+bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader);
+
+/* Takes the announcement back, after waking for another reason. */
+void ttm_ring_reader_wake(struct ttm_ring_reader *reader);
+
+/*
+ * Copies the bytes of a note of that kind, at most 'max'. Returns their number;
+ * -ENOENT when there is no such note; -EMSGSIZE when it is longer than 'max'.
+ */
+long ttm_ring_reader_note(const struct ttm_ring_reader *reader, uint32_t number, uint32_t kind,
+                          void *ret, uint32_t max);
+
+#endif /* TTM_RING_READER_H */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tracked - a process that reports through a shared segment.
+ *
+ * Its serials make the order of events of no account: a birth whose end was read
+ * first meets that end and neither is live. When events were lost, or the server
+ * is new to the process, the process is asked to tell all that is live; what was
+ * live here and is neither told nor born since has ended unheard.
+ */
+#ifndef TTM_SERVER_TRACKED_H
+#define TTM_SERVER_TRACKED_H
+
+#include "base/u64_set.h"
+#include "ring/reader.h"
+#include "server/state.h"
+
+struct ttm_tracked {
+    struct ttm_watch wake_watch;
+    struct ttm_list active_link; /* has something to read, or had a moment ago */
+    struct ttm_client *client;
+    struct ttm_session *session; /* where it is asked; NULL while it is not connected */
+    struct ttm_ring_reader reader;
+    int wake_fd;
+    uint32_t empty_reads; /* in a row */
+    uint64_t passed;      /* times that all rings were looked at */
+
+    /* Telling: from the question until what was not told is swept. */
+    uint32_t epoch;
+    bool is_telling;
+    bool is_sweeping;
+    bool is_spoiled;          /* more ended meanwhile than could be remembered: ask again */
+    uint64_t lost_known;      /* losses that a telling has made good; at first none has */
+    uint64_t lost_asked;      /* losses when it was asked for */
+    uint64_t ask_at_pass;     /* every ring was looked at after the loss was seen */
+    struct ttm_u64_set told;  /* told, or born since the question */
+    struct ttm_u64_set ended; /* their birth, or their telling, may be read later */
+    struct ttm_life_view sweep;
+    uint64_t sweep_at;
+
+    /* Notes that stand for sets of devices, as the registry numbers them. */
+    uint32_t *notes;
+    uint32_t *sets;
+    uint32_t note_count;
+};
+
+/* The process behind the session hands over its segment; both fds are taken, also on an error. */
+int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd);
+
+/* Frames TOLD and TOLD_END. Return 0 or -EBADMSG. */
+int ttm_tracked_told(struct ttm_session *session, const uint8_t *payload, size_t length);
+int ttm_tracked_told_end(struct ttm_session *session, const uint8_t *payload, size_t length);
+
+/* The session has closed. */
+void ttm_tracked_detach(struct ttm_session *session);
+
+/* Reads a slice. Returns whether there may be more at once. */
+bool ttm_tracked_read(struct ttm_tracked *tracked);
+
+/* Reads what a process that has ended left behind. */
+void ttm_tracked_drain(struct ttm_tracked *tracked);
+
+/* NULL is fine. Its memory goes at the end of the turn: an event for it may be under way. */
+void ttm_tracked_free(struct ttm_tracked *tracked);
+
+#endif /* TTM_SERVER_TRACKED_H */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/attach.h"
+
+#include <errno.h>
+
+#include "base/bytes.h"
+
+void ttm_told_head_encode(uint32_t epoch, uint32_t count, uint8_t buf[TTM_TOLD_HEAD_SIZE])
+{
+    put_le32(buf, epoch);
+    put_le32(buf + 4, count);
+}
+
+long ttm_told_head_decode(const uint8_t *buf, size_t len, uint32_t *ret_epoch)
+{
+    if (len < TTM_TOLD_HEAD_SIZE)
+        return -EBADMSG;
+    const uint32_t count = get_le32(buf + 4);
+    if ((len - TTM_TOLD_HEAD_SIZE) / TTM_TOLD_SIZE < count)
+        return -EBADMSG;
+    *ret_epoch = get_le32(buf);
+    return (long)count;
+}
+
+void ttm_told_encode(const struct ttm_told *told, uint8_t buf[TTM_TOLD_SIZE])
+{
+    put_le64(buf, told->serial);
+    put_le64(buf + 8, told->id);
+    put_le64(buf + 16, told->address);
+    put_le64(buf + 24, told->bytes);
+    put_le64(buf + 32, told->footprint_bytes);
+    put_le64(buf + 40, told->birth_ns);
+    put_le32(buf + 48, told->devices);
+    put_le32(buf + 52, told->origin);
+    put_le16(buf + 56, told->allocator);
+    buf[58] = told->region;
+    buf[59] = told->kind;
+    buf[60] = told->flags;
+    memset(buf + 61, 0, 3);
+}
+
+void ttm_told_decode(const uint8_t buf[TTM_TOLD_SIZE], struct ttm_told *ret)
+{
+    *ret = (struct ttm_told){
+        .serial = get_le64(buf),
+        .id = get_le64(buf + 8),
+        .address = get_le64(buf + 16),
+        .bytes = get_le64(buf + 24),
+        .footprint_bytes = get_le64(buf + 32),
+        .birth_ns = get_le64(buf + 40),
+        .devices = get_le32(buf + 48),
+        .origin = get_le32(buf + 52),
+        .allocator = get_le16(buf + 56),
+        .region = buf[58],
+        .kind = buf[59],
+        .flags = buf[60],
+    };
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * attach - what a tracked process and the server say to each other besides the
+ * rings.
+ *
+ *   ATTACH     process → server, with two fds: the segment and its eventfd
+ *   TELL       server → process: 0 u32 epoch | 4 u32 0. Tell all that is live.
+ *   TOLD       process → server: 0 u32 epoch | 4 u32 count | 8 … lives of 64 bytes
+ *   TOLD_END   process → server: 0 u32 epoch | 4 u32 0
+ *
+ * A life is told as its record of birth (ring/segment.h), little-endian.
+ */
+#ifndef TTM_WIRE_ATTACH_H
+#define TTM_WIRE_ATTACH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A live allocation as its process tells it. */
+struct ttm_told {
+    uint64_t serial;
+    uint64_t id;
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t footprint_bytes;
+    uint64_t birth_ns;
+    uint32_t devices;
+    uint32_t origin;
+    uint16_t allocator;
+    uint8_t region;
+    uint8_t kind;
+    uint8_t flags;
+};
+
+#define TTM_TOLD_HEAD_SIZE 8
+#define TTM_TOLD_SIZE 64
+#define TTM_TOLD_PER_FRAME 60 /* fits TTM_FRAME_REQUEST_MAX */
+
+void ttm_told_head_encode(uint32_t epoch, uint32_t count, uint8_t buf[TTM_TOLD_HEAD_SIZE]);
+
+/* Returns the number of lives that follow, or -EBADMSG when they do not fit 'len'. */
+long ttm_told_head_decode(const uint8_t *buf, size_t len, uint32_t *ret_epoch);
+
+void ttm_told_encode(const struct ttm_told *told, uint8_t buf[TTM_TOLD_SIZE]);
+void ttm_told_decode(const uint8_t buf[TTM_TOLD_SIZE], struct ttm_told *ret);
+
+#endif /* TTM_WIRE_ATTACH_H */
