@@ -149,8 +149,11 @@ void ttmem_alloc(const struct ttmem_allocation *a)
         return;
     if (a->address > TTM_LIVE_NUMBER_MAX || a->bytes > TTM_LIVE_NUMBER_MAX ||
         a->footprint_bytes > TTM_LIVE_NUMBER_MAX || a->bytes == 0 ||
-        a->region >= TTM_REGION_COUNT || a->kind >= TTM_KERNEL_KIND_COUNT)
+        a->region >= TTM_REGION_COUNT || a->kind >= TTM_KERNEL_KIND_COUNT) {
+        /* relaxed: a number to be shown. */
+        atomic_fetch_add_explicit(&tracker.untracked, 1, memory_order_relaxed);
         return;
+    }
     const struct ttm_report event = {
         .is_birth = true,
         .live = {.id = a->id,

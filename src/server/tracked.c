@@ -132,6 +132,8 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     if (!tracked)
         return;
     ttm_list_remove(&tracked->active_link);
+    /* The process has the same eventfd open, so closing ours does not end the watch. */
+    (void)epoll_ctl(tracked->client->server->epoll_fd, EPOLL_CTL_DEL, tracked->wake_fd, NULL);
     (void)close(tracked->wake_fd);
     ttm_ring_reader_close(&tracked->reader);
     ttm_u64_set_done(&tracked->told);
