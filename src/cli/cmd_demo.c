@@ -29,13 +29,13 @@
 #include "query/answer.h"
 #include "server/server.h"
 
-enum { OPTION_FAST = 256, OPTION_ACT, OPTION_LEAK };
+enum { OPTION_FAST = 256 };
+
+/* Set for the processes that act: device, leaky, fast, socket. */
+#define ACT_VARIABLE "TTMEM_DEMO_ACT"
 
 static const struct ttm_option options[] = {
     {.id = OPTION_FAST, .name = "fast", .help = "without pauses"},
-    {.id = OPTION_ACT, .name = "act", .arg = "SOCKET", .help = "be a decoder", .is_hidden = true},
-    {.id = OPTION_LEAK, .name = "leak", .help = "be the forgetful one", .is_hidden = true},
-    {.id = 'd', .name = "device", .arg = "ID", .help = "on that device", .is_hidden = true},
     TTM_OPTION_HELP_ROW,
     {0},
 };
@@ -44,6 +44,7 @@ static const struct ttm_option options[] = {
 #define TOKENS 40
 #define TOKEN_MS 75
 #define FRAME_MS 250
+#define FRAME_ROWS 26 /* what drawing over takes; a smaller window sees the last frame only */
 
 struct actor {
     pid_t pid;
@@ -116,16 +117,14 @@ static int start_actor(struct demo *demo, unsigned number)
     extern char **environ;
     struct actor *actor = &demo->actors[number];
     posix_spawn_file_actions_t actions;
-    char device[8];
-    char *argv[] = {"decoder", "demo", "--act", demo->legacy_path, "-d", device, NULL, NULL, NULL};
+    char act[128];
+    char *argv[] = {number == 0 ? "decoder-forgetful" : "decoder", "demo", NULL};
     int in[2] = {-1, -1}, out[2] = {-1, -1};
-    int words = 6;
 
-    (void)snprintf(device, sizeof(device), "%u", number);
-    if (number == 0)
-        argv[words++] = "--leak";
-    if (demo->is_fast)
-        argv[words] = "--fast";
+    /* Through the environment, so that the command line is what a decoder's could be. */
+    (void)snprintf(act, sizeof(act), "%u %d %d %s", number, number == 0, demo->is_fast,
+                   demo->legacy_path);
+    (void)setenv(ACT_VARIABLE, act, 1);
     if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
         return -errno;
     (void)posix_spawn_file_actions_init(&actions);
@@ -204,21 +203,23 @@ static int show_monitor(struct demo *demo, size_t lines_to_go_up, size_t *ret_li
 {
     const struct ttm_device_filter all = {.is_all = true};
     struct ttm_answer answer;
-    struct ttm_text frame;
+    struct ttm_text whole, frame;
 
     ttm_answer_init(&answer);
+    ttm_text_init(&whole);
     ttm_text_init(&frame);
     int r = ttm_answer_ask(&demo->conn, TTM_FRAME_GET_TOTALS, &answer);
     if (r == 0) {
         if (lines_to_go_up > 0) /* draw over the last frame */
             ttm_text_format(&frame, "\033[%zuA\033[J", lines_to_go_up);
-        const size_t start = frame.length;
-        ttm_monitor_text(&answer, &all, &demo->terminal, &frame);
+        ttm_monitor_text(&answer, &all, &demo->terminal, &whole);
+        ttm_terminal_fit(&demo->terminal, &whole, &frame);
         *ret_lines = 0;
-        for (size_t i = start; i < frame.length; i++)
-            *ret_lines += frame.data[i] == '\n';
+        for (size_t i = 0; i < whole.length; i++)
+            *ret_lines += whole.data[i] == '\n';
         r = ttm_terminal_print(&frame);
     }
+    ttm_text_done(&whole);
     ttm_text_done(&frame);
     ttm_answer_done(&answer);
     return r;
@@ -243,8 +244,9 @@ static int watch_decoding(struct demo *demo, struct ttm_answer *ret_early)
                 return asked;
             has_looked = true;
         }
-        if (demo->terminal.is_terminal || is_last) {
-            const int shown = show_monitor(demo, demo->terminal.is_terminal ? lines : 0, &lines);
+        const bool has_room = demo->terminal.is_terminal && demo->terminal.rows > FRAME_ROWS;
+        if (has_room || is_last) {
+            const int shown = show_monitor(demo, has_room ? lines : 0, &lines);
             if (shown < 0)
                 return shown;
         }
@@ -450,33 +452,35 @@ static int show_demo(bool is_fast)
     return r < 0 ? TTM_EXIT_FAILED : TTM_EXIT_OK;
 }
 
-static int run(int argc, char **argv)
+/* What a decoder is told by the demo that started it. */
+static int act(const char *told)
 {
     struct ttm_decoder_options decoder = {.tokens = TOKENS, .token_ms = TOKEN_MS};
+    char *at;
+
+    decoder.device = (int32_t)strtol(told, &at, 10);
+    decoder.is_leaky = strtol(at, &at, 10) != 0;
+    if (strtol(at, &at, 10) != 0)
+        decoder.token_ms = 5;
+    decoder.socket_path = *at == ' ' ? at + 1 : at;
+    return ttm_decoder_run(&decoder) < 0 ? TTM_EXIT_FAILED : TTM_EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    const char *told = getenv(ACT_VARIABLE);
     struct ttm_options parsed;
-    uint64_t number = 0;
     bool is_fast = false;
-    int id, r = 0;
+    int id;
 
     ttm_options_init(&parsed, &ttm_command_demo, argc, argv);
-    while (r == 0 && (id = ttm_options_next(&parsed)) > 0) {
+    while ((id = ttm_options_next(&parsed)) > 0) {
         if (id == OPTION_FAST)
             is_fast = true;
-        else if (id == OPTION_ACT)
-            decoder.socket_path = parsed.value;
-        else if (id == OPTION_LEAK)
-            decoder.is_leaky = true;
-        else if (id == 'd')
-            r = ttm_options_number(&parsed, "a device id", 0, TTM_DEVICE_COUNT - 1, &number);
     }
-    if (r < 0 || id != TTM_OPTION_END)
-        return r == 0 && id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
-    if (!decoder.socket_path)
-        return show_demo(is_fast);
-    decoder.device = (int32_t)number;
-    if (is_fast)
-        decoder.token_ms = 5;
-    return ttm_decoder_run(&decoder) < 0 ? TTM_EXIT_FAILED : TTM_EXIT_OK;
+    if (id != TTM_OPTION_END)
+        return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
+    return told ? act(told) : show_demo(is_fast);
 }
 
 const struct ttm_command ttm_command_demo = {

@@ -34,13 +34,17 @@ static int print(const struct ttm_answer *answer, const struct ttm_dump_choice *
                  bool is_json)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
-    struct ttm_text out;
+    struct ttm_text whole, out;
 
+    ttm_text_init(&whole);
     ttm_text_init(&out);
     int r = is_json ? ttm_dump_json(answer, choice, &out)
-                    : ttm_dump_text(answer, choice, &terminal, &out);
+                    : ttm_dump_text(answer, choice, &terminal, &whole);
+    if (r == 0 && !is_json)
+        ttm_terminal_fit(&terminal, &whole, &out);
     if (r == 0)
         r = ttm_terminal_print(&out);
+    ttm_text_done(&whole);
     ttm_text_done(&out);
     return r < 0 ? ttm_ask_unwritten(r) : TTM_EXIT_OK;
 }

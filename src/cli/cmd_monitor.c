@@ -84,6 +84,15 @@ static void write_log(struct monitor *monitor, const struct ttm_answer *answer)
     ttm_text_done(&rows);
 }
 
+static size_t count_lines(const char *text)
+{
+    size_t lines = 0;
+
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
 /* On a terminal each frame is drawn over the last; what does not fit is left out and said so. */
 static void put_frame(const struct monitor *monitor, const struct ttm_text *frame,
                       struct ttm_text *out)
@@ -95,8 +104,8 @@ static void put_frame(const struct monitor *monitor, const struct ttm_text *fram
     while (*line) {
         const size_t length = strcspn(line, "\n");
         if (row + 2 >= monitor->terminal.rows && line[length] && line[length + 1]) {
-            ttm_text_format(out, "%s more: a larger window, or -d\033[K\n",
-                            ttm_terminal_ellipsis(&monitor->terminal));
+            ttm_text_format(out, "%s %zu more lines: a larger window, or -d\033[K\n",
+                            ttm_terminal_ellipsis(&monitor->terminal), count_lines(line));
             break;
         }
         ttm_text_append_bytes(out, line, length);
@@ -109,9 +118,10 @@ static void put_frame(const struct monitor *monitor, const struct ttm_text *fram
 
 static int show(struct monitor *monitor, const struct ttm_answer *answer)
 {
-    struct ttm_text frame, out;
+    struct ttm_text whole, frame, out;
     int r;
 
+    ttm_text_init(&whole);
     ttm_text_init(&frame);
     ttm_text_init(&out);
     switch (monitor->form) {
@@ -125,7 +135,8 @@ static int show(struct monitor *monitor, const struct ttm_answer *answer)
         break;
     case FORM_TEXT:
         monitor->terminal = ttm_terminal_of(STDOUT_FILENO); /* its size may have changed */
-        ttm_monitor_text(answer, &monitor->devices, &monitor->terminal, &frame);
+        ttm_monitor_text(answer, &monitor->devices, &monitor->terminal, &whole);
+        ttm_terminal_fit(&monitor->terminal, &whole, &frame);
         if (monitor->terminal.is_terminal && !monitor->is_once)
             put_frame(monitor, &frame, &out);
         else
@@ -135,6 +146,7 @@ static int show(struct monitor *monitor, const struct ttm_answer *answer)
     write_log(monitor, answer);
     r = ttm_terminal_print(&out);
     monitor->has_begun = true;
+    ttm_text_done(&whole);
     ttm_text_done(&frame);
     ttm_text_done(&out);
     return r;
@@ -268,7 +280,8 @@ static int run(int argc, char **argv)
 
 const struct ttm_command ttm_command_monitor = {
     .name = "monitor",
-    .synopsis = "[-a | -d LIST] [-r MS] [--once] [--json | --csv] [--log FILE]",
+    .synopsis = "[-a | -d LIST] [-r MS] [--once] [--json | --csv]\n"
+                "                      [--log FILE]",
     .summary = "Device memory per device and region, refreshed.",
     .details = "Bars turn yellow at 75 % and red at 90 % of what the device has. 'Total L1' is\n"
                "what buffers, L1_SMALL, circular buffers and kernels take together.",

@@ -33,12 +33,12 @@ static const struct ttm_option options[] = {
     {.id = OPTION_LEGACY,
      .name = "legacy-socket",
      .arg = "PATH",
-     .help = "the original protocol's socket (" LEGACY_SOCKET ")"},
+     .help = "where the original protocol is spoken"},
     {.id = OPTION_NO_LEGACY, .name = "no-legacy", .help = "without the original protocol"},
     {.id = OPTION_BOARD,
      .name = "board",
      .arg = "[ID=]BOARD",
-     .help = "what device ID is (n150, n300, p150a …); repeatable"},
+     .help = "what device ID is: n150, n300, p150a ..."},
     TTM_OPTION_HELP_ROW,
     {0},
 };
@@ -113,8 +113,9 @@ static void print_lives(const struct serve *serve, const struct wish *wish)
         r = ttm_dump_text(&answer, &choice, &terminal, &out);
     if (r == 0)
         r = write_out(&out);
-    if (r < 0 && r != -EPIPE)
-        ttm_log("cannot print what a client asked for: %s", strerror(-r));
+    if (r < 0)
+        ttm_log("cannot print what a client asked for: %s",
+                r == -EREMOTEIO ? conn.why : strerror(-r));
     ttm_text_done(&out);
     ttm_answer_done(&answer);
     ttm_connection_close(&conn);
@@ -282,7 +283,8 @@ static int run(int argc, char **argv)
 
 const struct ttm_command ttm_command_serve = {
     .name = "serve",
-    .synopsis = "[--socket PATH] [--legacy-socket PATH | --no-legacy] [--board [ID=]BOARD]",
+    .synopsis = "[--socket PATH] [--legacy-socket PATH | --no-legacy]\n"
+                "                    [--board [ID=]BOARD]",
     .summary = "The daemon that holds the truth for every process and device.",
     .details = "Runs in the foreground until SIGINT or SIGTERM; tells systemd when it is ready.\n"
                "Root's server is the machine's: everybody may report to it and see totals;\n"

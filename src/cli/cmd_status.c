@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -88,8 +89,10 @@ static void put_check(struct ttm_text *out, const struct ttm_checked *checked)
 {
     char lives[TTM_NUMBER_SIZE], count[TTM_NUMBER_SIZE];
 
-    ttm_text_format(out, "  check: %s allocations of %" PRIu64 " processes added up anew: ",
-                    ttm_format_count(checked->lives, lives), checked->processes);
+    ttm_text_format(out, "  check: %s %s of %" PRIu64 " %s added up anew: ",
+                    ttm_format_count(checked->lives, lives),
+                    checked->lives == 1 ? "allocation" : "allocations", checked->processes,
+                    checked->processes == 1 ? "process" : "processes");
     if (checked->mismatches == 0)
         ttm_text_append(out, "all totals are right\n");
     else
@@ -174,12 +177,14 @@ static void put_json(struct ttm_text *out, const struct ttm_connection *conn,
 
 static int ask_and_print(struct ttm_connection *conn, bool is_json, bool has_check)
 {
+    const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
     struct ttm_answer answer, check;
-    struct ttm_text out;
+    struct ttm_text whole, out;
     int status = TTM_EXIT_OK;
 
     ttm_answer_init(&answer);
     ttm_answer_init(&check);
+    ttm_text_init(&whole);
     ttm_text_init(&out);
     int r = ttm_answer_ask(conn, TTM_FRAME_GET_STATUS, &answer);
     if (r == 0 && has_check)
@@ -191,13 +196,15 @@ static int ask_and_print(struct ttm_connection *conn, bool is_json, bool has_che
         if (is_json)
             put_json(&out, conn, &answer, checked);
         else
-            put_text(&out, conn, &answer, checked);
+            put_text(&whole, conn, &answer, checked);
+        ttm_terminal_fit(&terminal, &whole, &out);
         r = ttm_terminal_print(&out);
         if (r < 0)
             status = ttm_ask_unwritten(r);
         else if (checked && checked->mismatches > 0)
             status = TTM_EXIT_FAILED;
     }
+    ttm_text_done(&whole);
     ttm_text_done(&out);
     ttm_answer_done(&check);
     ttm_answer_done(&answer);
@@ -226,6 +233,8 @@ static int run(int argc, char **argv)
     int status = ttm_ask_connect(socket_path, &conn);
     if (status == TTM_EXIT_OK)
         status = ask_and_print(&conn, is_json, has_check);
+    else if (is_json && status == TTM_EXIT_FAILED)
+        printf("{\"schema\":\"tt-mem/status/1\",\"running\":false}\n");
     ttm_connection_close(&conn);
     return status;
 }

@@ -30,10 +30,18 @@ static const struct ttm_option options[] = {
     {0},
 };
 
-/* "0.25": as few digits as tell the bytes apart from nothing. */
+/* "0.25 MB": to the byte, without zeros at the end. */
 static void put_mb(struct ttm_text *out, uint64_t bytes)
 {
-    ttm_text_format(out, "%.9g MB", (double)bytes / (1024 * 1024));
+    char text[64];
+    int n = snprintf(text, sizeof(text), "%.6f", (double)bytes / (1024 * 1024));
+
+    while (n > 0 && text[n - 1] == '0')
+        n--;
+    if (n > 0 && text[n - 1] == '.')
+        n--;
+    text[n] = '\0';
+    ttm_text_format(out, "%s MB", text);
 }
 
 /* Circular buffers and kernels: "✓ [CB_ALLOC] Device 0: +0.25 MB (Total: 0.25 MB) …". */
@@ -84,8 +92,8 @@ static void put_buffer_line(struct ttm_text *out, const struct ttm_event *event)
                         event->pid, event->id, event->device_id);
         break;
     case TTM_EVENT_PROCESS_END:
-        ttm_text_format(out, "✗ [PID %d] Ended, %" PRIu64 " allocations went with it (", event->pid,
-                        event->id);
+        ttm_text_format(out, "✗ [PID %d] Ended, %" PRIu64 " %s went with it (", event->pid,
+                        event->id, event->id == 1 ? "allocation" : "allocations");
         put_mb(out, event->bytes);
         ttm_text_append(out, ")");
         break;
@@ -146,7 +154,8 @@ static int take_frame(const struct ttm_frame *frame, bool is_json, struct ttm_te
         if (is_json)
             ttm_text_format(out, "{\"event\":\"lost\",\"count\":%" PRIu64 "}\n", lost);
         else
-            ttm_text_format(out, "⚠ %" PRIu64 " lines lost: this reader is too slow\n", lost);
+            ttm_text_format(out, "⚠ %" PRIu64 " %s lost: this reader is too slow\n", lost,
+                            lost == 1 ? "line" : "lines");
     }
     if (frame->type != TTM_FRAME_EVENTS)
         return 0;

@@ -306,7 +306,10 @@ static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
                        const struct ttm_answer_process *process)
 {
     const struct ttm_process_row *row = &process->row;
-    const bool is_complete = row->unknown_frees == 0 && row->refused == 0;
+    const bool is_tracked = row->source == TTM_SOURCE_TRACKED; /* its losses are made good */
+    const bool is_complete =
+        row->unknown_frees == 0 && row->refused == 0 && (is_tracked || row->lost_events == 0);
+    const bool is_history_complete = is_complete && row->lost_events == 0;
 
     ttm_json_object_begin(json);
     ttm_json_put_i64(json, "pid", row->pid);
@@ -318,12 +321,13 @@ static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
     ttm_json_put_null(json, "exit_code");
     ttm_json_put_null(json, "signal");
     ttm_json_put_bool(json, "complete", is_complete);
-    ttm_json_put_bool(json, "history_complete", is_complete);
+    ttm_json_put_bool(json, "history_complete", is_history_complete);
     ttm_json_put_string(json, "why_incomplete",
                         row->unknown_frees > 0
                             ? "it freed what it had allocated before tracking began"
-                        : row->refused > 0 ? "some of its messages made no sense"
-                                           : "");
+                        : row->refused > 0     ? "some of its messages made no sense"
+                        : row->lost_events > 0 ? "some of its events were lost"
+                                               : "");
     ttm_json_put_u64(json, "unknown_frees", row->unknown_frees);
     ttm_json_put_u64(json, "lost_events", row->lost_events);
     put_devices(json, answer, choice, process);

@@ -166,12 +166,11 @@ static void put_region_head(struct dump *dump, const struct ttm_device_row *devi
     ttm_terminal_colour(dump->terminal, dump->out, TTM_BOLD);
     ttm_text_format(dump->out, "  %-13s", ttm_region_name(region));
     ttm_terminal_colour(dump->terminal, dump->out, TTM_PLAIN);
-    ttm_text_format(dump->out, " %7s %s  %10s requested  %10s footprint",
-                    ttm_format_count(sum->count, count), noun_of(region, sum->count),
-                    ttm_format_bytes(sum->bytes, bytes),
+    ttm_text_format(dump->out, " %7s %s %10s, footprint %10s", ttm_format_count(sum->count, count),
+                    noun_of(region, sum->count), ttm_format_bytes(sum->bytes, bytes),
                     ttm_format_bytes(sum->footprint_bytes, foot));
     if (capacity > 0)
-        ttm_text_format(dump->out, "  of %s", ttm_format_bytes(capacity, bytes));
+        ttm_text_format(dump->out, " of %s", ttm_format_bytes(capacity, bytes));
     ttm_text_append(dump->out, "\n");
 }
 
@@ -199,6 +198,8 @@ static void put_region(struct dump *dump, const struct ttm_device_row *device, u
         put_kernel_kinds(dump, kinds);
     if (dump->row_count > 0)
         put_rows(dump);
+    if (region == TTM_REGION_KERNEL)
+        return; /* the sizes below are those of buffers */
     for (size_t i = 0; i < dump->row_count; i++)
         ttm_histogram_add(&dump->histogram, dump->rows[i].life->bytes, dump->rows[i].life->age_ns);
 }
@@ -304,11 +305,20 @@ static void put_processes(struct dump *dump)
     free(holdings);
 }
 
+static void put_finding(struct dump *dump, uint64_t count, const char *one, const char *many,
+                        const char *meaning)
+{
+    char text[TTM_NUMBER_SIZE];
+
+    if (count > 0)
+        ttm_text_format(dump->out, "%s %s: %s\n", ttm_format_count(count, text),
+                        count == 1 ? one : many, meaning);
+}
+
 /* What the reader should know before trusting the numbers. */
 static void put_findings(struct dump *dump)
 {
     uint64_t unknown = 0, ambiguous = 0, replaced = 0, refused = 0;
-    char count[TTM_NUMBER_SIZE];
 
     for (size_t p = 0; p < dump->answer->process_count; p++) {
         const struct ttm_process_row *row = &dump->answer->processes[p].row;
@@ -319,22 +329,13 @@ static void put_findings(struct dump *dump)
         replaced += row->replaced;
         refused += row->refused;
     }
-    if (unknown > 0)
-        ttm_text_format(dump->out,
-                        "%s frees of something unknown: allocated before tracking began, or freed "
-                        "twice\n",
-                        ttm_format_count(unknown, count));
-    if (ambiguous > 0)
-        ttm_text_format(dump->out, "%s frees fitted several regions: the newest was taken\n",
-                        ttm_format_count(ambiguous, count));
-    if (replaced > 0)
-        ttm_text_format(dump->out,
-                        "%s allocations were replaced: their address was allocated again without a "
-                        "free\n",
-                        ttm_format_count(replaced, count));
-    if (refused > 0)
-        ttm_text_format(dump->out, "%s messages were refused: see tt-mem status\n",
-                        ttm_format_count(refused, count));
+    put_finding(dump, unknown, "free of something unknown", "frees of something unknown",
+                "allocated before tracking began, or freed twice");
+    put_finding(dump, ambiguous, "free fitted", "frees fitted",
+                "several regions, and the newest was taken");
+    put_finding(dump, replaced, "allocation was replaced", "allocations were replaced",
+                "its address was allocated again without a free");
+    put_finding(dump, refused, "message was refused", "messages were refused", "see tt-mem status");
 }
 
 static size_t count_holders(const struct dump *dump)

@@ -19,7 +19,7 @@ const struct ttm_command *const ttm_commands[] = {
 static void print_help(void)
 {
     printf("usage: tt-mem COMMAND [OPTION…]\n\n"
-           "What is in a Tenstorrent device's memory, who put it there, what never came back.\n\n"
+           "What is in a Tenstorrent device's memory, and who put it there.\n\n"
            "commands:\n");
     for (size_t i = 0; ttm_commands[i]; i++)
         printf("  %-9s %s\n", ttm_commands[i]->name, ttm_commands[i]->summary);

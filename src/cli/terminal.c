@@ -92,6 +92,38 @@ void ttm_terminal_command(struct ttm_text *out, const char *command)
     ttm_text_append_safe(out, command);
 }
 
+/* Length of the colour code at 's', or 0 when there is none. */
+static size_t code_length(const char *s)
+{
+    if (s[0] != '\033' || s[1] != '[')
+        return 0;
+    const size_t n = strcspn(s, "m");
+    return s[n] == 'm' ? n + 1 : 0;
+}
+
+void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text *text,
+                      struct ttm_text *out)
+{
+    const char *s = ttm_text_string(text);
+    size_t column = 0;
+
+    if (!terminal->is_terminal) {
+        ttm_text_append_bytes(out, s, text->length);
+        return;
+    }
+    while (*s) {
+        size_t n = code_length(s);
+        if (n == 0) {
+            n = ttm_utf8_length(s);
+            n = n ? n : 1;
+            column = *s == '\n' ? 0 : column + 1;
+        }
+        if (column <= terminal->columns)
+            ttm_text_append_bytes(out, s, n);
+        s += n;
+    }
+}
+
 int ttm_terminal_print(const struct ttm_text *text)
 {
     const char *at = ttm_text_string(text);

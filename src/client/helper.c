@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -82,8 +83,11 @@ static int find_server(void)
     }
     if (fd < 0)
         fd = connect_to("/run/tt-mem/tt-mem.sock");
-    if (fd < 0) {
-        (void)snprintf(path, sizeof(path), "/tmp/tt-mem-%u/tt-mem.sock", (unsigned)geteuid());
+    (void)snprintf(path, sizeof(path), "/tmp/tt-mem-%u", (unsigned)geteuid());
+    struct stat st; /* anybody can make a folder in /tmp that has our name */
+    if (fd < 0 && lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+        (st.st_mode & 022) == 0) {
+        (void)strcat(path, "/tt-mem.sock");
         fd = connect_to(path);
     }
     return fd;

@@ -125,6 +125,31 @@ static void keep_counters(struct ttm_process_counters *all, const struct ttm_pro
     all->lost_events += own->lost_events;
 }
 
+void ttm_registry_bury(struct ttm_registry *reg, struct ttm_life_view *lives)
+{
+    struct grave *grave = lives->chunks ? malloc(sizeof(*grave)) : NULL;
+
+    if (!grave) { /* nothing to bury, or no memory for a grave: all at once then */
+        (void)ttm_life_view_release(lives, UINT32_MAX);
+        return;
+    }
+    grave->lives = *lives;
+    *lives = (struct ttm_life_view){0};
+    ttm_list_append(&reg->graves, &grave->link);
+}
+
+/* A device that only programs have told of goes with the last of them. */
+static void forget_device(struct ttm_registry *reg, uint16_t id)
+{
+    struct ttm_device *device = reg->devices[id];
+
+    if (--device->users > 0 || device->board[0] != '\0')
+        return;
+    free(device);
+    reg->devices[id] = NULL;
+    reg->device_count--;
+}
+
 void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc,
                               struct ttm_departure *ret)
 {
@@ -139,12 +164,12 @@ void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc
     reg->processes_ended++;
     ttm_list_remove(&proc->link);
 
-    struct grave *grave = malloc(sizeof(*grave));
-    if (grave) {
-        ttm_life_table_take_over(&proc->lives, &grave->lives);
-        ttm_list_append(&reg->graves, &grave->link);
-    }
-    ttm_process_unref(proc); /* without a grave this lets go of everything at once */
+    for (uint32_t i = 0; i < proc->device_count; i++)
+        forget_device(reg, proc->devices[i].id);
+    struct ttm_life_view lives;
+    ttm_life_table_take_over(&proc->lives, &lives);
+    ttm_registry_bury(reg, &lives);
+    ttm_process_unref(proc);
 }
 
 bool ttm_registry_reclaim(struct ttm_registry *reg)
@@ -266,6 +291,7 @@ static int know_device(struct ttm_registry *reg, struct ttm_process *proc, uint1
     proc->devices = grown;
     proc->devices[proc->device_count] = (struct ttm_process_device){.id = device};
     proc->slots[device] = (uint16_t)++proc->device_count;
+    reg->devices[device]->users++;
     return 0;
 }
 
@@ -340,8 +366,8 @@ static uint32_t find_serial(const struct ttm_process *proc, uint64_t hash, uint6
 }
 
 /* Everything that can be wrong with a birth, before anything changes. */
-static int check_birth(const struct ttm_registry *reg, const struct ttm_birth *birth,
-                       struct ttm_device_set *ret_set)
+static int check_birth(const struct ttm_registry *reg, const struct ttm_process *proc,
+                       const struct ttm_birth *birth, struct ttm_device_set *ret_set)
 {
     const struct ttm_site *site = &birth->site;
 
@@ -354,7 +380,8 @@ static int check_birth(const struct ttm_registry *reg, const struct ttm_birth *b
     *ret_set = ttm_device_sets_get(&reg->sets, site->device_set);
     if (ret_set->count == 0)
         return -EINVAL;
-    return reg->lives < TTM_LIVES_MAX ? 0 : -ENOSPC;
+    return reg->lives < TTM_LIVES_MAX && proc->lives.store.live < TTM_PROCESS_LIVES_MAX ? 0
+                                                                                        : -ENOSPC;
 }
 
 int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
@@ -365,7 +392,7 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
     struct ttm_ended replaced;
     uint32_t number;
 
-    int r = check_birth(reg, birth, &set);
+    int r = check_birth(reg, proc, birth, &set);
     if (r < 0)
         return r;
     for (uint16_t i = 0; i < set.count; i++) {

@@ -26,6 +26,8 @@
 
 /* With sizes up to TTM_LIFE_BYTES_MAX no sum of this many can pass 64 bits. */
 #define TTM_LIVES_MAX ((1u << 24) - 1)
+/* One process may have a quarter of them, so that it cannot lock others out. */
+#define TTM_PROCESS_LIVES_MAX (1u << 22)
 #define TTM_LIFE_BYTES_MAX (1ull << 40)
 
 struct ttm_process_device {
@@ -70,7 +72,8 @@ struct ttm_process {
 
 /* What is known of a device. A capacity of 0 is not known. */
 struct ttm_device {
-    bool is_known; /* told by a client or the server's start, not only named in an event */
+    uint32_t users; /* processes that have named it */
+    bool is_known;  /* told by a client or the server's start, not only named in an event */
     uint8_t arch;
     uint32_t core_count;
     uint32_t l1_per_core_bytes;
@@ -87,6 +90,7 @@ struct ttm_registry {
     struct ttm_device *devices[TTM_DEVICE_COUNT]; /* NULL: never heard of */
     uint32_t device_count;                        /* devices heard of */
     uint32_t process_count;
+    uint32_t snapshots; /* that share lives with it */
     uint32_t lives;
     uint64_t births;
     uint64_t ends;
@@ -121,6 +125,9 @@ void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc
 /* Lets go of a slice of what ended processes held; returns whether there is more. */
 bool ttm_registry_reclaim(struct ttm_registry *reg);
 
+/* Lets go of lives that a snapshot shared, in slices as those of ended processes. */
+void ttm_registry_bury(struct ttm_registry *reg, struct ttm_life_view *lives);
+
 struct ttm_birth {
     uint64_t serial; /* of a process with serials */
     uint64_t id;
@@ -140,7 +147,7 @@ struct ttm_ended {
 /*
  * Returns 0; 1 when a life of that key was live and has ended as replaced
  * ('ret_replaced', may be NULL); -EEXIST for a serial that is live; -EINVAL for a region, kind or device set that
- * is none; -ERANGE for a size that no device has; -ENOSPC over TTM_LIVES_MAX;
+ * is none; -ERANGE for a size that no device has; -ENOSPC over a limit on lives;
  * -ENOMEM. On an error nothing has changed.
  */
 int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,

@@ -20,15 +20,16 @@ static bool copy_array(const void *from, size_t count, size_t size, void *ret)
     return true;
 }
 
-static void release_process(struct ttm_snapshot_process *p)
+static void release_process(struct ttm_registry *reg, struct ttm_snapshot_process *p)
 {
-    (void)ttm_life_view_release(&p->lives, UINT32_MAX);
+    ttm_registry_bury(reg, &p->lives);
     free(p->devices);
     free(p->site_counts);
     ttm_process_unref(p->process);
 }
 
-static int take_process(struct ttm_process *proc, struct ttm_snapshot_process *ret)
+static int take_process(struct ttm_registry *reg, struct ttm_process *proc,
+                        struct ttm_snapshot_process *ret)
 {
     *ret = (struct ttm_snapshot_process){
         .process = proc,
@@ -43,7 +44,7 @@ static int take_process(struct ttm_process *proc, struct ttm_snapshot_process *r
                    &ret->site_counts) &&
         ttm_life_view_take(&proc->lives.store, &ret->lives) == 0)
         return 0;
-    release_process(ret);
+    release_process(reg, ret);
     return -ENOMEM;
 }
 
@@ -68,7 +69,9 @@ struct ttm_snapshot *ttm_snapshot_take(struct ttm_registry *reg, uint64_t time_n
 
     if (!snap)
         return NULL;
+    snap->reg = reg;
     snap->time_ns = time_ns;
+    reg->snapshots++;
     if (take_devices(reg, snap) < 0)
         goto fail;
     snap->processes = calloc(reg->process_count + 1, sizeof(snap->processes[0]));
@@ -76,7 +79,7 @@ struct ttm_snapshot *ttm_snapshot_take(struct ttm_registry *reg, uint64_t time_n
         goto fail;
     TTM_LIST_FOR_EACH(pos, &reg->processes) {
         struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
-        if (take_process(proc, &snap->processes[snap->process_count]) < 0)
+        if (take_process(reg, proc, &snap->processes[snap->process_count]) < 0)
             goto fail;
         snap->process_count++;
     }
@@ -92,7 +95,8 @@ void ttm_snapshot_free(struct ttm_snapshot *snap)
     if (!snap)
         return;
     for (uint32_t i = 0; i < snap->process_count; i++)
-        release_process(&snap->processes[i]);
+        release_process(snap->reg, &snap->processes[i]);
+    snap->reg->snapshots--;
     free(snap->processes);
     free(snap->devices);
     free(snap);

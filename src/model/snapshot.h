@@ -31,6 +31,7 @@ struct ttm_snapshot_device {
 };
 
 struct ttm_snapshot {
+    struct ttm_registry *reg;
     uint64_t time_ns; /* monotonic, given by the caller */
     struct ttm_snapshot_device *devices;
     uint32_t device_count;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -66,6 +67,15 @@ static int add_folder(struct ttm_places *places, const char *folder)
     return r;
 }
 
+/* Anybody can make a folder in /tmp that has our name. */
+static bool is_own_folder(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+           (st.st_mode & 022) == 0;
+}
+
 int ttm_locate_servers(struct ttm_places *ret)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -78,7 +88,7 @@ int ttm_locate_servers(struct ttm_places *ret)
     if (r == 0)
         r = add_folder(ret, "/run/tt-mem");
     (void)snprintf(own, sizeof(own), "/tmp/tt-mem-%u", (unsigned)geteuid());
-    if (r == 0)
+    if (r == 0 && is_own_folder(own))
         r = add_folder(ret, own);
     if (r < 0)
         ttm_places_done(ret);

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PAGE 4096u
@@ -130,9 +131,12 @@ struct ttm_ring *ttm_producer_claim(struct ttm_producer *producer, uint32_t tid)
             return ring_at(segment, i);
     }
     while (used < TTM_RINGS) {
-        /* release: pairs with the reader's acquire; nothing of the ring precedes it but zeros. */
+        /*
+         * seq_cst: comes before our look at whether the reader sleeps, as the store of
+         * tail in ttm_ring_push() does; nothing of the ring precedes it but zeros.
+         */
         if (!atomic_compare_exchange_weak_explicit(&segment->rings_used, &used, used + 1,
-                                                   memory_order_release, memory_order_relaxed))
+                                                   memory_order_seq_cst, memory_order_relaxed))
             continue;
         if (try_claim(ring_at(segment, used), tid))
             return ring_at(segment, used);
@@ -184,7 +188,8 @@ bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
         atomic_exchange_explicit(&segment->is_reader_asleep, 0, memory_order_seq_cst) != 0) {
         const uint64_t one = 1;
         const int saved_errno = errno; /* the host may be about to read it */
-        (void)!write(producer->wake_fd, &one, sizeof(one));
+        /* Not write(), which is a cancellation point: the thread would end in mid-event. */
+        (void)syscall(SYS_write, producer->wake_fd, &one, sizeof(one));
         errno = saved_errno;
     }
     return true;
@@ -194,14 +199,18 @@ uint32_t ttm_producer_note(struct ttm_producer *producer, uint32_t kind, const v
                            uint32_t length)
 {
     struct ttm_segment *segment = producer->segment;
-    const uint32_t size = (uint32_t)(sizeof(struct ttm_note) + length + 7) / 8 * 8;
-    /* relaxed: the place is ours by the addition alone; the kind below publishes it. */
-    const uint32_t at = atomic_fetch_add_explicit(&segment->notes_used, size, memory_order_relaxed);
 
-    if (length > TTM_NOTES_BYTES / 2 || at > TTM_NOTES_BYTES - size) {
-        atomic_fetch_sub_explicit(&segment->notes_used, size, memory_order_relaxed);
+    if (length > TTM_NOTES_BYTES / 2)
         return 0;
-    }
+    const uint32_t size = (uint32_t)(sizeof(struct ttm_note) + length + 7) / 8 * 8;
+    /* relaxed: the place is ours by the swap alone; the kind below publishes it. */
+    uint32_t at = atomic_load_explicit(&segment->notes_used, memory_order_relaxed);
+    /* No addition that is taken back: what others got meanwhile would be given out twice. */
+    do {
+        if (at > TTM_NOTES_BYTES - size)
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(&segment->notes_used, &at, at + size,
+                                                    memory_order_relaxed, memory_order_relaxed));
     struct ttm_note *note = (struct ttm_note *)((char *)segment + notes_offset() + at);
     note->length = length;
     memcpy(note + 1, bytes, length);

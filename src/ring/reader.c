@@ -14,7 +14,9 @@ static int read_header(const struct ttm_segment *segment, uint64_t bytes,
 {
     struct ttm_segment copy;
 
-    memcpy(&copy, segment, sizeof(copy));
+    memcpy(&copy, segment, offsetof(struct ttm_segment, rings_used));
+    /* From here on nothing is read from the segment again, whatever the compiler would like. */
+    atomic_signal_fence(memory_order_seq_cst);
     if (copy.magic != TTM_SEGMENT_MAGIC || copy.version != TTM_SEGMENT_VERSION)
         return -EBADMSG;
     if (copy.ring_count == 0 || copy.ring_count > TTM_SEGMENT_RINGS_MAX || copy.ring_slots == 0 ||
@@ -105,8 +107,8 @@ static struct ttm_ring *ring_at(const struct ttm_ring_reader *reader, uint32_t n
 
 static uint32_t rings_used(const struct ttm_ring_reader *reader)
 {
-    /* acquire: pairs with the release in ttm_producer_claim(). */
-    const uint32_t used = atomic_load_explicit(&reader->segment->rings_used, memory_order_acquire);
+    /* seq_cst: of a sleep, it comes after the announcement; see ttm_producer_claim(). */
+    const uint32_t used = atomic_load_explicit(&reader->segment->rings_used, memory_order_seq_cst);
 
     return used < reader->ring_count ? used : reader->ring_count;
 }

@@ -24,7 +24,6 @@
 #endif
 
 #define LIVES_PER_FRAME 512
-#define CHECK_LIVES_PER_TURN 8192
 #define INTERVAL_MIN_MS 10
 #define INTERVAL_MAX_MS 3600000
 
@@ -196,6 +195,19 @@ static void set_busy(struct ttm_session *session)
         ttm_list_append(&session->server->busy, &session->busy_link);
 }
 
+/* Every dump under way may come to hold a copy of all lives. */
+static bool may_dump(const struct ttm_session *session)
+{
+    uint32_t all = 0, own = 0;
+
+    TTM_LIST_FOR_EACH(pos, &session->server->busy) {
+        const struct ttm_session *other = TTM_CONTAINER_OF(pos, struct ttm_session, busy_link);
+        all += other->lives.snap != NULL;
+        own += other->lives.snap != NULL && other->uid == session->uid;
+    }
+    return session->uid == 0 || (all < TTM_DUMPS_MAX && own < TTM_DUMPS_PER_USER);
+}
+
 /* Totals of the snapshot at once; its lives follow in ttm_native_work(). */
 static void begin_lives(struct ttm_session *session, uint32_t ticket)
 {
@@ -204,6 +216,10 @@ static void begin_lives(struct ttm_session *session, uint32_t ticket)
 
     if (session->lives.snap) {
         say_error(session, "an answer is already under way on this connection");
+        return;
+    }
+    if (!may_dump(session)) {
+        say_error(session, "too many dumps are under way, try again in a moment");
         return;
     }
     if (!ticket)
@@ -222,7 +238,11 @@ static void begin_lives(struct ttm_session *session, uint32_t ticket)
         put_process(session, i, p->process, &p->counters, p->live_count);
         put_process_devices(session, i, p->devices, p->device_count);
     }
-    session->lives = (struct ttm_lives_answer){.snap = snap};
+    for (uint32_t i = 0; i < snap->process_count; i++) { /* what is not shown is not kept */
+        if (!ttm_session_may_see(session, snap->processes[i].process->info.uid))
+            ttm_registry_bury(server->reg, &snap->processes[i].lives);
+    }
+    session->lives = (struct ttm_lives_answer){.snap = snap, .began_ns = server->now_ns};
     session->progress_ns = server->now_ns;
     set_busy(session);
     ttm_session_dirty(session);
@@ -330,7 +350,14 @@ static void begin_check(struct ttm_session *session)
 
 static void continue_check(struct ttm_session *session)
 {
-    const int r = ttm_snapshot_check_step(session->check, CHECK_LIVES_PER_TURN);
+    const uint32_t budget = session->server->check_budget;
+
+    if (budget == 0)
+        return; /* others have used this turn up */
+    const uint64_t before = session->check->lives;
+    const int r = ttm_snapshot_check_step(session->check, budget);
+    const uint64_t looked = session->check->lives - before;
+    session->server->check_budget -= looked < budget ? (uint32_t)looked : budget;
     uint8_t buf[TTM_CHECKED_SIZE];
 
     if (r == 0)
@@ -384,7 +411,8 @@ bool ttm_native_work(struct ttm_session *session)
 
     if (session->lives.snap) {
         if (ttm_queue_length(&session->out) > 0 &&
-            server->now_ns - session->progress_ns > TTM_SLOW_NS) {
+            (server->now_ns - session->progress_ns > TTM_SLOW_NS ||
+             server->now_ns - session->lives.began_ns > TTM_DUMP_NS)) {
             server->counter[TTM_COUNTER_CLOSED_SLOW]++;
             ttm_session_close(session);
             return false;
@@ -466,8 +494,8 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
     case TTM_FRAME_SUBSCRIBE_EVENTS:
         if (ttm_events_request_decode(frame->payload, frame->length, &events) < 0)
             say_error(session, "a request is too short");
-        else
-            ttm_tail_subscribe(session, &events);
+        else if (!ttm_tail_subscribe(session, &events))
+            say_error(session, "too many are watching events already");
         break;
     case TTM_FRAME_ATTACH:
         take_attach(session);

@@ -45,12 +45,19 @@ static bool is_device(int32_t id)
  * What the message says of the device itself: clients leave these fields zero
  * unless they know better than our tables.
  */
-static void learn_device(struct ttm_server *server, const struct ttm_original_message *msg)
+static void learn_device(struct ttm_session *session, const struct ttm_original_message *msg)
 {
+    const struct ttm_process *process = session->client ? session->client->process : NULL;
+
     if ((msg->arch_type == 0 && msg->total_dram_size == 0 && msg->total_l1_size == 0) ||
         !is_device(msg->device_id))
         return;
-    struct ttm_device *device = ttm_registry_device(server->reg, (uint32_t)msg->device_id);
+    /* Of a device that it does not use, no other user's word is taken. */
+    const bool is_user = process && process->slots && process->slots[msg->device_id] != 0;
+    const bool is_own = session->uid == 0 || session->uid == session->server->uid;
+    struct ttm_device *device =
+        is_user || is_own ? ttm_registry_device(session->server->reg, (uint32_t)msg->device_id)
+                          : NULL;
     if (!device)
         return;
     ttm_device_set_arch(device, msg->arch_type);
@@ -84,7 +91,6 @@ static void take_birth(struct ttm_session *session, const struct ttm_original_me
         refuse(session, TTM_COUNTER_REFUSED_DEVICE);
         return;
     }
-    learn_device(server, msg);
     client->process->counters.events++;
     const struct ttm_birth birth = {
         .id = msg->buffer_id,
@@ -102,6 +108,7 @@ static void take_birth(struct ttm_session *session, const struct ttm_original_me
         refuse(session, reason_of(r));
         return;
     }
+    learn_device(session, msg);
     if (ttm_list_is_empty(&server->tails))
         return;
     if (r > 0)
@@ -266,7 +273,7 @@ static void take_message(struct ttm_session *session, const struct ttm_original_
         print(session, TTM_PRINT_KERNELS);
         break;
     case TTM_ORIGINAL_DEVICE_INFO_RESPONSE: /* from a client: it tells us of its device */
-        learn_device(session->server, msg);
+        learn_device(session, msg);
         break;
     case TTM_ORIGINAL_RESPONSE:
         refuse(session, TTM_COUNTER_REFUSED_TYPE);

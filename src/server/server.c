@@ -33,7 +33,8 @@
 #define EVENTS_PER_POLL 64
 #define ACCEPTS_PER_TURN 64
 #define ACCEPT_PAUSE_NS (100 * TTM_NS_PER_MS)
-#define OWN_FDS 32ull /* kept for the server itself and the commands it prints with */
+#define CHECKED_PER_TURN 8192 /* lives, over all who have asked for a check */
+#define OWN_FDS 32ull         /* kept for the server itself and the commands it prints with */
 
 int ttm_server_watch(struct ttm_server *server, int epoll_fd, int fd, uint32_t events,
                      struct ttm_watch *watch)
@@ -46,7 +47,10 @@ int ttm_server_watch(struct ttm_server *server, int epoll_fd, int fd, uint32_t e
 
 size_t ttm_server_slice_size(const struct ttm_server *server)
 {
-    return server->now_ns - server->asked_ns < TTM_ASKED_NS ? TTM_SLICE_SMALL : TTM_SLICE_SIZE;
+    const bool is_asked = server->now_ns - server->asked_ns < TTM_ASKED_NS;
+
+    /* While a snapshot shares lives, each change may have to copy 64 KiB first. */
+    return is_asked || server->reg->snapshots > 0 ? TTM_SLICE_SMALL : TTM_SLICE_SIZE;
 }
 
 void ttm_server_count_latency(struct ttm_server *server)
@@ -490,6 +494,7 @@ static bool do_chores(struct ttm_server *server)
     bool has_more = false;
 
     server->wall_offset_ns = ttm_clock_wall_ns() - server->now_ns;
+    server->check_budget = CHECKED_PER_TURN;
     end_silences(server);
     TTM_LIST_FOR_EACH_SAFE(pos, &server->busy) {
         struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, busy_link);

@@ -110,7 +110,10 @@ void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
     ttm_original_reader_init(&session->reader);
     ttm_list_append(&server->sessions, &session->link);
     server->counter[TTM_COUNTER_CONNECTIONS]++;
-    if (ask_peer(session) < 0 ||
+    const bool is_known = ask_peer(session) == 0;
+    const bool is_own = is_known && (session->uid == 0 || session->uid == server->uid);
+    const uint64_t max = server->session_max - (is_own ? 0 : TTM_SESSIONS_KEPT);
+    if (!is_known || server->counter[TTM_COUNTER_CONNECTIONS] > max ||
         ttm_server_watch(server, server->epoll_fd, fd, EPOLLIN, &session->watch) < 0) {
         server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
         ttm_session_close(session);
@@ -133,7 +136,7 @@ void ttm_session_close(struct ttm_session *session)
     ttm_list_remove(&session->dirty_link);
     ttm_list_remove(&session->busy_link);
     ttm_list_remove(&session->bulk_link);
-    ttm_list_remove(&session->tail_link);
+    ttm_tail_leave(session);
     ttm_native_done(session);
     drop_fds(session);
     ttm_tracked_detach(session);
@@ -243,13 +246,21 @@ void ttm_session_silence(struct ttm_session *session)
         ttm_session_close(session);
 }
 
+/* Half a message: whatever it was to say is lost. */
+static void count_torn(struct ttm_session *session)
+{
+    session->server->counter[TTM_COUNTER_TORN_MESSAGES]++;
+    if (session->client)
+        session->client->process->counters.lost_events++;
+}
+
 /* The peer has said all it will say. */
 static void end_of_input(struct ttm_session *session)
 {
     if (session->is_original) {
         (void)ttm_original_silence(session);
         if (!session->is_dead && ttm_original_reader_leftover(&session->reader) > 0)
-            session->server->counter[TTM_COUNTER_TORN_MESSAGES]++;
+            count_torn(session);
         /* A tool may shut its sending side and wait for the answer. */
         if (!session->is_dead && ttm_queue_length(&session->out) > 0)
             ttm_session_flush(session);
@@ -288,6 +299,8 @@ static void take_input(struct ttm_session *session, size_t length)
 
     if (r < 0) {
         server->counter[TTM_COUNTER_CLOSED_GARBAGE]++;
+        if (session->client) /* what it would have said is not known: not complete any more */
+            session->client->process->counters.refused++;
         ttm_session_close(session);
         return;
     }

@@ -51,6 +51,7 @@ struct ttm_watch {
 
 /* A reader that takes nothing of a large answer for so long is let go. */
 #define TTM_SLOW_NS (30 * 1000000000ull)
+#define TTM_DUMP_NS (120 * 1000000000ull) /* and one that makes it last for ever */
 
 struct ttm_client {
     struct ttm_watch watch; /* of pidfd: readable when the process has ended */
@@ -70,6 +71,7 @@ struct ttm_client {
 struct ttm_lives_answer {
     struct ttm_snapshot *snap; /* NULL: none under way */
     uint32_t process;
+    uint64_t began_ns;
     uint32_t sites_sent; /* of that process */
     uint64_t at;
 };
@@ -127,6 +129,14 @@ struct ttm_ticket {
 
 #define TTM_TICKETS 4
 
+/* Dumps under way at once, in all and for one user; and those who watch events. */
+#define TTM_DUMPS_MAX 16
+#define TTM_DUMPS_PER_USER 4
+#define TTM_TAILS_MAX 64
+
+/* Connections kept for root and the server's own user when others have taken all. */
+#define TTM_SESSIONS_KEPT 8
+
 struct ttm_server {
     struct ttm_server_options options;
     struct ttm_registry *reg;
@@ -162,6 +172,8 @@ struct ttm_server {
     struct ttm_list tails;
     struct ttm_ticket tickets[TTM_TICKETS];
     uint32_t last_ticket;
+    uint32_t check_budget; /* lives that checks may still look at in this turn */
+    uint32_t tail_count;
     uint32_t late_prints; /* bits of enum ttm_print: asked for while all tickets were out */
     uint64_t session_max; /* each session may need a pidfd too */
 
@@ -206,7 +218,9 @@ bool ttm_native_work(struct ttm_session *session);
 void ttm_native_done(struct ttm_session *session);
 
 /* tail.c */
-void ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_request *request);
+/* Returns whether there was room for one more. */
+bool ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_request *request);
+void ttm_tail_leave(struct ttm_session *session);
 /* Tells the reader of a gap, once there is room again. Returns whether there is. */
 bool ttm_tail_report_loss(struct ttm_session *session);
 void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, uint8_t op,

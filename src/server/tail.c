@@ -9,11 +9,26 @@
 #include "wire/event.h"
 #include "wire/frame.h"
 
-void ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_request *request)
+bool ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_request *request)
 {
+    struct ttm_server *server = session->server;
+
     session->tail = *request;
+    if (!ttm_list_is_empty(&session->tail_link))
+        return true;
+    if (server->tail_count == TTM_TAILS_MAX)
+        return false;
+    server->tail_count++;
+    ttm_list_append(&server->tails, &session->tail_link);
+    return true;
+}
+
+void ttm_tail_leave(struct ttm_session *session)
+{
+    if (ttm_list_is_empty(&session->tail_link))
+        return;
+    session->server->tail_count--;
     ttm_list_remove(&session->tail_link);
-    ttm_list_append(&session->server->tails, &session->tail_link);
 }
 
 bool ttm_tail_report_loss(struct ttm_session *session)

@@ -63,10 +63,12 @@ static int end(struct ttm_process *of, uint32_t allocator, uint32_t regions, uin
     return ttm_registry_end(reg, of, allocator, regions, id, &ended);
 }
 
+/* The sums of all processes; a device that only programs told of is gone with the last of them. */
 static const struct ttm_device_totals *of_all(uint16_t device)
 {
-    assert_non_null(reg->devices[device]);
-    return &reg->devices[device]->totals;
+    static const struct ttm_device_totals none;
+
+    return reg->devices[device] ? &reg->devices[device]->totals : &none;
 }
 
 static const struct ttm_device_totals *of_process(const struct ttm_process *of, uint16_t device)
@@ -403,16 +405,48 @@ static void the_peak_is_the_most_there_ever_was_at_once(void **state)
     assert_int_equal(of_process(proc, 0)->region[TTM_REGION_L1].peak_bytes, 300);
 }
 
-static void the_peak_of_all_outlives_the_process(void **state)
+static void the_peak_of_a_known_device_outlives_the_process(void **state)
 {
     const struct ttm_birth birth = birth_on(0, TTM_REGION_L1, 1, 100);
     struct ttm_departure departure;
     (void)state;
 
+    ttm_device_set_board(ttm_registry_device(reg, 0), "n150");
     assert_int_equal(give_birth(proc, &birth), 0);
     ttm_registry_end_process(reg, proc, &departure);
     assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 100);
     assert_totals(of_all(0), TTM_REGION_L1, 0, 0, 0);
+}
+
+static void a_device_that_only_programs_named_goes_with_the_last_of_them(void **state)
+{
+    const struct ttm_birth birth = birth_on(77, TTM_REGION_L1, 1, 100);
+    struct ttm_departure departure;
+    struct ttm_process *other;
+    const struct ttm_process_info info = {.pid = 4};
+    (void)state;
+
+    assert_int_equal(ttm_registry_add_process(reg, &info, &other), 0);
+    assert_int_equal(give_birth(proc, &birth), 0);
+    assert_int_equal(give_birth(other, &birth), 0);
+    ttm_registry_end_process(reg, proc, &departure);
+    assert_non_null(reg->devices[77]);
+    ttm_registry_end_process(reg, other, &departure);
+    assert_null(reg->devices[77]);
+}
+
+static void one_process_cannot_take_all_lives_there_may_be(void **state)
+{
+    struct ttm_birth birth = birth_on(0, TTM_REGION_L1, 1, 100);
+    struct ttm_process *other;
+    const struct ttm_process_info info = {.pid = 4};
+    (void)state;
+
+    assert_int_equal(ttm_registry_add_process(reg, &info, &other), 0);
+    proc->lives.store.live = TTM_PROCESS_LIVES_MAX; /* as if it had that many */
+    assert_int_equal(give_birth(proc, &birth), -ENOSPC);
+    proc->lives.store.live = 0;
+    assert_int_equal(give_birth(other, &birth), 0);
 }
 
 static void sizes_that_no_device_has_are_refused_and_change_nothing(void **state)
@@ -963,7 +997,9 @@ int main(void)
         TEST(kernels_are_summed_by_kind),
         TEST(other_regions_do_not_count_as_kernels),
         TEST(the_peak_is_the_most_there_ever_was_at_once),
-        TEST(the_peak_of_all_outlives_the_process),
+        TEST(the_peak_of_a_known_device_outlives_the_process),
+        TEST(a_device_that_only_programs_named_goes_with_the_last_of_them),
+        TEST(one_process_cannot_take_all_lives_there_may_be),
         TEST(sizes_that_no_device_has_are_refused_and_change_nothing),
         TEST(regions_kinds_and_device_sets_that_are_none_are_refused),
         TEST(a_refused_birth_does_not_end_the_life_of_its_key),
