@@ -46,6 +46,8 @@ static int grow(struct ttm_u64_set *set)
 
 int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
 {
+    if (number == 0)
+        return -EINVAL;
     if (set->count * 4 >= set->size * 3 && grow(set) < 0)
         return -ENOMEM;
     const size_t at = find(set->places, set->size, number);
@@ -56,7 +58,8 @@ int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
 
 bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number)
 {
-    return set->count > 0 && set->places[find(set->places, set->size, number)] == number;
+    return number != 0 && set->count > 0 &&
+           set->places[find(set->places, set->size, number)] == number;
 }
 
 bool ttm_u64_set_remove(struct ttm_u64_set *set, uint64_t number)

@@ -20,7 +20,7 @@ void ttm_u64_set_init(struct ttm_u64_set *set);
 /* Empties it and gives its memory back; it can be used again. */
 void ttm_u64_set_done(struct ttm_u64_set *set);
 
-/* Returns 0, or -ENOMEM. A number that is in it already is fine. */
+/* Returns 0; -EINVAL for 0; -ENOMEM. A number that is in it already is fine. */
 int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number);
 
 bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number);

@@ -44,7 +44,7 @@ static const struct ttm_option options[] = {
 #define TOKENS 40
 #define TOKEN_MS 75
 #define FRAME_MS 250
-#define FRAME_ROWS 26 /* what drawing over takes; a smaller window sees the last frame only */
+#define FRAME_ROWS 22 /* what drawing over takes; a smaller window sees the last frame only */
 
 struct actor {
     pid_t pid;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -10,7 +11,8 @@
 
 #define BAR_MIN 10
 #define BAR_MAX 60
-#define COMMAND_MIN 10
+#define COMMAND_MIN 20
+#define COMMAND_MAX 40
 
 /* What takes room in a core's L1. TRACE lives in DRAM. */
 static const enum ttm_region l1_parts[] = {TTM_REGION_L1, TTM_REGION_L1_SMALL, TTM_REGION_CB,
@@ -57,14 +59,19 @@ static void put_region(const struct ttm_terminal *terminal, struct ttm_text *out
     ttm_text_format(out, " %9s\n", ttm_format_count(t->count, count));
 }
 
-static void put_total_l1(const struct ttm_terminal *terminal, struct ttm_text *out,
-                         const struct ttm_device_row *device)
+static uint64_t total_l1(const struct ttm_device_row *device)
 {
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < sizeof(l1_parts) / sizeof(l1_parts[0]); i++)
         bytes += device->totals.region[l1_parts[i]].bytes;
-    put_usage(terminal, out, "Total L1", bytes, device->capacity_bytes[TTM_REGION_L1]);
+    return bytes;
+}
+
+static void put_total_l1(const struct ttm_terminal *terminal, struct ttm_text *out,
+                         const struct ttm_device_row *device)
+{
+    put_usage(terminal, out, "Total L1", total_l1(device), device->capacity_bytes[TTM_REGION_L1]);
     ttm_text_append(out, "\n");
 }
 
@@ -87,6 +94,22 @@ static bool is_empty(const struct ttm_device_totals *totals)
     return true;
 }
 
+static size_t command_columns(const struct ttm_terminal *terminal)
+{
+    const size_t quarter = terminal->columns / 4;
+
+    return quarter < COMMAND_MIN ? COMMAND_MIN : quarter > COMMAND_MAX ? COMMAND_MAX : quarter;
+}
+
+static uint64_t sum_bytes(const struct ttm_device_totals *totals)
+{
+    uint64_t sum = 0;
+
+    for (size_t r = 0; r < TTM_REGION_COUNT; r++)
+        sum += totals->region[r].bytes;
+    return sum;
+}
+
 static void put_process(const struct ttm_terminal *terminal, struct ttm_text *out,
                         const struct ttm_answer_process *process,
                         const struct ttm_device_totals *totals)
@@ -97,7 +120,7 @@ static void put_process(const struct ttm_terminal *terminal, struct ttm_text *ou
     ttm_text_init(&command);
     ttm_terminal_command(&command, process->row.command);
     ttm_text_format(out, "  pid %-9d ", process->row.pid);
-    ttm_text_append_column(out, ttm_text_string(&command), bar_columns(terminal) + COMMAND_MIN,
+    ttm_text_append_column(out, ttm_text_string(&command), command_columns(terminal),
                            terminal->has_utf8);
     ttm_text_done(&command);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
@@ -109,6 +132,40 @@ static void put_process(const struct ttm_terminal *terminal, struct ttm_text *ou
         separator = ttm_terminal_dot(terminal);
     }
     ttm_text_append(out, "\n");
+}
+
+/* What one process holds on a device. */
+struct share {
+    const struct ttm_answer_process *process;
+    const struct ttm_device_totals *totals;
+};
+
+static int compare_shares(const void *a, const void *b)
+{
+    const struct share *x = a;
+    const struct share *y = b;
+    const uint64_t xs = sum_bytes(x->totals), ys = sum_bytes(y->totals);
+
+    return xs != ys ? (xs < ys ? 1 : -1) : x->process->row.pid - y->process->row.pid;
+}
+
+/* Who holds most comes first. */
+static void put_processes(const struct ttm_answer *answer, const struct ttm_terminal *terminal,
+                          struct ttm_text *out, uint16_t device)
+{
+    struct share *shares = calloc(answer->process_count + 1, sizeof(shares[0]));
+    size_t count = 0;
+
+    for (size_t p = 0; shares && p < answer->process_count; p++) {
+        const struct ttm_device_totals *totals = totals_on(&answer->processes[p], device);
+        if (totals && !is_empty(totals))
+            shares[count++] = (struct share){&answer->processes[p], totals};
+    }
+    if (count > 0)
+        qsort(shares, count, sizeof(shares[0]), compare_shares);
+    for (size_t i = 0; i < count; i++)
+        put_process(terminal, out, shares[i].process, shares[i].totals);
+    free(shares);
 }
 
 static void put_device(const struct ttm_answer *answer, const struct ttm_terminal *terminal,
@@ -132,11 +189,7 @@ static void put_device(const struct ttm_answer *answer, const struct ttm_termina
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
         put_region(terminal, out, device, r);
     put_total_l1(terminal, out, device);
-    for (size_t p = 0; p < answer->process_count; p++) {
-        const struct ttm_device_totals *totals = totals_on(&answer->processes[p], device->id);
-        if (totals && !is_empty(totals))
-            put_process(terminal, out, &answer->processes[p], totals);
-    }
+    put_processes(answer, terminal, out, device->id);
 }
 
 static void put_clock(struct ttm_text *out, uint64_t time_ns)
@@ -150,6 +203,74 @@ static void put_clock(struct ttm_text *out, uint64_t time_ns)
     ttm_text_append(out, text);
 }
 
+static double share_of(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : 0;
+}
+
+/* How full a device is: the fuller of its two memories. */
+static double load_of(const struct ttm_device_row *device)
+{
+    const double dram = share_of(device->totals.region[TTM_REGION_DRAM].bytes,
+                                 device->capacity_bytes[TTM_REGION_DRAM]);
+    const double l1 = share_of(total_l1(device), device->capacity_bytes[TTM_REGION_L1]);
+
+    return dram > l1 ? dram : l1;
+}
+
+static int compare_loads(const void *a, const void *b)
+{
+    const struct ttm_device_row *x = *(const struct ttm_device_row *const *)a;
+    const struct ttm_device_row *y = *(const struct ttm_device_row *const *)b;
+    const double xl = load_of(x), yl = load_of(y);
+
+    return xl != yl ? (xl < yl ? 1 : -1) : x->id - y->id;
+}
+
+static void put_short_usage(const struct ttm_terminal *terminal, struct ttm_text *out,
+                            const char *label, uint64_t bytes, uint64_t capacity)
+{
+    char used[TTM_NUMBER_SIZE];
+
+    ttm_text_format(out, "  %s [", label);
+    ttm_terminal_colour(terminal, out, ttm_terminal_load_colour(bytes, capacity));
+    ttm_terminal_bar(terminal, out, capacity ? bytes : 0, capacity, BAR_MIN);
+    ttm_terminal_colour(terminal, out, TTM_PLAIN);
+    ttm_text_format(out, "] %9s", ttm_format_bytes(bytes, used));
+    if (capacity > 0)
+        ttm_text_format(out, " %3.0f %%", 100 * share_of(bytes, capacity));
+    else
+        ttm_text_append(out, "      ");
+}
+
+/* Where the whole of all devices does not fit: a line each, the fullest first. */
+static void put_short(const struct ttm_answer *answer, const struct ttm_device_filter *devices,
+                      const struct ttm_terminal *terminal, struct ttm_text *out)
+{
+    const struct ttm_device_row **rows = calloc(answer->device_count + 1, sizeof(void *));
+    size_t count = 0;
+
+    for (size_t i = 0; rows && i < answer->device_count; i++) {
+        if (ttm_device_filter_has(devices, answer->devices[i].id))
+            rows[count++] = &answer->devices[i];
+    }
+    if (count > 0)
+        qsort(rows, count, sizeof(void *), compare_loads);
+    for (size_t i = 0; i < count; i++) {
+        ttm_text_format(out, "%4u %-6.6s", rows[i]->id,
+                        rows[i]->board[0] ? rows[i]->board : ttm_arch_name(rows[i]->arch));
+        put_short_usage(terminal, out, "DRAM", rows[i]->totals.region[TTM_REGION_DRAM].bytes,
+                        rows[i]->capacity_bytes[TTM_REGION_DRAM]);
+        put_short_usage(terminal, out, "L1", total_l1(rows[i]),
+                        rows[i]->capacity_bytes[TTM_REGION_L1]);
+        ttm_text_append(out, "\n");
+    }
+    free(rows);
+}
+
+/* A device takes about so many lines when shown whole. */
+#define DEVICE_ROWS 10
+
 void ttm_monitor_text(const struct ttm_answer *answer, const struct ttm_device_filter *devices,
                       const struct ttm_terminal *terminal, struct ttm_text *out)
 {
@@ -162,11 +283,15 @@ void ttm_monitor_text(const struct ttm_answer *answer, const struct ttm_device_f
                     answer->device_count == 1 ? "" : "s", dot, answer->process_count,
                     answer->process_count == 1 ? "" : "es", dot,
                     ttm_format_duration(answer->moment.uptime_ns, uptime));
+    for (size_t i = 0; i < answer->device_count; i++)
+        shown += ttm_device_filter_has(devices, answer->devices[i].id);
+    if (terminal->is_terminal && shown > 1 && shown * DEVICE_ROWS + 1 > terminal->rows) {
+        put_short(answer, devices, terminal, out);
+        return;
+    }
     for (size_t i = 0; i < answer->device_count; i++) {
-        if (ttm_device_filter_has(devices, answer->devices[i].id)) {
+        if (ttm_device_filter_has(devices, answer->devices[i].id))
             put_device(answer, terminal, out, &answer->devices[i]);
-            shown++;
-        }
     }
     if (shown == 0)
         ttm_text_append(out, answer->device_count == 0

@@ -324,6 +324,12 @@ static bool search_bucket(const struct ttm_live_table *table, struct ttm_live_bu
         const uint64_t serial = get(place, SERIAL);
         if (serial == 0 || get(place, ID) != id || (get(place, KIND) & KEY_MASK) != key)
             continue;
+        /*
+         * The life we saw may have ended and its key been born again in the same place, with its
+         * entry elsewhere. Once a new serial was read, an entry cleared before it reads as such.
+         */
+        if (atomic_load_explicit(&bucket->entries[i], memory_order_acquire) != entry)
+            continue;
         *ret = (struct spot){&bucket->entries[i], place, number, serial};
         return true;
     }
