@@ -17,6 +17,10 @@
 #include "client/tracker.h"
 #include "wire/region.h"
 
+_Static_assert(TTM_REGION_COUNT - 1 <= TTM_LIVE_REGION_MAX, "fits a place of the table");
+_Static_assert(TTM_KERNEL_KIND_COUNT - 1 <= TTM_LIVE_KIND_MAX, "fits a place of the table");
+_Static_assert(TTM_NOTE_FIRST + TTM_NOTES_BYTES / 8 <= TTM_LIVE_NOTE_MAX, "fits a place too");
+
 enum state { STATE_OFF, STATE_WANTED, STATE_ON };
 
 /* WANTED: by the environment; the first event switches it on. */
@@ -30,12 +34,15 @@ static bool has_tracker; /* made once, kept until the process ends: a thread may
 static bool has_helper;
 static pthread_key_t slot_key;
 
-static __thread struct ttm_slot *own_slot __attribute__((tls_model("initial-exec")));
+/* Atomic for a signal handler that finds its thread looking for a slot. */
+static __thread struct ttm_slot *_Atomic own_slot __attribute__((tls_model("initial-exec")));
 
 static void release_slot(void *slot)
 {
+    /* First, so that a signal handler does not report into what is another thread's by then. */
+    atomic_store_explicit(&own_slot, NULL, memory_order_relaxed); /* one thread */
+    atomic_signal_fence(memory_order_seq_cst);
     ttm_tracker_release(&tracker, slot);
-    own_slot = NULL;
 }
 
 /* The child of a fork is its own process: it shares nothing and begins anew if it wants to. */
@@ -45,9 +52,12 @@ static void forget_in_child(void)
 
     atomic_store_explicit(&state, STATE_OFF, memory_order_relaxed); /* one thread is left */
     pthread_mutex_init(&switch_lock, NULL);
-    own_slot = NULL;
-    if (has_tracker)
+    atomic_store_explicit(&own_slot, NULL, memory_order_relaxed);
+    if (has_tracker) {
+        /* Or the end of this thread would give back a slot that is gone. */
+        (void)pthread_key_delete(slot_key);
         ttm_tracker_done(&tracker);
+    }
     has_tracker = false;
     has_helper = false;
     if (was_on)
@@ -123,16 +133,29 @@ static bool switch_on_if_wanted(void)
     return now == STATE_ON || (now == STATE_WANTED && ttmem_enable() == 0);
 }
 
+static struct ttm_slot *find_slot(void)
+{
+    const int saved_errno = errno;
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    struct ttm_slot *own = NULL;
+
+    /* relaxed: one thread; a signal handler may have been faster. */
+    if (slot && !atomic_compare_exchange_strong_explicit(
+                    &own_slot, &own, slot, memory_order_relaxed, memory_order_relaxed)) {
+        ttm_tracker_release(&tracker, slot);
+        slot = own;
+    }
+    if (slot)
+        (void)pthread_setspecific(slot_key, slot);
+    errno = saved_errno;
+    return slot;
+}
+
 static struct ttm_slot *slot_of_thread(void)
 {
-    if (own_slot)
-        return own_slot;
-    const int saved_errno = errno;
-    own_slot = ttm_tracker_claim(&tracker);
-    if (own_slot)
-        (void)pthread_setspecific(slot_key, own_slot);
-    errno = saved_errno;
-    return own_slot;
+    struct ttm_slot *slot = atomic_load_explicit(&own_slot, memory_order_relaxed); /* one thread */
+
+    return slot ? slot : find_slot();
 }
 
 static void report(const struct ttm_report *event)
@@ -149,7 +172,8 @@ void ttmem_alloc(const struct ttmem_allocation *a)
         return;
     if (a->address > TTM_LIVE_NUMBER_MAX || a->bytes > TTM_LIVE_NUMBER_MAX ||
         a->footprint_bytes > TTM_LIVE_NUMBER_MAX || a->bytes == 0 ||
-        a->region >= TTM_REGION_COUNT || a->kind >= TTM_KERNEL_KIND_COUNT) {
+        a->region >= TTM_REGION_COUNT || a->kind >= TTM_KERNEL_KIND_COUNT ||
+        a->devices > TTM_LIVE_NOTE_MAX) {
         /* relaxed: a number to be shown. */
         atomic_fetch_add_explicit(&tracker.untracked, 1, memory_order_relaxed);
         return;
@@ -164,7 +188,7 @@ void ttmem_alloc(const struct ttmem_allocation *a)
                  .allocator = a->allocator,
                  .region = a->region,
                  .kind = a->kind,
-                 .flags = (uint8_t)a->flags},
+                 .flags = (uint8_t)(a->flags & TTM_LIVE_FLAGS_MAX)},
     };
     report(&event);
 }

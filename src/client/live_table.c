@@ -26,9 +26,13 @@
 
 #define ENTRIES 15
 #define FIRST_BUCKETS 8192u /* 512 KiB where all are touched */
-#define GROWTH 4u
-#define GROW_SHARE 8u     /* of the overflow buckets in use: time for the next generation */
-#define OVERFLOW_SHARE 4u /* one overflow bucket for so many buckets */
+/*
+ * With these, places and buckets together are at most 64 bytes a life and the first
+ * generation, also when the next generation has just begun (see test_live_table.c).
+ */
+#define GROWTH 2u
+#define GROW_SHARE 2u     /* of the overflow buckets in use: time for the next generation */
+#define OVERFLOW_SHARE 8u /* one overflow bucket for so many buckets */
 
 /*
  * The words of a place. All are atomic: a walk reads places that others fill. A
@@ -39,10 +43,9 @@ enum word {
     SERIAL,  /* 0: free */
     ID,      /* of a free place in a batch: the next place of the batch + 1 */
     BIRTH,   /* of the first place in a batch: the first place of the next batch + 1 */
-    PACKED,  /* address, and the low 24 bits of the bytes */
-    PACKED2, /* the high 16 bits of the bytes, and the footprint */
-    NOTES,   /* devices, origin */
-    KIND,    /* allocator, region, kind, flags */
+    ADDRESS, /* address | allocator << 40 | region << 56 | kind << 59 | flags << 61 */
+    BYTES,   /* bytes | devices << 40 */
+    TAKEN,   /* footprint | origin << 40 */
     WORDS
 };
 
@@ -55,7 +58,7 @@ struct ttm_live_bucket {
     _Atomic uint32_t overflow;                      /* number of a bucket + 1 */
 };
 
-_Static_assert(sizeof(struct ttm_live_place) == 56, "with its share of a bucket 64 bytes a life");
+_Static_assert(sizeof(struct ttm_live_place) == 48, "with its share of a bucket 64 bytes a life");
 _Static_assert(sizeof(struct ttm_live_bucket) == 64, "one cache line");
 
 static void *reserve(size_t bytes)
@@ -233,44 +236,43 @@ void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *c
 
 /* ---- the contents of a place ---- */
 
-static uint64_t kind_word(uint16_t allocator, uint8_t region, uint8_t kind, uint8_t flags)
+/* The part of the first word that belongs to the key. */
+static uint64_t key_of(uint16_t allocator, uint8_t region)
 {
-    return (uint64_t)allocator | (uint64_t)region << 16 | (uint64_t)kind << 24 |
-           (uint64_t)flags << 32;
+    return (uint64_t)allocator << 40 | (uint64_t)region << 56;
 }
 
-/* The part of it that belongs to the key: allocator and region. */
-#define KEY_MASK 0xffffffull
+#define KEY_MASK (UINT64_C(0x7ffff) << 40)
 
 static void fill_place(struct ttm_live_place *place, const struct ttm_live *live)
 {
     set(place, ID, live->id);
     set(place, BIRTH, live->birth_ns);
-    set(place, PACKED, live->address | live->bytes << 40);
-    set(place, PACKED2, live->bytes >> 24 | live->footprint_bytes << 16);
-    set(place, NOTES, (uint64_t)live->origin << 32 | live->devices);
-    set(place, KIND, kind_word(live->allocator, live->region, live->kind, live->flags));
+    set(place, ADDRESS,
+        live->address | key_of(live->allocator, live->region) | (uint64_t)live->kind << 59 |
+            (uint64_t)live->flags << 61);
+    set(place, BYTES, live->bytes | (uint64_t)live->devices << 40);
+    set(place, TAKEN, live->footprint_bytes | (uint64_t)live->origin << 40);
     set(place, SERIAL, live->serial);
 }
 
 static void read_place(const struct ttm_live_place *place, struct ttm_live *ret)
 {
-    const uint64_t packed = get(place, PACKED);
-    const uint64_t packed2 = get(place, PACKED2);
-    const uint64_t notes = get(place, NOTES);
-    const uint64_t kind = get(place, KIND);
+    const uint64_t address = get(place, ADDRESS);
+    const uint64_t bytes = get(place, BYTES);
+    const uint64_t taken = get(place, TAKEN);
 
     ret->id = get(place, ID);
     ret->birth_ns = get(place, BIRTH);
-    ret->address = packed & TTM_LIVE_NUMBER_MAX;
-    ret->bytes = (packed >> 40 | packed2 << 24) & TTM_LIVE_NUMBER_MAX;
-    ret->footprint_bytes = packed2 >> 16 & TTM_LIVE_NUMBER_MAX;
-    ret->devices = (uint32_t)notes;
-    ret->origin = (uint32_t)(notes >> 32);
-    ret->allocator = (uint16_t)kind;
-    ret->region = (uint8_t)(kind >> 16);
-    ret->kind = (uint8_t)(kind >> 24);
-    ret->flags = (uint8_t)(kind >> 32);
+    ret->address = address & TTM_LIVE_NUMBER_MAX;
+    ret->bytes = bytes & TTM_LIVE_NUMBER_MAX;
+    ret->footprint_bytes = taken & TTM_LIVE_NUMBER_MAX;
+    ret->devices = (uint32_t)(bytes >> 40);
+    ret->origin = (uint32_t)(taken >> 40);
+    ret->allocator = (uint16_t)(address >> 40);
+    ret->region = (uint8_t)(address >> 56 & TTM_LIVE_REGION_MAX);
+    ret->kind = (uint8_t)(address >> 59 & TTM_LIVE_KIND_MAX);
+    ret->flags = (uint8_t)(address >> 61);
 }
 
 bool ttm_live_table_next(const struct ttm_live_table *table, uint32_t *at, struct ttm_live *ret)
@@ -294,7 +296,7 @@ bool ttm_live_table_next(const struct ttm_live_table *table, uint32_t *at, struc
 
 static uint64_t key_hash(const struct ttm_live_table *table, uint64_t key, uint64_t id)
 {
-    return ttm_hash_u64(id ^ table->seed ^ key << 40);
+    return ttm_hash_u64(id ^ table->seed ^ key);
 }
 
 static uint32_t entry_of(uint64_t hash, uint32_t place)
@@ -322,7 +324,7 @@ static bool search_bucket(const struct ttm_live_table *table, struct ttm_live_bu
         const uint32_t number = (entry & 0xffffff) - 1;
         struct ttm_live_place *place = place_at(table, number);
         const uint64_t serial = get(place, SERIAL);
-        if (serial == 0 || get(place, ID) != id || (get(place, KIND) & KEY_MASK) != key)
+        if (serial == 0 || get(place, ID) != id || (get(place, ADDRESS) & KEY_MASK) != key)
             continue;
         /*
          * The life we saw may have ended and its key been born again in the same place, with its
@@ -454,7 +456,7 @@ static bool end_life(struct ttm_live_table *table, struct ttm_live_cache *cache,
 int ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *cache,
                           uint16_t allocator, uint8_t region, uint64_t id, struct ttm_live *ret)
 {
-    const uint64_t key = kind_word(allocator, region, 0, 0);
+    const uint64_t key = key_of(allocator, region);
     const uint64_t hash = key_hash(table, key, id);
     struct spot spot;
 
@@ -468,7 +470,7 @@ int ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *c
 int ttm_live_table_add(struct ttm_live_table *table, struct ttm_live_cache *cache,
                        const struct ttm_live *live, struct ttm_live *ret_replaced)
 {
-    const uint64_t key = kind_word(live->allocator, live->region, 0, 0);
+    const uint64_t key = key_of(live->allocator, live->region);
     const uint64_t hash = key_hash(table, key, live->id);
     struct spot old;
     uint32_t number;

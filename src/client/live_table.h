@@ -32,10 +32,14 @@ struct ttm_live {
     uint8_t flags;
 };
 
-/* Addresses and sizes are kept in 40 bits: a terabyte. */
-#define TTM_LIVE_NUMBER_MAX ((1ull << 40) - 1)
+/* What is kept of a life is packed; whoever adds one sees to it that it fits. */
+#define TTM_LIVE_NUMBER_MAX ((1ull << 40) - 1) /* addresses and sizes: a terabyte */
+#define TTM_LIVE_NOTE_MAX ((1u << 24) - 1)     /* devices, origin: 128 MiB of notes */
+#define TTM_LIVE_REGION_MAX 7
+#define TTM_LIVE_KIND_MAX 3
+#define TTM_LIVE_FLAGS_MAX 7
 
-#define TTM_LIVE_GENERATIONS 5
+#define TTM_LIVE_GENERATIONS 8
 #define TTM_LIVES_PER_PROCESS ((1u << 24) - 2)
 
 /* Places that a thread has at hand, so that taking one is nobody else's business. */

@@ -78,12 +78,6 @@ struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker)
     return slot;
 }
 
-void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot)
-{
-    ttm_live_table_flush(&tracker->table, &slot->cache);
-    ttm_producer_release(slot->ring);
-}
-
 static void push(struct ttm_tracker *tracker, struct ttm_slot *slot, uint8_t op,
                  const struct ttm_live *live, uint64_t time_ns)
 {
@@ -148,12 +142,45 @@ static void report_one(struct ttm_tracker *tracker, struct ttm_slot *slot,
 static void defer(struct ttm_tracker *tracker, struct ttm_slot *slot,
                   const struct ttm_report *report)
 {
-    if (slot->deferred_count == TTM_DEFERRED_MAX) {
+    /*
+     * The place is taken before it is filled, as another handler may interrupt this one; it is
+     * done before we go on, so whoever is not a handler finds all places filled. relaxed: all of
+     * this is one thread.
+     */
+    const uint32_t at = atomic_fetch_add_explicit(&slot->deferred_count, 1, memory_order_relaxed);
+
+    if (at >= TTM_DEFERRED_MAX) {
+        atomic_fetch_sub_explicit(&slot->deferred_count, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&tracker->untracked, 1, memory_order_relaxed); /* a number */
         return;
     }
-    slot->deferred[slot->deferred_count] = *report;
-    slot->deferred_count++;
+    slot->deferred[at] = *report;
+}
+
+/* Sees to what handlers have left, in their order; more may come meanwhile. */
+static void report_deferred(struct ttm_tracker *tracker, struct ttm_slot *slot)
+{
+    uint32_t count = atomic_load_explicit(&slot->deferred_count, memory_order_relaxed);
+    uint32_t done = 0;
+
+    if (count == 0)
+        return;
+    do {
+        atomic_signal_fence(memory_order_seq_cst);
+        for (; done < count; done++) {
+            const struct ttm_report deferred = slot->deferred[done];
+            report_one(tracker, slot, &deferred);
+        }
+        /* Fails when one has come since we looked. relaxed: as in defer(). */
+    } while (!atomic_compare_exchange_strong_explicit(&slot->deferred_count, &count, 0,
+                                                      memory_order_relaxed, memory_order_relaxed));
+}
+
+static void set_busy(struct ttm_slot *slot, bool is_busy)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    slot->is_busy = is_busy;
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
@@ -163,16 +190,26 @@ void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
         defer(tracker, slot, report);
         return;
     }
-    slot->is_busy = true;
-    atomic_signal_fence(memory_order_seq_cst);
+    set_busy(slot, true);
+    report_deferred(tracker, slot); /* we may be a handler between the last two lines below */
     report_one(tracker, slot, report);
-    atomic_signal_fence(memory_order_seq_cst);
-    /* What a handler adds while this runs is taken too; after it, the handler finds us idle. */
-    for (uint32_t i = 0; i < slot->deferred_count; i++) {
-        const struct ttm_report deferred = slot->deferred[i];
-        report_one(tracker, slot, &deferred);
+    report_deferred(tracker, slot);
+    set_busy(slot, false);
+    /* A handler that came just before that line was deferred; any later one found us idle. */
+    while (atomic_load_explicit(&slot->deferred_count, memory_order_relaxed) > 0) {
+        set_busy(slot, true);
+        report_deferred(tracker, slot);
+        set_busy(slot, false);
     }
-    slot->deferred_count = 0;
-    atomic_signal_fence(memory_order_seq_cst);
+}
+
+void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot)
+{
+    /* The table may know of an event that the ring does not. */
+    if (slot->is_busy)
+        ttm_ring_lose(&tracker->producer, slot->ring);
+    report_deferred(tracker, slot);
     slot->is_busy = false;
+    ttm_live_table_flush(&tracker->table, &slot->cache);
+    ttm_producer_release(slot->ring);
 }

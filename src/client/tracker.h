@@ -29,8 +29,8 @@ struct ttm_slot {
     _Alignas(64) struct ttm_ring *ring;
     uint64_t counter; /* of serials; goes on from owner to owner */
     uint32_t number;
-    volatile bool is_busy; /* only a signal handler of the same thread can find it set */
-    volatile uint32_t deferred_count;
+    volatile bool is_busy;           /* only a signal handler of the same thread can find it set */
+    _Atomic uint32_t deferred_count; /* atomic for handlers that interrupt handlers */
     struct ttm_report deferred[TTM_DEFERRED_MAX];
     struct ttm_live_cache cache;
 };
@@ -51,7 +51,10 @@ void ttm_tracker_done(struct ttm_tracker *tracker);
 /* A slot for the calling thread, or NULL when all are taken. */
 struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker);
 
-/* The thread ends, or tracking does. */
+/*
+ * The thread ends, or tracking does. A thread that was cancelled in the middle of
+ * an event leaves a loss behind, so that the server asks for what is live.
+ */
 void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot);
 
 void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,

@@ -158,10 +158,37 @@ void ttm_producer_release(struct ttm_ring *ring)
     atomic_store_explicit(&ring->owner, 0, memory_order_release);
 }
 
+/* Wakes the reader if it has announced that it sleeps. */
+static void wake_reader(struct ttm_producer *producer)
+{
+    struct ttm_segment *segment = producer->segment;
+
+    if (atomic_load_explicit(&segment->is_reader_asleep, memory_order_seq_cst) != 0 &&
+        atomic_exchange_explicit(&segment->is_reader_asleep, 0, memory_order_seq_cst) != 0) {
+        const uint64_t one = 1;
+        const int saved_errno = errno; /* the host may be about to read it */
+        /* Not write(), which is a cancellation point: the thread would end in mid-event. */
+        (void)syscall(SYS_write, producer->wake_fd, &one, sizeof(one));
+        errno = saved_errno;
+    }
+}
+
+void ttm_ring_lose(struct ttm_producer *producer, struct ttm_ring *ring)
+{
+    /* relaxed: only we write it. */
+    const uint64_t lost = atomic_load_explicit(&ring->lost, memory_order_relaxed);
+
+    /*
+     * seq_cst: as the store of tail in ttm_ring_push(). The reader may have emptied the
+     * ring and gone to sleep since we found it full.
+     */
+    atomic_store_explicit(&ring->lost, lost + 1, memory_order_seq_cst);
+    wake_reader(producer);
+}
+
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
                    const struct ttm_record *record)
 {
-    struct ttm_segment *segment = producer->segment;
     /* relaxed: only we write it. */
     const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
@@ -171,9 +198,7 @@ bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
         ring->head_seen = atomic_load_explicit(&ring->head, memory_order_acquire);
     }
     if (tail - ring->head_seen >= TTM_RING_SLOTS) {
-        /* relaxed: only we write it; the reader wants a number. */
-        const uint64_t lost = atomic_load_explicit(&ring->lost, memory_order_relaxed);
-        atomic_store_explicit(&ring->lost, lost + 1, memory_order_relaxed);
+        ttm_ring_lose(producer, ring);
         return false;
     }
     struct ttm_record *slots = (struct ttm_record *)(ring + 1);
@@ -184,14 +209,7 @@ bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
      * and looks at tail once more, in that order: one of us sees the other.
      */
     atomic_store_explicit(&ring->tail, tail + 1, memory_order_seq_cst);
-    if (atomic_load_explicit(&segment->is_reader_asleep, memory_order_seq_cst) != 0 &&
-        atomic_exchange_explicit(&segment->is_reader_asleep, 0, memory_order_seq_cst) != 0) {
-        const uint64_t one = 1;
-        const int saved_errno = errno; /* the host may be about to read it */
-        /* Not write(), which is a cancellation point: the thread would end in mid-event. */
-        (void)syscall(SYS_write, producer->wake_fd, &one, sizeof(one));
-        errno = saved_errno;
-    }
+    wake_reader(producer);
     return true;
 }
 

@@ -46,6 +46,9 @@ void ttm_producer_release(struct ttm_ring *ring);
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
                    const struct ttm_record *record);
 
+/* Counts an event that is not in the ring, which has the server ask for what is live. */
+void ttm_ring_lose(struct ttm_producer *producer, struct ttm_ring *ring);
+
 /*
  * Writes a note and returns its number, or 0 when there is no room. The caller
  * sees to it that the same thing is not noted again and again.

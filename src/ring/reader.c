@@ -77,7 +77,8 @@ int ttm_ring_reader_open(int fd, struct ttm_ring_reader *ret)
     if (r < 0)
         goto fail;
     reader.heads = calloc(reader.ring_count, sizeof(reader.heads[0]));
-    if (!reader.heads) {
+    reader.marks = calloc(reader.ring_count, sizeof(reader.marks[0]));
+    if (!reader.heads || !reader.marks) {
         r = -ENOMEM;
         goto fail;
     }
@@ -87,6 +88,8 @@ int ttm_ring_reader_open(int fd, struct ttm_ring_reader *ret)
     return 0;
 
 fail:
+    free(reader.heads);
+    free(reader.marks);
     (void)munmap(mem, (size_t)st.st_size);
     return r;
 }
@@ -96,6 +99,7 @@ void ttm_ring_reader_close(struct ttm_ring_reader *reader)
     if (reader->segment)
         (void)munmap(reader->segment, reader->bytes);
     free(reader->heads);
+    free(reader->marks);
     *reader = (struct ttm_ring_reader){0};
 }
 
@@ -162,13 +166,29 @@ uint32_t ttm_ring_reader_read(struct ttm_ring_reader *reader, struct ttm_record 
     return 0;
 }
 
+void ttm_ring_reader_mark(struct ttm_ring_reader *reader)
+{
+    reader->marked = rings_used(reader);
+    for (uint32_t i = 0; i < reader->marked; i++) /* acquire: as in read_ring() */
+        reader->marks[i] = atomic_load_explicit(&ring_at(reader, i)->tail, memory_order_acquire);
+}
+
+bool ttm_ring_reader_is_past_mark(const struct ttm_ring_reader *reader)
+{
+    for (uint32_t i = 0; i < reader->marked; i++) {
+        if ((int64_t)(reader->heads[i] - reader->marks[i]) < 0)
+            return false;
+    }
+    return true;
+}
+
 uint64_t ttm_ring_reader_lost(const struct ttm_ring_reader *reader)
 {
     const uint32_t used = rings_used(reader);
     uint64_t lost = 0;
 
-    for (uint32_t i = 0; i < used; i++) /* relaxed: a number to compare with the last one */
-        lost += atomic_load_explicit(&ring_at(reader, i)->lost, memory_order_relaxed);
+    for (uint32_t i = 0; i < used; i++) /* seq_cst: of a sleep, it comes after the announcement */
+        lost += atomic_load_explicit(&ring_at(reader, i)->lost, memory_order_seq_cst);
     return lost;
 }
 

@@ -26,7 +26,9 @@ struct ttm_ring_reader {
     uint64_t rings_offset;
     uint64_t notes_offset;
     uint64_t notes_bytes;
-    uint64_t *heads;  /* of each ring, ours; the segment's is only told */
+    uint64_t *heads; /* of each ring, ours; the segment's is only told */
+    uint64_t *marks; /* tails of the first 'marked' rings at ttm_ring_reader_mark() */
+    uint32_t marked;
     uint32_t at_ring; /* the ring to go on with */
     uint64_t corrupt; /* times a tail made no sense */
 };
@@ -43,6 +45,12 @@ void ttm_ring_reader_close(struct ttm_ring_reader *reader);
  */
 uint32_t ttm_ring_reader_read(struct ttm_ring_reader *reader, struct ttm_record *records,
                               uint32_t max, uint64_t *ret_passed);
+
+/* Remembers how far each ring has been written. */
+void ttm_ring_reader_mark(struct ttm_ring_reader *reader);
+
+/* Whether all that was in the rings when they were marked has been read. */
+bool ttm_ring_reader_is_past_mark(const struct ttm_ring_reader *reader);
 
 /* Events that found a ring full, ever, over all rings. */
 uint64_t ttm_ring_reader_lost(const struct ttm_ring_reader *reader);

@@ -10,8 +10,16 @@
  * - A life whose birth was read after R is kept ('told' has it): its end comes
  *   through a ring, or is lost; but a loss after R is seen, and asked about again.
  *
- * A loss is seen as a counter. Before the question every ring is read once more,
- * so that a birth that was still in a ring when its end was lost is read before R.
+ * A loss is seen as a counter. Before the question the rings are read as far as
+ * they were written when it was seen, so that a birth that was still in a ring
+ * when its end was lost is read before R.
+ *
+ * Why the order of rings is of no account. A birth is in its ring before its end
+ * is in any. Whoever reads the end has the birth behind him, or reads it before
+ * he has read all that is in the rings at that moment: that long, two passes, an
+ * end is remembered, and a birth that comes meanwhile is not believed. The same
+ * goes for a life that was told: its birth may still come, after its end. While
+ * it is told, nothing is forgotten, as tellings may be on their way for long.
  */
 #include "server/tracked.h"
 
@@ -42,12 +50,8 @@ static void activate(struct ttm_tracked *tracked)
 
 static void handle_wake(struct ttm_watch *watch, uint32_t events)
 {
-    struct ttm_tracked *tracked = (struct ttm_tracked *)watch;
-    uint64_t count;
-
     (void)events;
-    (void)!read(tracked->wake_fd, &count, sizeof(count));
-    activate(tracked);
+    activate((struct ttm_tracked *)watch);
 }
 
 static void ignore_event(struct ttm_watch *watch, uint32_t events)
@@ -65,7 +69,6 @@ static void ask(struct ttm_tracked *tracked)
         return;
     tracked->epoch++;
     tracked->is_telling = true;
-    tracked->lost_asked = ttm_ring_reader_lost(&tracked->reader);
     ttm_u64_set_done(&tracked->told);
     ttm_told_head_encode(tracked->epoch, 0, payload);
     (void)ttm_frame_append(&tracked->session->out, TTM_FRAME_TELL, payload, sizeof(payload));
@@ -85,6 +88,7 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     ttm_list_init(&tracked->active_link);
     ttm_u64_set_init(&tracked->told);
     ttm_u64_set_init(&tracked->ended);
+    ttm_u64_set_init(&tracked->ended_before);
     return tracked;
 }
 
@@ -101,7 +105,9 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
     }
     (void)close(segment_fd);
     if (r == 0)
-        r = ttm_server_watch(server, server->epoll_fd, wake_fd, EPOLLIN, &tracked->wake_watch);
+        /* Edges, and it is never read: whatever fd that is, it can neither stop us nor keep us busy. */
+        r = ttm_server_watch(server, server->epoll_fd, wake_fd, EPOLLIN | EPOLLET,
+                             &tracked->wake_watch);
     if (r < 0) {
         if (tracked)
             ttm_tracked_free(tracked);
@@ -138,6 +144,7 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     ttm_ring_reader_close(&tracked->reader);
     ttm_u64_set_done(&tracked->told);
     ttm_u64_set_done(&tracked->ended);
+    ttm_u64_set_done(&tracked->ended_before);
     (void)ttm_life_view_release(&tracked->sweep, UINT32_MAX);
     free(tracked->notes);
     free(tracked->sets);
@@ -245,6 +252,18 @@ static void remember_end(struct ttm_tracked *tracked, uint64_t serial)
         tracked->is_spoiled = true;
 }
 
+static bool has_ended(const struct ttm_tracked *tracked, uint64_t serial)
+{
+    return ttm_u64_set_has(&tracked->ended, serial) ||
+           ttm_u64_set_has(&tracked->ended_before, serial);
+}
+
+static void remember_told(struct ttm_tracked *tracked, uint64_t serial)
+{
+    if (ttm_u64_set_add(&tracked->told, serial) < 0)
+        tracked->is_spoiled = true;
+}
+
 static void take_record(struct ttm_tracked *tracked, const struct ttm_record *record)
 {
     struct ttm_client *client = tracked->client;
@@ -267,10 +286,10 @@ static void take_record(struct ttm_tracked *tracked, const struct ttm_record *re
             .kind = record->kind,
             .flags = record->flags,
         };
-        if (ttm_u64_set_remove(&tracked->ended, record->serial))
+        if (has_ended(tracked, record->serial))
             return; /* its end was read first */
         if (tracked->is_telling)
-            (void)ttm_u64_set_add(&tracked->told, record->serial);
+            remember_told(tracked, record->serial);
         take_birth(tracked, &told, true);
         return;
     }
@@ -282,8 +301,7 @@ static void take_record(struct ttm_tracked *tracked, const struct ttm_record *re
     const bool is_replaced = record->op == TTM_RECORD_REPLACED;
     const int r =
         ttm_registry_end_serial(server->reg, client->process, record->serial, is_replaced, &ended);
-    if (r < 0 || tracked->is_telling)
-        remember_end(tracked, record->serial);
+    remember_end(tracked, record->serial);
     if (r == 0 && !ttm_list_is_empty(&server->tails))
         ttm_tail_life(server, client, is_replaced ? TTM_EVENT_REPLACED : TTM_EVENT_END, &ended.site,
                       &ended.life);
@@ -312,9 +330,9 @@ int ttm_tracked_told(struct ttm_session *session, const uint8_t *payload, size_t
     for (long i = 0; tracked && i < count; i++) {
         struct ttm_told told;
         ttm_told_decode(payload + TTM_TOLD_HEAD_SIZE + i * TTM_TOLD_SIZE, &told);
-        if (told.serial == 0 || ttm_u64_set_has(&tracked->ended, told.serial))
+        if (told.serial == 0 || has_ended(tracked, told.serial))
             continue;
-        (void)ttm_u64_set_add(&tracked->told, told.serial);
+        remember_told(tracked, told.serial);
         take_birth(tracked, &told, false);
     }
     return 0;
@@ -329,8 +347,11 @@ int ttm_tracked_told_end(struct ttm_session *session, const uint8_t *payload, si
     struct ttm_tracked *tracked = telling_of(session, epoch);
     if (!tracked)
         return 0;
-    if (ttm_life_view_take(&tracked->client->process->lives.store, &tracked->sweep) < 0)
-        return 0; /* asked again with the next loss */
+    if (ttm_life_view_take(&tracked->client->process->lives.store, &tracked->sweep) < 0) {
+        tracked->is_telling = false;
+        tracked->is_spoiled = true;
+        return 0;
+    }
     tracked->sweep_at = 0;
     tracked->is_sweeping = true;
     activate(tracked);
@@ -360,10 +381,8 @@ static void end_telling(struct ttm_tracked *tracked)
     (void)ttm_life_view_release(&tracked->sweep, UINT32_MAX);
     tracked->is_sweeping = false;
     tracked->is_telling = false;
-    tracked->lost_known = tracked->is_spoiled ? UINT64_MAX : tracked->lost_asked;
-    tracked->is_spoiled = false;
+    tracked->lost_known = tracked->lost_asked;
     ttm_u64_set_done(&tracked->told);
-    ttm_u64_set_done(&tracked->ended);
 }
 
 /* A loss since the last telling: once every ring was read again, the process is asked. */
@@ -372,46 +391,70 @@ static void watch_losses(struct ttm_tracked *tracked)
     const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
 
     tracked->client->process->counters.lost_events = lost;
+    if (tracked->is_spoiled && !tracked->is_telling) {
+        tracked->lost_known = UINT64_MAX;
+        tracked->is_spoiled = false;
+    }
     if (lost == tracked->lost_known || tracked->is_telling) {
         tracked->ask_at_pass = 0;
         return;
     }
-    if (tracked->ask_at_pass == 0)
+    if (tracked->ask_at_pass == 0) {
         tracked->ask_at_pass = tracked->passed + 2;
-    else if (tracked->passed >= tracked->ask_at_pass || tracked->empty_reads > 1)
+        tracked->lost_asked = lost; /* what is lost from here on is asked about another time */
+        tracked->empty_reads = 0;
+    } else if (tracked->passed >= tracked->ask_at_pass || tracked->empty_reads > 1) {
         ask(tracked);
+    }
 }
 
-/* All rings were empty and nothing was lost: an end without a birth is one of something unknown. */
-static void forget_ended(struct ttm_tracked *tracked)
+/* Counts a pass when all that was in the rings at its beginning has been read. */
+static void count_pass(struct ttm_tracked *tracked)
 {
-    const uint64_t lost = tracked->client->process->counters.lost_events;
-
-    if (tracked->is_telling || lost != tracked->lost_known || tracked->ended.count == 0 ||
-        tracked->empty_reads < 2)
+    if (!ttm_ring_reader_is_past_mark(&tracked->reader))
         return;
-    tracked->client->process->counters.unknown_frees += tracked->ended.count;
-    ttm_u64_set_done(&tracked->ended);
+    ttm_ring_reader_mark(&tracked->reader);
+    tracked->passed++;
+    if (tracked->is_telling)
+        return;
+    /* An end without a birth is one whose birth was lost: the process reports only its own. */
+    ttm_u64_set_done(&tracked->ended_before);
+    tracked->ended_before = tracked->ended;
+    ttm_u64_set_init(&tracked->ended);
+}
+
+/* Whether the rings can be left alone until the process wakes us. */
+static bool may_sleep(struct ttm_tracked *tracked)
+{
+    if (tracked->empty_reads < CALM_READS || !ttm_ring_reader_sleep(&tracked->reader))
+        return false;
+    if (!tracked->session || tracked->is_telling ||
+        ttm_ring_reader_lost(&tracked->reader) == tracked->lost_known)
+        return true;
+    ttm_ring_reader_wake(&tracked->reader); /* there is something to ask first */
+    return false;
 }
 
 bool ttm_tracked_read(struct ttm_tracked *tracked)
 {
     struct ttm_server *server = tracked->client->server;
     static struct ttm_record records[RECORDS_PER_SLICE]; /* one loop thread; 64 KiB */
+    const uint64_t looked = tracked->looked;
     const uint32_t n =
-        ttm_ring_reader_read(&tracked->reader, records, RECORDS_PER_SLICE, &tracked->passed);
+        ttm_ring_reader_read(&tracked->reader, records, RECORDS_PER_SLICE, &tracked->looked);
 
     for (uint32_t i = 0; i < n; i++)
         take_record(tracked, &records[i]);
     server->counter[TTM_COUNTER_EVENTS] += n;
     tracked->empty_reads = n > 0 ? 0 : tracked->empty_reads + 1;
+    if (n == 0 || tracked->looked != looked)
+        count_pass(tracked);
     if (tracked->is_sweeping && sweep(tracked))
         end_telling(tracked);
     watch_losses(tracked);
-    forget_ended(tracked);
     if (n > 0 || tracked->is_sweeping)
         return n == RECORDS_PER_SLICE || tracked->is_sweeping;
-    if (tracked->empty_reads >= CALM_READS && ttm_ring_reader_sleep(&tracked->reader))
+    if (may_sleep(tracked))
         ttm_list_remove(&tracked->active_link);
     return false;
 }

@@ -22,18 +22,20 @@ struct ttm_tracked {
     struct ttm_ring_reader reader;
     int wake_fd;
     uint32_t empty_reads; /* in a row */
-    uint64_t passed;      /* times that all rings were looked at */
+    uint64_t looked;      /* times that all rings were looked at */
+    uint64_t passed;      /* times that all which was in the rings at one moment was read */
 
     /* Telling: from the question until what was not told is swept. */
     uint32_t epoch;
     bool is_telling;
     bool is_sweeping;
-    bool is_spoiled;          /* more ended meanwhile than could be remembered: ask again */
-    uint64_t lost_known;      /* losses that a telling has made good; at first none has */
-    uint64_t lost_asked;      /* losses when it was asked for */
-    uint64_t ask_at_pass;     /* every ring was looked at after the loss was seen */
-    struct ttm_u64_set told;  /* told, or born since the question */
-    struct ttm_u64_set ended; /* their birth, or their telling, may be read later */
+    bool is_spoiled;                 /* more ended meanwhile than could be remembered: ask again */
+    uint64_t lost_known;             /* losses that a telling has made good; at first none has */
+    uint64_t lost_asked;             /* losses when the passes before the question began */
+    uint64_t ask_at_pass;            /* all that was in the rings when the loss was seen was read */
+    struct ttm_u64_set told;         /* told, or born since the question */
+    struct ttm_u64_set ended;        /* since the last pass: births or tellings may be read later */
+    struct ttm_u64_set ended_before; /* in the pass before that */
     struct ttm_life_view sweep;
     uint64_t sweep_at;
 

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "testing.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "client/live_table.h"
+
+#define SEED 0x5eed
+
+static struct ttm_live_table table;
+static struct ttm_live_cache cache;
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&cache, 0, sizeof(cache));
+    return ttm_live_table_init(&table, SEED);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    ttm_live_table_done(&table);
+    return 0;
+}
+
+/* A life whose every field but the key's id follows from its serial, so that a torn one shows. */
+static struct ttm_live life_of(uint64_t serial, uint64_t id)
+{
+    const uint64_t mixed = ttm_hash_u64(serial);
+
+    return (struct ttm_live){
+        .serial = serial,
+        .id = id,
+        .birth_ns = mixed ^ 1,
+        .address = ttm_hash_u64(mixed ^ 2) & TTM_LIVE_NUMBER_MAX,
+        .bytes = ttm_hash_u64(mixed ^ 3) & TTM_LIVE_NUMBER_MAX,
+        .footprint_bytes = ttm_hash_u64(mixed ^ 4) & TTM_LIVE_NUMBER_MAX,
+        .devices = (uint32_t)mixed & TTM_LIVE_NOTE_MAX,
+        .origin = (uint32_t)(mixed >> 32) & TTM_LIVE_NOTE_MAX,
+        .allocator = (uint16_t)(id % 5),
+        .region = (uint8_t)(id % 7),
+        .kind = mixed >> 8 & TTM_LIVE_KIND_MAX,
+        .flags = mixed >> 16 & TTM_LIVE_FLAGS_MAX,
+    };
+}
+
+static bool is_same(const struct ttm_live *a, const struct ttm_live *b)
+{
+    return a->serial == b->serial && a->id == b->id && a->birth_ns == b->birth_ns &&
+           a->address == b->address && a->bytes == b->bytes &&
+           a->footprint_bytes == b->footprint_bytes && a->devices == b->devices &&
+           a->origin == b->origin && a->allocator == b->allocator && a->region == b->region &&
+           a->kind == b->kind && a->flags == b->flags;
+}
+
+static bool is_life_of(const struct ttm_live *live, uint64_t serial, uint64_t id)
+{
+    const struct ttm_live expected = life_of(serial, id);
+
+    return is_same(live, &expected);
+}
+
+static int add(uint64_t serial, uint64_t id)
+{
+    const struct ttm_live live = life_of(serial, id);
+    struct ttm_live replaced;
+
+    return ttm_live_table_add(&table, &cache, &live, &replaced);
+}
+
+/* Removes the life of that id, which has that serial. */
+static bool take(struct ttm_live_cache *own, uint64_t serial, uint64_t id)
+{
+    struct ttm_live live;
+
+    return ttm_live_table_remove(&table, own, (uint16_t)(id % 5), (uint8_t)(id % 7), id, &live) ==
+               0 &&
+           is_life_of(&live, serial, id);
+}
+
+static uint64_t count_lives(void)
+{
+    struct ttm_live live;
+    uint64_t count = 0;
+    uint32_t at = 0;
+
+    while (ttm_live_table_next(&table, &at, &live))
+        count++;
+    return count;
+}
+
+/* ---- one thread ---- */
+
+static void a_life_is_kept_with_all_that_it_is_up_to_the_limits(void **state)
+{
+    static const struct ttm_live lives[] = {
+        {.serial = 1},
+        {.serial = UINT64_MAX,
+         .id = UINT64_MAX,
+         .birth_ns = UINT64_MAX,
+         .address = TTM_LIVE_NUMBER_MAX,
+         .bytes = TTM_LIVE_NUMBER_MAX,
+         .footprint_bytes = TTM_LIVE_NUMBER_MAX,
+         .devices = TTM_LIVE_NOTE_MAX,
+         .origin = TTM_LIVE_NOTE_MAX,
+         .allocator = UINT16_MAX,
+         .region = TTM_LIVE_REGION_MAX,
+         .kind = TTM_LIVE_KIND_MAX,
+         .flags = TTM_LIVE_FLAGS_MAX},
+        {.serial = 2, .id = 1, .address = TTM_LIVE_NUMBER_MAX},
+        {.serial = 3, .id = 2, .bytes = TTM_LIVE_NUMBER_MAX},
+        {.serial = 4, .id = 3, .footprint_bytes = TTM_LIVE_NUMBER_MAX},
+        {.serial = 5, .id = 4, .devices = TTM_LIVE_NOTE_MAX},
+        {.serial = 6, .id = 5, .origin = TTM_LIVE_NOTE_MAX},
+        {.serial = 7, .id = 6, .allocator = UINT16_MAX},
+        {.serial = 8, .id = 7, .region = TTM_LIVE_REGION_MAX},
+        {.serial = 9, .id = 8, .kind = TTM_LIVE_KIND_MAX},
+        {.serial = 10, .id = 9, .flags = TTM_LIVE_FLAGS_MAX},
+    };
+    struct ttm_live got;
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(lives); i++)
+        assert_int_equal(ttm_live_table_add(&table, &cache, &lives[i], &got), 0);
+    assert_int_equal(count_lives(), COUNT_OF(lives));
+    for (size_t i = 0; i < COUNT_OF(lives); i++) {
+        assert_int_equal(ttm_live_table_remove(&table, &cache, lives[i].allocator, lives[i].region,
+                                               lives[i].id, &got),
+                         0);
+        assert_true(is_same(&got, &lives[i]));
+    }
+    assert_int_equal(count_lives(), 0);
+}
+
+static void the_end_of_an_unknown_key_changes_nothing(void **state)
+{
+    const struct ttm_live life = {.serial = 1, .id = 10, .allocator = 3, .region = 2};
+    struct ttm_live got;
+    (void)state;
+
+    assert_int_equal(ttm_live_table_remove(&table, &cache, 3, 2, 10, &got), -ENOENT);
+    assert_int_equal(ttm_live_table_add(&table, &cache, &life, &got), 0);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, 4, 2, 10, &got), -ENOENT);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, 3, 1, 10, &got), -ENOENT);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, 3, 2, 11, &got), -ENOENT);
+    assert_int_equal(count_lives(), 1);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, 3, 2, 10, &got), 0);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, 3, 2, 10, &got), -ENOENT);
+}
+
+static void a_key_that_is_born_again_replaces_the_life_it_had(void **state)
+{
+    struct ttm_live replaced;
+    (void)state;
+
+    assert_int_equal(add(1, 77), 0);
+    for (uint64_t serial = 2; serial < 100; serial++) {
+        const struct ttm_live again = life_of(serial, 77);
+        assert_int_equal(ttm_live_table_add(&table, &cache, &again, &replaced), 1);
+        assert_true(is_life_of(&replaced, serial - 1, 77));
+        assert_int_equal(count_lives(), 1);
+    }
+    assert_true(take(&cache, 99, 77));
+    assert_int_equal(count_lives(), 0);
+    assert_int_equal(add(100, 77), 0);
+}
+
+static void the_same_number_in_another_allocator_or_region_is_another_life(void **state)
+{
+    struct ttm_live got;
+    uint64_t serial = 0;
+    (void)state;
+
+    for (uint16_t allocator = 0; allocator < 300; allocator++) {
+        for (uint8_t region = 0; region < 7; region++) {
+            const struct ttm_live life = {
+                .serial = ++serial, .id = 5, .allocator = allocator, .region = region};
+            assert_int_equal(ttm_live_table_add(&table, &cache, &life, &got), 0);
+        }
+    }
+    assert_int_equal(count_lives(), serial);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, 299, 6, 5, &got), 0);
+    assert_int_equal(got.serial, serial);
+}
+
+static void the_table_holds_what_a_plain_array_holds(void **state)
+{
+    static uint64_t serials[4096]; /* by id; 0: not live */
+    uint64_t random = 99, live = 0;
+    (void)state;
+
+    memset(serials, 0, sizeof(serials));
+    for (uint64_t serial = 1; serial < 200000; serial++) {
+        const uint32_t id = random_below(&random, COUNT_OF(serials));
+        if (random_below(&random, 2) == 0) {
+            assert_int_equal(add(serial, id), serials[id] != 0);
+            live += serials[id] == 0;
+            serials[id] = serial;
+        } else {
+            assert_int_equal(take(&cache, serials[id], id), serials[id] != 0);
+            live -= serials[id] != 0;
+            serials[id] = 0;
+        }
+    }
+    assert_int_equal(count_lives(), live);
+    /* Places were used again: no more than there were lives at once, and a cache. */
+    assert_in_range(atomic_load(&table.next_place), live, COUNT_OF(serials) + TTM_LIVE_CACHE);
+}
+
+/* The buckets of each generation made a hundred times fewer, so that a test can fill them all. */
+static const uint32_t few_buckets[TTM_LIVE_GENERATIONS] = {16, 32, 64, 128, 256, 512, 1024, 2048};
+
+static void all_generations_fill_and_empty_and_a_full_table_says_so(void **state)
+{
+    uint32_t bucket_counts[TTM_LIVE_GENERATIONS];
+    uint64_t count = 0;
+    int r;
+    (void)state;
+
+    assert_int_equal(table.generations_reserved, TTM_LIVE_GENERATIONS);
+    memcpy(bucket_counts, table.bucket_counts, sizeof(bucket_counts));
+    memcpy(table.bucket_counts, few_buckets, sizeof(few_buckets));
+
+    while ((r = add(count + 1, count)) == 0)
+        count++;
+    assert_int_equal(r, -ENOSPC);
+    assert_int_equal(atomic_load(&table.generation_count), TTM_LIVE_GENERATIONS);
+    assert_in_range(count, 30000, 4080 * 15 * 9 / 8); /* most of the entries there are */
+    assert_int_equal(count_lives(), count);
+    assert_int_equal(add(count + 1, count), -ENOSPC); /* and nothing has changed */
+    assert_int_equal(count_lives(), count);
+    /* A life that ends makes room, and every one of them is found. */
+    for (uint64_t id = 0; id < count; id++)
+        assert_true(take(&cache, id + 1, id));
+    assert_int_equal(count_lives(), 0);
+    for (uint64_t id = 0; id < 20000; id++)
+        assert_int_equal(add(count + id + 2, id), 0);
+    assert_int_equal(count_lives(), 20000);
+    memcpy(table.bucket_counts, bucket_counts, sizeof(bucket_counts));
+}
+
+static void a_table_without_places_left_says_so(void **state)
+{
+    const uint32_t place_count = table.place_count;
+    uint64_t count = 0;
+    (void)state;
+
+    table.place_count = 1000; /* not a multiple of a batch */
+    while (add(count + 1, count) == 0)
+        count++;
+    assert_int_equal(count, 1000);
+    assert_int_equal(add(2000, 5), -ENOSPC); /* a birth that would replace, too: it needs a place */
+    assert_int_equal(count_lives(), 1000);
+    assert_true(take(&cache, 6, 5));
+    assert_int_equal(add(2000, 5), 0);
+    assert_int_equal(count_lives(), 1000);
+    table.place_count = place_count;
+}
+
+/* The thread sanitizer is slow, and has nothing to see where there is one thread. */
+#ifdef __SANITIZE_THREAD__
+#define MANY 150000u
+#else
+#define MANY 1000000u
+#endif
+
+static void up_to_a_million_lives_take_64_bytes_each(void **state)
+{
+    const size_t first = ttm_live_table_bytes(&table);
+    uint32_t generations = 1;
+    (void)state;
+
+    assert_in_range(first, 1, 1 << 20);
+    for (uint64_t id = 0; id < MANY; id++) {
+        if (add(id + 1, id << 12) != 0)
+            fail_msg("no room for %llu", (unsigned long long)id);
+        /* The worst is when a generation has just begun; small tables are within the first. */
+        if (atomic_load(&table.generation_count) == generations && id != MANY - 1)
+            continue;
+        generations = atomic_load(&table.generation_count);
+        assert_in_range(ttm_live_table_bytes(&table), 48 * (id + 1), 64 * (id + 1) + first);
+    }
+    assert_in_range(generations, 2, TTM_LIVE_GENERATIONS);
+    assert_int_equal(count_lives(), MANY);
+    for (uint64_t id = 0; id < MANY; id++) {
+        if (!take(&cache, id + 1, id << 12))
+            fail_msg("%llu is not there", (unsigned long long)id);
+    }
+    assert_int_equal(count_lives(), 0);
+}
+
+/* ---- under a limit of the address space ---- */
+
+static uint64_t mapped_bytes(void)
+{
+    char line[128];
+    FILE *file = fopen("/proc/self/statm", "re");
+
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof(line), file));
+    assert_int_equal(fclose(file), 0);
+    const uint64_t pages = strtoull(line, NULL, 10);
+    assert_int_not_equal(pages, 0);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Makes the table with only so much address space left. */
+static int init_within(uint64_t room)
+{
+    const uint64_t before = mapped_bytes();
+    struct rlimit limit, small;
+
+    assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+    small = (struct rlimit){.rlim_cur = before + room, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
+    const int r = ttm_live_table_init(&table, SEED);
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+    return r;
+}
+
+static void a_program_with_little_address_space_gets_a_smaller_table(void **state)
+{
+    uint64_t count = 0;
+    (void)state;
+
+    memset(&cache, 0, sizeof(cache));
+    assert_int_equal(init_within(24 << 20), 0);
+    assert_in_range(table.place_count, 1 << 16, TTM_LIVES_PER_PROCESS / 4);
+    assert_in_range(table.generations_reserved, 1, TTM_LIVE_GENERATIONS - 1);
+    while (count < 150000 && add(count + 1, count) == 0)
+        count++;
+    assert_int_equal(count, 150000);
+    assert_int_equal(count_lives(), count);
+    for (uint64_t id = 0; id < count; id++)
+        assert_true(take(&cache, id + 1, id));
+    ttm_live_table_done(&table);
+}
+
+static void a_program_with_none_is_refused_and_keeps_what_it_had(void **state)
+{
+    const uint64_t before = mapped_bytes();
+    (void)state;
+
+    assert_int_equal(init_within(1 << 20), -ENOMEM);
+    assert_int_equal(mapped_bytes(), before);
+}
+
+/* ---- caches ---- */
+
+static void what_ended_threads_had_at_hand_is_used_again(void **state)
+{
+    uint64_t serial = 0;
+    (void)state;
+
+    for (int thread = 0; thread < 5000; thread++) {
+        struct ttm_live_cache own = {0};
+        struct ttm_live none;
+        const uint64_t first = serial + 1;
+        for (int i = 0; i < 150; i++) { /* more than a cache holds */
+            serial++;
+            const struct ttm_live life = life_of(serial, serial);
+            assert_int_equal(ttm_live_table_add(&table, &own, &life, &none), 0);
+        }
+        for (uint64_t s = first; s <= serial; s++)
+            assert_true(take(&own, s, s));
+        ttm_live_table_flush(&table, &own);
+        assert_int_equal(own.count, 0);
+    }
+    assert_in_range(atomic_load(&table.next_place), 150, 150 + 2 * TTM_LIVE_CACHE);
+}
+
+/* ---- several threads ---- */
+
+#define PAIRS 2u
+#define LIVES_EACH 60000u
+#define STAYING 1000u
+#define QUEUE 256u
+
+/* Serials on their way from the thread that added to the one that removes; ids are the same. */
+struct handover {
+    _Atomic uint64_t tail;
+    _Atomic uint64_t head;
+    uint64_t serials[QUEUE];
+};
+
+struct worker {
+    pthread_t thread;
+    uint64_t number;
+    struct handover *handover;
+    uint64_t wrong;
+    uint64_t walks;
+    _Atomic bool *is_over;
+};
+
+static void *add_and_hand_over(void *arg)
+{
+    struct worker *worker = arg;
+    struct handover *out = worker->handover;
+    struct ttm_live_cache own = {0};
+    struct ttm_live none;
+
+    for (uint64_t n = 0; n < LIVES_EACH; n++) {
+        const uint64_t serial = (worker->number + 1) << 48 | (n + 1);
+        const struct ttm_live life = life_of(serial, serial);
+        worker->wrong += ttm_live_table_add(&table, &own, &life, &none) != 0;
+        if (n % 64 == 0)
+            continue; /* stays */
+        const uint64_t tail = atomic_load(&out->tail);
+        while (tail - atomic_load(&out->head) >= QUEUE)
+            (void)sched_yield();
+        out->serials[tail % QUEUE] = serial;
+        atomic_store(&out->tail, tail + 1);
+    }
+    ttm_live_table_flush(&table, &own);
+    return NULL;
+}
+
+static void *remove_what_is_handed_over(void *arg)
+{
+    struct worker *worker = arg;
+    struct handover *in = worker->handover;
+    const uint64_t expected = LIVES_EACH - (LIVES_EACH + 63) / 64;
+    struct ttm_live_cache own = {0};
+
+    for (uint64_t n = 0; n < expected; n++) {
+        while (atomic_load(&in->tail) == n)
+            (void)sched_yield();
+        const uint64_t serial = in->serials[n % QUEUE];
+        worker->wrong += !take(&own, serial, serial);
+        atomic_store(&in->head, n + 1);
+    }
+    ttm_live_table_flush(&table, &own);
+    return NULL;
+}
+
+/* Walks again and again: nothing torn, and those that stay are met once each. */
+static void *walk(void *arg)
+{
+    struct worker *worker = arg;
+
+    while (!atomic_load(worker->is_over)) {
+        struct ttm_live live;
+        uint32_t at = 0, staying = 0;
+        while (ttm_live_table_next(&table, &at, &live)) {
+            worker->wrong += !is_life_of(&live, live.serial, live.serial);
+            staying += live.serial <= STAYING;
+        }
+        worker->wrong += staying != STAYING;
+        worker->walks++;
+    }
+    return NULL;
+}
+
+static void start(struct worker *worker, void *(*run)(void *))
+{
+    assert_int_equal(pthread_create(&worker->thread, NULL, run, worker), 0);
+}
+
+static void join(struct worker *worker)
+{
+    assert_int_equal(pthread_join(worker->thread, NULL), 0);
+    assert_int_equal(worker->wrong, 0);
+}
+
+static void lives_added_by_one_thread_and_removed_by_another_are_never_torn_or_lost(void **state)
+{
+    static struct handover handovers[PAIRS];
+    struct worker adders[PAIRS] = {0}, removers[PAIRS] = {0}, walkers[2] = {0};
+    _Atomic bool is_over = false;
+    (void)state;
+
+    memset(handovers, 0, sizeof(handovers));
+    for (uint64_t serial = 1; serial <= STAYING; serial++)
+        assert_int_equal(add(serial, serial), 0);
+    for (uint32_t i = 0; i < COUNT_OF(walkers); i++) {
+        walkers[i].is_over = &is_over;
+        start(&walkers[i], walk);
+    }
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        adders[i] = (struct worker){.number = i, .handover = &handovers[i]};
+        removers[i] = adders[i];
+        start(&adders[i], add_and_hand_over);
+        start(&removers[i], remove_what_is_handed_over);
+    }
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        join(&adders[i]);
+        join(&removers[i]);
+    }
+    atomic_store(&is_over, true);
+    for (uint32_t i = 0; i < COUNT_OF(walkers); i++)
+        join(&walkers[i]);
+
+    const uint64_t left = (LIVES_EACH + 63) / 64;
+    assert_int_equal(count_lives(), STAYING + PAIRS * left);
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        for (uint64_t n = 0; n < LIVES_EACH; n += 64)
+            assert_true(take(&cache, (i + 1ull) << 48 | (n + 1), (i + 1ull) << 48 | (n + 1)));
+    }
+    for (uint64_t serial = 1; serial <= STAYING; serial++)
+        assert_true(take(&cache, serial, serial));
+    assert_int_equal(count_lives(), 0);
+}
+
+#define FIGHTERS 4u
+#define FIGHTS 60000u
+
+struct fighter {
+    pthread_t thread;
+    uint64_t number;
+    uint64_t added, removed, wrong;
+};
+
+/*
+ * Everybody adds and removes the same two keys, as a confused program does, and
+ * between that lives of its own, which must not come to harm.
+ */
+static void *fight(void *arg)
+{
+    struct fighter *fighter = arg;
+    struct ttm_live_cache own = {0};
+    uint64_t random = fighter->number + 1;
+    struct ttm_live got;
+
+    for (uint64_t n = 0; n < FIGHTS; n++) {
+        const uint64_t serial = (fighter->number + 1) << 48 | (2 * n + 1);
+        const uint64_t contended = next_random(&random) >> 20 & 1;
+        const struct ttm_live life = life_of(serial, contended);
+        const int r = ttm_live_table_add(&table, &own, &life, &got);
+        fighter->wrong += r < 0 || (r == 1 && !is_life_of(&got, got.serial, contended));
+        fighter->added++;
+        fighter->removed += r == 1;
+
+        const struct ttm_live bystander = life_of(serial + 1, serial + 1);
+        fighter->wrong += ttm_live_table_add(&table, &own, &bystander, &got) != 0;
+
+        if (ttm_live_table_remove(&table, &own, (uint16_t)contended, (uint8_t)contended, contended,
+                                  &got) == 0) {
+            fighter->removed++;
+            fighter->wrong += !is_life_of(&got, got.serial, contended);
+        }
+        fighter->wrong += !take(&own, serial + 1, serial + 1);
+    }
+    ttm_live_table_flush(&table, &own);
+    return NULL;
+}
+
+static void threads_that_fight_over_a_key_do_no_harm_to_others(void **state)
+{
+    uint32_t bucket_counts[TTM_LIVE_GENERATIONS];
+    struct fighter fighters[FIGHTERS] = {0};
+    uint64_t left = 0;
+    struct ttm_live got;
+    (void)state;
+
+    /* One bucket in the first generation: all entries are neighbours. */
+    memcpy(bucket_counts, table.bucket_counts, sizeof(bucket_counts));
+    table.bucket_counts[0] = 4;
+    for (uint64_t i = 0; i < FIGHTERS; i++) {
+        fighters[i].number = i;
+        assert_int_equal(pthread_create(&fighters[i].thread, NULL, fight, &fighters[i]), 0);
+    }
+    for (uint64_t i = 0; i < FIGHTERS; i++) {
+        assert_int_equal(pthread_join(fighters[i].thread, NULL), 0);
+        assert_int_equal(fighters[i].wrong, 0);
+        left += fighters[i].added - fighters[i].removed;
+    }
+    assert_int_equal(count_lives(), left);
+    for (uint16_t key = 0; key < 2; key++) {
+        while (ttm_live_table_remove(&table, &cache, key, (uint8_t)key, key, &got) == 0)
+            left--;
+    }
+    assert_int_equal(left, 0); /* what was there could be found */
+    assert_int_equal(count_lives(), 0);
+    memcpy(table.bucket_counts, bucket_counts, sizeof(bucket_counts));
+}
+
+#define WITH_TABLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_TABLE(a_life_is_kept_with_all_that_it_is_up_to_the_limits),
+        WITH_TABLE(the_end_of_an_unknown_key_changes_nothing),
+        WITH_TABLE(a_key_that_is_born_again_replaces_the_life_it_had),
+        WITH_TABLE(the_same_number_in_another_allocator_or_region_is_another_life),
+        WITH_TABLE(the_table_holds_what_a_plain_array_holds),
+        WITH_TABLE(all_generations_fill_and_empty_and_a_full_table_says_so),
+        WITH_TABLE(a_table_without_places_left_says_so),
+        WITH_TABLE(up_to_a_million_lives_take_64_bytes_each),
+        cmocka_unit_test(a_program_with_little_address_space_gets_a_smaller_table),
+        cmocka_unit_test(a_program_with_none_is_refused_and_keeps_what_it_had),
+        WITH_TABLE(what_ended_threads_had_at_hand_is_used_again),
+        WITH_TABLE(lives_added_by_one_thread_and_removed_by_another_are_never_torn_or_lost),
+        WITH_TABLE(threads_that_fight_over_a_key_do_no_harm_to_others),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "testing.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "client/tracker.h"
+#include "ring/reader.h"
+
+static struct ttm_tracker tracker;
+static struct ttm_ring_reader reader;
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (ttm_tracker_init(&tracker, 0x5eed) < 0)
+        return -1;
+    return ttm_ring_reader_open(tracker.producer.fd, &reader);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    ttm_ring_reader_close(&reader);
+    ttm_tracker_done(&tracker);
+    return 0;
+}
+
+static struct ttm_report birth_of(uint64_t id)
+{
+    const uint64_t mixed = ttm_hash_u64(id);
+
+    return (struct ttm_report){
+        .is_birth = true,
+        .live = {.id = id,
+                 .address = mixed & TTM_LIVE_NUMBER_MAX,
+                 .bytes = mixed >> 8 & TTM_LIVE_NUMBER_MAX,
+                 .footprint_bytes = mixed >> 16 & TTM_LIVE_NUMBER_MAX,
+                 .devices = (uint32_t)mixed & TTM_LIVE_NOTE_MAX,
+                 .origin = (uint32_t)(mixed >> 32) & TTM_LIVE_NOTE_MAX,
+                 .allocator = (uint16_t)(id % 5),
+                 .region = (uint8_t)(id % 7),
+                 .kind = mixed >> 8 & TTM_LIVE_KIND_MAX,
+                 .flags = mixed >> 16 & TTM_LIVE_FLAGS_MAX},
+    };
+}
+
+static void birth(struct ttm_slot *slot, uint64_t id)
+{
+    const struct ttm_report report = birth_of(id);
+
+    ttm_tracker_report(&tracker, slot, &report);
+}
+
+static void end(struct ttm_slot *slot, uint64_t id)
+{
+    const struct ttm_report report = {
+        .live = {.id = id, .allocator = (uint16_t)(id % 5), .region = (uint8_t)(id % 7)},
+    };
+
+    ttm_tracker_report(&tracker, slot, &report);
+}
+
+static bool is_record_of(const struct ttm_record *record, uint64_t id)
+{
+    const struct ttm_live live = birth_of(id).live;
+
+    return record->id == id && record->address == live.address && record->bytes == live.bytes &&
+           record->footprint_bytes == live.footprint_bytes && record->devices == live.devices &&
+           record->origin == live.origin && record->allocator == live.allocator &&
+           record->region == live.region && record->kind == live.kind &&
+           record->flags == live.flags && record->serial != 0;
+}
+
+static uint32_t read_some(struct ttm_record *records, uint32_t max)
+{
+    uint64_t passed = 0;
+
+    return ttm_ring_reader_read(&reader, records, max, &passed);
+}
+
+static struct ttm_record assert_record(uint8_t op, uint64_t id)
+{
+    struct ttm_record record;
+
+    assert_int_equal(read_some(&record, 1), 1);
+    assert_int_equal(record.op, op);
+    assert_true(is_record_of(&record, id));
+    return record;
+}
+
+static void assert_no_record(void)
+{
+    struct ttm_record record;
+
+    assert_int_equal(read_some(&record, 1), 0);
+}
+
+static uint64_t count_lives(void)
+{
+    struct ttm_live live;
+    uint64_t count = 0;
+    uint32_t at = 0;
+
+    while (ttm_live_table_next(&tracker.table, &at, &live))
+        count++;
+    return count;
+}
+
+/* ---- one thread ---- */
+
+static void a_life_is_told_in_the_ring_and_kept_in_the_table_until_it_ends(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    struct ttm_live live;
+    uint32_t at = 0;
+    (void)state;
+
+    birth(slot, 7);
+    assert_true(ttm_live_table_next(&tracker.table, &at, &live));
+    const struct ttm_record born = assert_record(TTM_RECORD_BIRTH, 7);
+    assert_true(live.serial == born.serial);
+    assert_true(live.birth_ns == born.time_ns);
+    end(slot, 7);
+    const struct ttm_record ended = assert_record(TTM_RECORD_END, 7);
+    assert_true(ended.serial == born.serial);
+    assert_true(ended.time_ns >= born.time_ns);
+    assert_no_record();
+    assert_int_equal(count_lives(), 0);
+}
+
+static void a_key_born_again_ends_the_life_it_had_first(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    birth(slot, 7);
+    birth(slot, 7);
+    const struct ttm_record first = assert_record(TTM_RECORD_BIRTH, 7);
+    const struct ttm_record replaced = assert_record(TTM_RECORD_REPLACED, 7);
+    const struct ttm_record second = assert_record(TTM_RECORD_BIRTH, 7);
+    assert_true(replaced.serial == first.serial);
+    assert_true(second.serial != first.serial);
+    assert_int_equal(count_lives(), 1);
+}
+
+static void the_end_of_what_was_never_born_is_counted_and_not_told(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    end(slot, 7);
+    assert_no_record();
+    assert_int_equal(atomic_load(&tracker.unknown_ends), 1);
+}
+
+static void a_birth_for_which_the_table_has_no_room_is_counted_and_not_told(void **state)
+{
+    const uint32_t place_count = tracker.table.place_count;
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    tracker.table.place_count = 1;
+    birth(slot, 1);
+    birth(slot, 2);
+    assert_int_equal(atomic_load(&tracker.untracked), 1);
+    (void)assert_record(TTM_RECORD_BIRTH, 1);
+    assert_no_record();
+    tracker.table.place_count = place_count;
+}
+
+static void what_a_full_ring_loses_is_in_the_table_all_the_same(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    for (uint64_t id = 0; id < TTM_RING_SLOTS + 500; id++)
+        birth(slot, id);
+    assert_int_equal(ttm_ring_reader_lost(&reader), 500);
+    assert_int_equal(count_lives(), TTM_RING_SLOTS + 500);
+    for (uint64_t id = 0; id < TTM_RING_SLOTS + 500; id++)
+        end(slot, id);
+    assert_int_equal(count_lives(), 0);
+    assert_int_equal(atomic_load(&tracker.unknown_ends), 0);
+}
+
+static void when_all_slots_are_taken_a_thread_gets_none_and_it_is_counted(void **state)
+{
+    struct ttm_slot *last = NULL;
+    (void)state;
+
+    for (uint32_t i = 0; i < TTM_RINGS; i++) {
+        last = ttm_tracker_claim(&tracker);
+        assert_non_null(last);
+    }
+    assert_null(ttm_tracker_claim(&tracker));
+    assert_int_equal(atomic_load(&tracker.untracked), 1);
+    ttm_tracker_release(&tracker, last);
+    assert_ptr_equal(ttm_tracker_claim(&tracker), last);
+}
+
+static void no_serial_is_used_twice_whoever_has_the_slot(void **state)
+{
+    static uint64_t seen[3000];
+    struct ttm_record records[10];
+    size_t count = 0;
+    (void)state;
+
+    for (uint64_t round = 0; round < 100; round++) {
+        struct ttm_slot *slots[3];
+        for (uint64_t i = 0; i < 3; i++) {
+            slots[i] = ttm_tracker_claim(&tracker);
+            for (uint64_t n = 0; n < 10; n++)
+                birth(slots[i], round * 30 + i * 10 + n);
+        }
+        for (uint64_t i = 0; i < 3; i++)
+            ttm_tracker_release(&tracker, slots[i]);
+        for (uint32_t n; (n = read_some(records, 10)) > 0;) {
+            for (uint32_t i = 0; i < n; i++)
+                seen[count++] = records[i].serial;
+        }
+    }
+    assert_int_equal(count, COUNT_OF(seen));
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < i; j++)
+            assert_true(seen[i] != seen[j]);
+    }
+}
+
+/* ---- a handler that finds its own thread in here, without a signal ---- */
+
+static void what_a_handler_reports_meanwhile_is_told_in_order(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    slot->is_busy = true;
+    birth(slot, 1);
+    birth(slot, 2);
+    end(slot, 1);
+    assert_no_record();
+    slot->is_busy = false;
+    end(slot, 2); /* may not overtake them */
+    (void)assert_record(TTM_RECORD_BIRTH, 1);
+    (void)assert_record(TTM_RECORD_BIRTH, 2);
+    (void)assert_record(TTM_RECORD_END, 1);
+    (void)assert_record(TTM_RECORD_END, 2);
+    assert_no_record();
+    assert_int_equal(atomic_load(&tracker.unknown_ends), 0);
+}
+
+static void more_than_can_be_deferred_is_counted(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    slot->is_busy = true;
+    for (uint64_t id = 0; id < TTM_DEFERRED_MAX + 3; id++)
+        birth(slot, id);
+    slot->is_busy = false;
+    birth(slot, 100);
+    assert_int_equal(atomic_load(&tracker.untracked), 3);
+    assert_int_equal(count_lives(), TTM_DEFERRED_MAX + 1);
+    birth(slot, 101);
+    assert_int_equal(count_lives(), TTM_DEFERRED_MAX + 2);
+}
+
+static void a_thread_cancelled_in_mid_event_leaves_a_loss_and_a_slot_that_works(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    slot->is_busy = true;
+    birth(slot, 1); /* from a handler, before it was cancelled */
+    ttm_tracker_release(&tracker, slot);
+    assert_int_equal(ttm_ring_reader_lost(&reader), 1);
+    (void)assert_record(TTM_RECORD_BIRTH, 1);
+    assert_ptr_equal(ttm_tracker_claim(&tracker), slot);
+    birth(slot, 2);
+    (void)assert_record(TTM_RECORD_BIRTH, 2);
+    ttm_tracker_release(&tracker, slot);
+    assert_int_equal(ttm_ring_reader_lost(&reader), 1);
+}
+
+/* ---- signals at any instruction ---- */
+
+#define IN_HANDLER (1ull << 32) /* ids that handlers use, the number of the handler above them */
+#define SIGNALS 2
+
+/* What the interrupted thread and its handlers share. */
+static struct {
+    struct ttm_slot *slot;
+    _Atomic uint64_t progress;         /* reports of the thread itself */
+    _Atomic uint64_t handled[SIGNALS]; /* reports of each handler: birth, end, birth, … */
+    _Atomic bool is_over;
+} storm;
+
+static void report_from_handler(int number)
+{
+    const uint64_t which = number == SIGUSR1 ? 0 : 1;
+    const uint64_t n = atomic_load(&storm.handled[which]);
+    const uint64_t id = (which + 1) * IN_HANDLER + n / 2;
+
+    if (n % 2 == 0)
+        birth(storm.slot, id);
+    else
+        end(storm.slot, id);
+    atomic_store(&storm.handled[which], n + 1);
+}
+
+static void *report_under_signals(void *arg)
+{
+    sigset_t set;
+    (void)arg;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGUSR2);
+    storm.slot = ttm_tracker_claim(&tracker);
+    (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    for (uint64_t n = 0; !atomic_load(&storm.is_over); n++) {
+        birth(storm.slot, n);
+        atomic_store(&storm.progress, 2 * n + 1);
+        end(storm.slot, n);
+        atomic_store(&storm.progress, 2 * n + 2);
+    }
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    ttm_tracker_release(&tracker, storm.slot);
+    return NULL;
+}
+
+/* Births and ends by serial; what the ring says must make sense at every record. */
+struct account {
+    uint64_t born, ended, wrong, last_serial;
+};
+
+static void drain(struct account *account)
+{
+    static struct ttm_record records[TTM_RING_SLOTS];
+
+    for (uint32_t n; (n = read_some(records, TTM_RING_SLOTS)) > 0;) {
+        for (uint32_t i = 0; i < n; i++) {
+            account->wrong += !is_record_of(&records[i], records[i].id);
+            if (records[i].op == TTM_RECORD_BIRTH) {
+                account->wrong += records[i].serial <= account->last_serial;
+                account->last_serial = records[i].serial;
+                account->born++;
+            } else {
+                account->wrong += records[i].op != TTM_RECORD_END;
+                account->ended++;
+            }
+        }
+    }
+}
+
+/* Interrupts the thread, and waits until it has been and gone on: else it would only handle. */
+static void interrupt_once(pthread_t thread, uint64_t *random, struct account *account)
+{
+    static const int numbers[SIGNALS] = {SIGUSR1, SIGUSR2};
+    const uint64_t progress = atomic_load(&storm.progress);
+    uint64_t before[SIGNALS];
+
+    for (volatile uint32_t spin = random_below(random, 300); spin > 0;)
+        spin = spin - 1;
+    for (int i = 0; i < SIGNALS; i++) {
+        before[i] = atomic_load(&storm.handled[i]);
+        assert_int_equal(pthread_kill(thread, numbers[i]), 0);
+    }
+    while (atomic_load(&storm.handled[0]) == before[0] ||
+           atomic_load(&storm.handled[1]) == before[1] ||
+           atomic_load(&storm.progress) <= progress + 2) {
+        drain(account);
+        (void)sched_yield();
+    }
+}
+
+static void signals_at_any_instruction_lose_and_tear_nothing(void **state)
+{
+    const struct sigaction action = {.sa_handler = report_from_handler};
+    struct sigaction before[SIGNALS];
+    struct account account = {0};
+    uint64_t random = 17;
+    pthread_t thread;
+    (void)state;
+
+    memset(&storm, 0, sizeof(storm));
+    assert_int_equal(sigaction(SIGUSR1, &action, &before[0]), 0);
+    assert_int_equal(sigaction(SIGUSR2, &action, &before[1]), 0);
+    assert_int_equal(pthread_create(&thread, NULL, report_under_signals, NULL), 0);
+    while (atomic_load(&storm.progress) == 0)
+        (void)sched_yield();
+    for (int i = 0; i < 10000; i++)
+        interrupt_once(thread, &random, &account);
+    atomic_store(&storm.is_over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(sigaction(SIGUSR1, &before[0], NULL), 0);
+    assert_int_equal(sigaction(SIGUSR2, &before[1], NULL), 0);
+    drain(&account);
+
+    assert_int_equal(account.wrong, 0);
+    assert_int_equal(atomic_load(&tracker.unknown_ends), 0);
+    assert_int_equal(atomic_load(&tracker.untracked), 0);
+    assert_int_equal(account.born + account.ended + ttm_ring_reader_lost(&reader),
+                     atomic_load(&storm.progress) + atomic_load(&storm.handled[0]) +
+                         atomic_load(&storm.handled[1]));
+    assert_int_equal(count_lives(),
+                     atomic_load(&storm.handled[0]) % 2 + atomic_load(&storm.handled[1]) % 2);
+}
+
+/* ---- threads ---- */
+
+static void *live_shortly(void *arg)
+{
+    const uint64_t first = (uint64_t)(uintptr_t)arg * 4;
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+
+    if (!slot)
+        return NULL;
+    for (uint64_t id = first; id < first + 4; id++)
+        birth(slot, id);
+    for (uint64_t id = first; id < first + 3; id++)
+        end(slot, id);
+    ttm_tracker_release(&tracker, slot);
+    return slot;
+}
+
+static void threads_that_come_and_go_by_the_thousand_use_the_same_slots(void **state)
+{
+    struct account account = {0};
+    uint64_t threads = 0;
+    (void)state;
+
+    while (threads < 2000) {
+        pthread_t together[4];
+        for (uint32_t i = 0; i < COUNT_OF(together); i++)
+            assert_int_equal(
+                pthread_create(&together[i], NULL, live_shortly, (void *)(uintptr_t)threads++), 0);
+        for (uint32_t i = 0; i < COUNT_OF(together); i++) {
+            void *slot = NULL;
+            assert_int_equal(pthread_join(together[i], &slot), 0);
+            assert_non_null(slot);
+        }
+        struct ttm_record records[64];
+        for (uint32_t n; (n = read_some(records, 64)) > 0;) {
+            for (uint32_t i = 0; i < n; i++) {
+                account.wrong += !is_record_of(&records[i], records[i].id);
+                account.born += records[i].op == TTM_RECORD_BIRTH;
+                account.ended += records[i].op == TTM_RECORD_END;
+            }
+        }
+    }
+    assert_in_range(atomic_load(&tracker.producer.segment->rings_used), 1, 8);
+    assert_int_equal(account.wrong, 0);
+    assert_int_equal(account.born, threads * 4);
+    assert_int_equal(account.ended, threads * 3);
+    assert_int_equal(count_lives(), threads);
+    assert_in_range(atomic_load(&tracker.table.next_place), threads,
+                    threads + 8ul * TTM_LIVE_CACHE);
+    assert_int_equal(atomic_load(&tracker.untracked), 0);
+}
+
+/* ---- a host without the means ---- */
+
+static int lowest_free_fd(void)
+{
+    const int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+
+    assert_int_equal(close(fd), 0);
+    return fd;
+}
+
+static void a_program_that_is_out_of_fds_is_refused_and_keeps_what_it_had(void **state)
+{
+    const int first = lowest_free_fd();
+    struct rlimit limit, small;
+    (void)state;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (int fds = 0; fds < 3; fds++) { /* the segment, its eventfd, the helper's */
+        small = (struct rlimit){.rlim_cur = (rlim_t)(first + fds), .rlim_max = limit.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
+        const int r = ttm_tracker_init(&tracker, 1);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        assert_int_equal(r, -EMFILE);
+        assert_int_equal(lowest_free_fd(), first);
+    }
+}
+
+static void a_program_that_may_not_write_such_files_is_refused_without_a_signal(void **state)
+{
+    struct rlimit limit, small;
+    (void)state;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = (struct rlimit){.rlim_cur = 1 << 20, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const int r = ttm_tracker_init(&tracker, 1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(r, -EFBIG);
+}
+
+#define WITH_TRACKER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_TRACKER(a_life_is_told_in_the_ring_and_kept_in_the_table_until_it_ends),
+        WITH_TRACKER(a_key_born_again_ends_the_life_it_had_first),
+        WITH_TRACKER(the_end_of_what_was_never_born_is_counted_and_not_told),
+        WITH_TRACKER(a_birth_for_which_the_table_has_no_room_is_counted_and_not_told),
+        WITH_TRACKER(what_a_full_ring_loses_is_in_the_table_all_the_same),
+        WITH_TRACKER(when_all_slots_are_taken_a_thread_gets_none_and_it_is_counted),
+        WITH_TRACKER(no_serial_is_used_twice_whoever_has_the_slot),
+        WITH_TRACKER(what_a_handler_reports_meanwhile_is_told_in_order),
+        WITH_TRACKER(more_than_can_be_deferred_is_counted),
+        WITH_TRACKER(a_thread_cancelled_in_mid_event_leaves_a_loss_and_a_slot_that_works),
+        WITH_TRACKER(signals_at_any_instruction_lose_and_tear_nothing),
+        WITH_TRACKER(threads_that_come_and_go_by_the_thousand_use_the_same_slots),
+        cmocka_unit_test(a_program_that_is_out_of_fds_is_refused_and_keeps_what_it_had),
+        cmocka_unit_test(a_program_that_may_not_write_such_files_is_refused_without_a_signal),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

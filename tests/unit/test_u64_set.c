@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "testing.h"
+
+#include "base/hash.h"
+#include "base/u64_set.h"
+
+static struct ttm_u64_set set;
+
+static int set_up(void **state)
+{
+    (void)state;
+    ttm_u64_set_init(&set);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    ttm_u64_set_done(&set);
+    return 0;
+}
+
+static void an_empty_set_has_nothing_and_takes_no_memory(void **state)
+{
+    (void)state;
+    assert_false(ttm_u64_set_has(&set, 1));
+    assert_false(ttm_u64_set_remove(&set, 1));
+    assert_null(set.places);
+}
+
+static void a_number_is_in_the_set_until_it_is_removed(void **state)
+{
+    (void)state;
+    assert_int_equal(ttm_u64_set_add(&set, 7), 0);
+    assert_int_equal(ttm_u64_set_add(&set, UINT64_MAX), 0);
+    assert_int_equal(ttm_u64_set_add(&set, 7), 0);
+    assert_int_equal(set.count, 2);
+    assert_true(ttm_u64_set_has(&set, 7));
+    assert_false(ttm_u64_set_has(&set, 8));
+    assert_true(ttm_u64_set_remove(&set, 7));
+    assert_false(ttm_u64_set_remove(&set, 7));
+    assert_false(ttm_u64_set_has(&set, 7));
+    assert_true(ttm_u64_set_has(&set, UINT64_MAX));
+    assert_int_equal(set.count, 1);
+}
+
+/* The server passes on what a process says; a process may say 0. */
+static void zero_is_refused_and_is_never_in_the_set(void **state)
+{
+    (void)state;
+    assert_int_equal(ttm_u64_set_add(&set, 0), -EINVAL);
+    assert_int_equal(ttm_u64_set_add(&set, 5), 0);
+    assert_false(ttm_u64_set_has(&set, 0));
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(ttm_u64_set_add(&set, 0), -EINVAL);
+        assert_false(ttm_u64_set_remove(&set, 0));
+    }
+    assert_int_equal(set.count, 1);
+    assert_int_equal(set.size, 64);
+}
+
+/* Numbers whose search begins at the same place, the last one of a set of 64. */
+static void numbers_that_collide_are_told_apart_in_any_order_of_removal(void **state)
+{
+    uint64_t numbers[12];
+    size_t found = 0;
+    (void)state;
+
+    for (uint64_t n = 1; found < COUNT_OF(numbers); n++) {
+        if ((ttm_hash_u64(n) & 63) == 63)
+            numbers[found++] = n;
+    }
+    for (size_t shift = 0; shift < COUNT_OF(numbers); shift++) {
+        for (size_t i = 0; i < COUNT_OF(numbers); i++)
+            assert_int_equal(ttm_u64_set_add(&set, numbers[i]), 0);
+        assert_int_equal(set.size, 64);
+        for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+            const size_t gone = (i * 5 + shift) % COUNT_OF(numbers);
+            assert_true(ttm_u64_set_remove(&set, numbers[gone]));
+            for (size_t j = 0; j < COUNT_OF(numbers); j++) {
+                const size_t other = (j * 5 + shift) % COUNT_OF(numbers);
+                assert_int_equal(ttm_u64_set_has(&set, numbers[other]), j > i);
+            }
+        }
+    }
+}
+
+static void the_set_holds_what_a_plain_array_holds(void **state)
+{
+    static bool has[3000];
+    uint64_t random = 4711;
+    size_t count = 0;
+    (void)state;
+
+    for (int i = 0; i < 100000; i++) {
+        const uint32_t n = random_below(&random, COUNT_OF(has));
+        const uint64_t number = (n + 1ull) << 48 | n; /* as serials are */
+        assert_int_equal(ttm_u64_set_has(&set, number), has[n]);
+        if (random_below(&random, 2) == 0) {
+            assert_int_equal(ttm_u64_set_add(&set, number), 0);
+            count += !has[n];
+            has[n] = true;
+        } else {
+            assert_int_equal(ttm_u64_set_remove(&set, number), has[n]);
+            count -= has[n];
+            has[n] = false;
+        }
+        assert_int_equal(set.count, count);
+    }
+}
+
+static void without_memory_the_set_stays_as_it_was(void **state)
+{
+    (void)state;
+    faults_begin(0);
+    assert_int_equal(ttm_u64_set_add(&set, 1), -ENOMEM);
+    assert_true(faults_end());
+    assert_false(ttm_u64_set_has(&set, 1));
+    for (uint64_t n = 1; n <= 48; n++)
+        assert_int_equal(ttm_u64_set_add(&set, n), 0);
+    faults_begin(0);
+    assert_int_equal(ttm_u64_set_add(&set, 49), -ENOMEM);
+    assert_true(faults_end());
+    for (uint64_t n = 1; n <= 49; n++)
+        assert_int_equal(ttm_u64_set_has(&set, n), n <= 48);
+    assert_int_equal(ttm_u64_set_add(&set, 49), 0);
+}
+
+static void an_emptied_set_can_be_used_again(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n <= 1000; n++)
+        assert_int_equal(ttm_u64_set_add(&set, n), 0);
+    ttm_u64_set_done(&set);
+    assert_int_equal(set.count, 0);
+    assert_false(ttm_u64_set_has(&set, 1));
+    assert_int_equal(ttm_u64_set_add(&set, 1), 0);
+    assert_true(ttm_u64_set_has(&set, 1));
+}
+
+#define WITH_SET(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_SET(an_empty_set_has_nothing_and_takes_no_memory),
+        WITH_SET(a_number_is_in_the_set_until_it_is_removed),
+        WITH_SET(zero_is_refused_and_is_never_in_the_set),
+        WITH_SET(numbers_that_collide_are_told_apart_in_any_order_of_removal),
+        WITH_SET(the_set_holds_what_a_plain_array_holds),
+        WITH_SET(without_memory_the_set_stays_as_it_was),
+        WITH_SET(an_emptied_set_can_be_used_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
