@@ -20,7 +20,7 @@
 
 #define LOOK_AGAIN_MS 200    /* a server that starts is found within 500 ms */
 #define SEND_TIMEOUT_MS 2000 /* a server that hangs is left alone */
-#define STACK_BYTES (128 * 1024)
+#define STACK_BYTES ((size_t)128 * 1024)
 
 struct talk {
     struct ttm_helper *helper;
@@ -72,7 +72,7 @@ static int find_server(void)
 {
     const char *chosen = getenv("TTMEM_SOCKET");
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    char path[PATH_MAX];
+    char path[PATH_MAX], folder[64];
     int fd = -ENOENT;
 
     if (chosen && chosen[0])
@@ -83,11 +83,11 @@ static int find_server(void)
     }
     if (fd < 0)
         fd = connect_to("/run/tt-mem/tt-mem.sock");
-    (void)snprintf(path, sizeof(path), "/tmp/tt-mem-%u", (unsigned)geteuid());
+    (void)snprintf(folder, sizeof(folder), "/tmp/tt-mem-%u", (unsigned)geteuid());
     struct stat st; /* anybody can make a folder in /tmp that has our name */
-    if (fd < 0 && lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+    if (fd < 0 && lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
         (st.st_mode & 022) == 0) {
-        (void)strcat(path, "/tt-mem.sock");
+        (void)snprintf(path, sizeof(path), "%s/tt-mem.sock", folder);
         fd = connect_to(path);
     }
     return fd;

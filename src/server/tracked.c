@@ -99,20 +99,21 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
     struct ttm_client *client;
 
     int r = ttm_client_of(session, TTM_SOURCE_TRACKED, &client);
-    if (r == 0) {
+    if (r == 0)
         tracked = new_tracked(client, wake_fd);
-        r = tracked ? ttm_ring_reader_open(segment_fd, &tracked->reader) : -ENOMEM;
+    if (!tracked) {
+        (void)close(segment_fd);
+        (void)close(wake_fd);
+        return r < 0 ? r : -ENOMEM;
     }
+    r = ttm_ring_reader_open(segment_fd, &tracked->reader);
     (void)close(segment_fd);
     if (r == 0)
         /* Edges, and it is never read: whatever fd that is, it can neither stop us nor keep us busy. */
         r = ttm_server_watch(server, server->epoll_fd, wake_fd, EPOLLIN | EPOLLET,
                              &tracked->wake_watch);
     if (r < 0) {
-        if (tracked)
-            ttm_tracked_free(tracked);
-        else
-            (void)close(wake_fd);
+        ttm_tracked_free(tracked);
         return r;
     }
     /* It connected before: what that connection's rings said is in the new telling. */

@@ -12,10 +12,11 @@ import struct
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from basics import PATIENCE_S, wait_for
+from basics import IS_SANITIZED, PATIENCE_S, wait_for
 from commands import assert_no_sanitizer_report, clean_env, run_json
 from native import Native, frame
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from servers import Server
 
 TRACKED_WORKER = os.environ.get("TRACKED_WORKER", "tracked_worker")
+IS_THREAD_SANITIZED = IS_SANITIZED and b"__tsan_init" in Path(TRACKED_WORKER).read_bytes()
 REGIONS = ("DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE", "CB", "KERNEL")
 
 # (device, region): (count, bytes, footprint bytes); what holds nothing is left out
@@ -37,7 +39,14 @@ class Tracked:
 
     def __init__(self, server: Server, env: dict[str, str | None] | None = None):
         self._errors = tempfile.TemporaryFile()
-        full_env = {"TTMEM_SOCKET": server.socket, "TT_ALLOC_TRACKING_ENABLED": "1", **(env or {})}
+        full_env = {
+            "TTMEM_SOCKET": server.socket,
+            "TT_ALLOC_TRACKING_ENABLED": "1",
+            # Children of a program with threads, which both would rather not have.
+            "ASAN_OPTIONS": "detect_leaks=0",
+            "TSAN_OPTIONS": "atexit_sleep_ms=20:die_after_fork=0",
+            **(env or {}),
+        }
         self.process = subprocess.Popen(
             [TRACKED_WORKER],
             stdin=subprocess.PIPE,
@@ -73,6 +82,11 @@ class Tracked:
     def do(self, line: str) -> dict[str, Any]:
         self.begin(line)
         return self.finish()
+
+    def threads(self) -> list[str]:
+        """The names of its threads; ours is "tt-mem"."""
+        paths = Path(f"/proc/{self.pid}/task").glob("*/comm")
+        return [path.read_text().strip() for path in paths]
 
     def errors(self) -> str:
         self._errors.seek(0)

@@ -9,7 +9,7 @@
  *   alloc DEVICE REGION COUNT BYTES   mesh COUNT BYTES   free COUNT   replace COUNT
  *   storm THREADS EVENTS SEED         births on some threads, frees on others; leaves a rest
  *   threads COUNT AT_ONCE             short threads that each leave one allocation
- *   signals THREADS EVENTS            a storm under a timer whose handler reports too
+ *   signals THREADS EVENTS INTERVAL   a storm under a timer whose handler reports too
  *   fork DEVICE COUNT                 a child that allocates and waits; "reap" ends it
  *   fork_in_thread                    a child of a thread, which ends as threads do
  *   spawn                             vfork and exec
@@ -415,11 +415,13 @@ static void handle_alarm(int number)
     errno = saved_errno;
 }
 
-static void storm_with_signals(uint32_t threads, uint32_t events)
+static void storm_with_signals(uint32_t threads, uint32_t events, uint32_t interval_us)
 {
     const struct sigaction action = {.sa_handler = handle_alarm, .sa_flags = SA_RESTART};
-    const struct itimerval often = {.it_interval.tv_usec = 50, .it_value.tv_usec = 50};
+    const struct itimerval often = {.it_interval.tv_usec = interval_us,
+                                    .it_value.tv_usec = interval_us};
     const struct itimerval never = {0};
+    const int64_t left_before = (int64_t)(atomic_load(&signal_count) + 1) / 2;
 
     (void)sigaction(SIGALRM, &action, NULL);
     set_alarms(SIG_BLOCK);
@@ -429,7 +431,7 @@ static void storm_with_signals(uint32_t threads, uint32_t events)
     (void)signal(SIGALRM, SIG_IGN);
     set_alarms(SIG_UNBLOCK);
     /* Those with even numbers remain. */
-    const int64_t left = (int64_t)(atomic_exchange(&signal_count, 0) + 1) / 2;
+    const int64_t left = (int64_t)(atomic_load(&signal_count) + 1) / 2 - left_before;
     pthread_mutex_lock(&lock);
     truth[SIGNAL_DEVICE][TTMEM_DRAM].count += left;
     truth[SIGNAL_DEVICE][TTMEM_DRAM].bytes += left * SIGNAL_BYTES;
@@ -594,7 +596,7 @@ static int obey(const char *verb, const unsigned long long n[4])
     else if (strcmp(verb, "threads") == 0)
         short_threads((uint32_t)n[0], (uint32_t)n[1]);
     else if (strcmp(verb, "signals") == 0)
-        storm_with_signals((uint32_t)n[0], (uint32_t)n[1]);
+        storm_with_signals((uint32_t)n[0], (uint32_t)n[1], (uint32_t)n[2]);
     else if (strcmp(verb, "fork") == 0)
         fork_child((uint16_t)n[0], (uint32_t)n[1]);
     else if (strcmp(verb, "reap") == 0)
