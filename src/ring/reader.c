@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 /* Checks the header and keeps a copy of what it says. 'bytes' is the real size of the file. */
 static int read_header(const struct ttm_segment *segment, uint64_t bytes,
@@ -65,6 +67,10 @@ int ttm_ring_reader_open(int fd, struct ttm_ring_reader *ret)
     /* Without this seal the client could shrink the file later and kill us with SIGBUS. */
     const int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return -EPERM;
+    /* Nor may it lie where a page can be taken away for good, as in huge pages with a hole. */
+    struct statfs fs;
+    if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
         return -EPERM;
     if (fstat(fd, &st) < 0)
         return -errno;

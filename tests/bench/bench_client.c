@@ -250,6 +250,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < rounds; i++) {
         values[FLOOR][i] = bench_floor();
         values[RING][i] = bench_ring(&producer, ring, &reader);
+        pause_us(500000); /* what the round before left to be told is told */
         values[SHIPPED][i] = bench_library(next_base += 1ull << 28);
         const uint64_t before = server_ns(server);
         values[THREADED][i] = bench_threads();
