@@ -129,7 +129,7 @@ void ttm_histogram_text(struct ttm_histogram *histogram, const struct ttm_termin
         if (i < shown)
             put_size(histogram, &histogram->groups[i], terminal, out);
         if (age < TTM_AGE_GROUPS) {
-            ttm_text_format(out, "%*s%-9s %9s", i < shown ? 5 : 58, "", ages[age].label,
+            ttm_text_format(out, "%*s%-9s %9s", i < shown ? 5 : 60, "", ages[age].label,
                             ttm_format_count(histogram->ages[age], count));
             age++;
         }
