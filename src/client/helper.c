@@ -111,14 +111,7 @@ static int send_all(struct talk *talk, struct ttm_queue *out)
 
 static int say_hello(struct talk *talk)
 {
-    const struct ttm_hello hello = {
-        .major = TTM_HELLO_MAJOR,
-        .minor = TTM_HELLO_MINOR,
-        .optional = TTM_HELLO_OPTIONAL,
-        .required = TTM_HELLO_REQUIRED,
-        .pid = getpid(),
-        .software = TTM_VERSION,
-    };
+    const struct ttm_hello hello = ttm_hello_own(getpid());
     uint8_t buf[TTM_HELLO_SIZE];
     struct ttm_queue out;
 

@@ -43,14 +43,7 @@ static void make_harmless(char *text)
 
 static int shake_hands(struct ttm_connection *conn)
 {
-    const struct ttm_hello own = {
-        .major = TTM_HELLO_MAJOR,
-        .minor = TTM_HELLO_MINOR,
-        .optional = TTM_HELLO_OPTIONAL,
-        .required = TTM_HELLO_REQUIRED,
-        .pid = getpid(),
-        .software = TTM_VERSION,
-    };
+    const struct ttm_hello own = ttm_hello_own(getpid());
     uint8_t buf[TTM_HELLO_SIZE];
     struct ttm_frame frame;
 

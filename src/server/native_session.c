@@ -42,14 +42,7 @@ static void say_end(struct ttm_session *session)
 
 static void take_hello(struct ttm_session *session, const struct ttm_frame *frame)
 {
-    struct ttm_hello peer, own = {
-                               .major = TTM_HELLO_MAJOR,
-                               .minor = TTM_HELLO_MINOR,
-                               .optional = TTM_HELLO_OPTIONAL,
-                               .required = TTM_HELLO_REQUIRED,
-                               .pid = getpid(),
-                               .software = TTM_VERSION,
-                           };
+    struct ttm_hello peer, own = ttm_hello_own(getpid());
     uint8_t buf[TTM_HELLO_SIZE];
 
     if (frame->type != TTM_FRAME_HELLO ||

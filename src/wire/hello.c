@@ -6,6 +6,18 @@
 #include "base/bytes.h"
 #include "wire/frame.h"
 
+struct ttm_hello ttm_hello_own(int32_t pid)
+{
+    return (struct ttm_hello){
+        .major = TTM_HELLO_MAJOR,
+        .minor = TTM_HELLO_MINOR,
+        .optional = TTM_HELLO_OPTIONAL,
+        .required = TTM_HELLO_REQUIRED,
+        .pid = pid,
+        .software = TTM_VERSION,
+    };
+}
+
 void ttm_hello_encode(const struct ttm_hello *hello, uint8_t buf[TTM_HELLO_SIZE])
 {
     put_le32(buf, TTM_HELLO_MAGIC);

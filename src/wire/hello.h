@@ -34,6 +34,9 @@ struct ttm_hello {
     char software[TTM_HELLO_SOFTWARE_SIZE];
 };
 
+/* What this build says of itself. */
+struct ttm_hello ttm_hello_own(int32_t pid);
+
 void ttm_hello_encode(const struct ttm_hello *hello, uint8_t buf[TTM_HELLO_SIZE]);
 
 /* Returns 0 or -EBADMSG (too short, or not our magic). */

@@ -140,8 +140,9 @@ def test_threads_that_come_and_go(server: Server) -> None:
 def test_signal_handlers_that_report_while_a_thread_does(server: Server) -> None:
     with Tracked(server) as worker:
         worker.do("alloc 0 0 1 1")
-        # Several within one event would be too many, so a slow program gets fewer.
-        worker.do(f"signals 2 {STORM} {2000 if IS_SANITIZED else 50}")
+        # More than eight within one event are too many, as when a busy machine takes the thread off
+        # its processor in the middle of one; so they come no faster than this.
+        worker.do(f"signals 2 {STORM} 2000")
         assert worker.truth[15, "DRAM"][0] > 0
         wait_until_exact(server, worker)
 

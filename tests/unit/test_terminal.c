@@ -91,7 +91,7 @@ static void marks_are_ascii_without_utf8(void **state)
 static void a_command_is_shown_without_its_folder_and_harmlessly(void **state)
 {
     static const char *const commands[][2] = {
-        {"/usr/bin/python3 /home/me/run.py", "python3 /home/me/run.py"},
+        {"/usr/bin/python3 /srv/model/run.py", "python3 /srv/model/run.py"},
         {"python3", "python3"},
         {"", ""},
         {"/", ""},
