@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * guest - what libttmem-hook and libttmem have to do with each other besides
+ * ttmem.h. Both come from one build; nothing here is promised to anybody else.
+ */
+#ifndef TTM_CLIENT_GUEST_H
+#define TTM_CLIENT_GUEST_H
+
+#include <stdint.h>
+
+#include <ttmem/ttmem.h>
+
+struct ttmem_guest {
+    /*
+     * Tracking was switched on and nothing is known of what is live: say it with
+     * ttmem_device_open() and ttmem_alloc(). On the thread that switched it on, which may be the
+     * helper's or be in the middle of an event of the hook.
+     */
+    void (*on_enable)(void);
+    /*
+     * Where the event that this thread is about to report comes from: the number of a note of
+     * origin, 0 for none. 'context' is the number of the thread's context.
+     */
+    uint32_t (*origin)(uint32_t context);
+};
+
+/* Kept, not copied. Once, before any event. */
+TTMEM_EXPORT void ttmem_guest_register(const struct ttmem_guest *guest);
+
+/*
+ * The number of a note of that kind (enum ttm_note_kind) and content, the same
+ * for the same content; 0 when tracking is off or there is no room.
+ */
+TTMEM_EXPORT uint32_t ttmem_guest_note(uint32_t kind, const void *bytes, uint32_t length);
+
+/*
+ * What this process is ("ttnn 0.81.1") and why tracking does not work in it or lacks
+ * something, one line each, "" for nothing. The server tells those who ask.
+ */
+TTMEM_EXPORT void ttmem_guest_say(const char *runtime, const char *trouble);
+
+#endif /* TTM_CLIENT_GUEST_H */
