@@ -105,12 +105,6 @@ struct folders {
     size_t hwmon_count;
 };
 
-void ttm_chip_init(struct ttm_chip *chip, const char *bdf, unsigned number)
-{
-    *chip = (struct ttm_chip){.number = number, .arch = "unknown"};
-    (void)snprintf(chip->bdf, sizeof(chip->bdf), "%s", bdf);
-}
-
 static int is_hwmon(const struct dirent *entry)
 {
     return strncmp(entry->d_name, "hwmon", 5) == 0;
@@ -183,19 +177,29 @@ static struct ttm_value read_attribute(const struct folders *folders,
     return value;
 }
 
-static const char *read_arch(const struct folders *folders)
+static const char *arch_of_pci(int pci_fd)
 {
-    const struct ttm_value device = ttm_attribute_hex(folders->pci_fd, "device");
-    char name[TTM_CHIP_NAME_SIZE] = "";
+    const struct ttm_value device = ttm_attribute_hex(pci_fd, "device");
 
-    if (folders->hwmon_count > 0)
-        (void)ttm_attribute_text(folders->hwmon_fds[0], "name", name, sizeof(name));
     for (size_t i = 0; i < sizeof(arches) / sizeof(arches[0]); i++) {
-        if (device.validity == TTM_VALID ? device.number == arches[i].pci_device
-                                         : strcmp(name, arches[i].hwmon) == 0)
+        if (device.validity == TTM_VALID && device.number == arches[i].pci_device)
             return arches[i].arch;
     }
-    return NULL;
+    return device.validity == TTM_VALID ? "unknown" : NULL;
+}
+
+static const char *read_arch(const struct folders *folders)
+{
+    const char *arch = arch_of_pci(folders->pci_fd);
+    char name[TTM_CHIP_NAME_SIZE] = "";
+
+    if (!arch && folders->hwmon_count > 0)
+        (void)ttm_attribute_text(folders->hwmon_fds[0], "name", name, sizeof(name));
+    for (size_t i = 0; !arch && i < sizeof(arches) / sizeof(arches[0]); i++) {
+        if (strcmp(name, arches[i].hwmon) == 0)
+            arch = arches[i].arch;
+    }
+    return arch;
 }
 
 static const char *board_of_upi(uint64_t upi)
@@ -374,6 +378,18 @@ static void read_holders(const char *root, struct ttm_chip *chip)
     chip->holders_validity = ttm_validity_of(r);
     if (r == 0)
         parse_pids(chip, text);
+}
+
+void ttm_chip_init(const char *root, struct ttm_chip *chip, const char *bdf, unsigned number)
+{
+    struct folders folders;
+
+    *chip = (struct ttm_chip){.number = number, .arch = "unknown"};
+    (void)snprintf(chip->bdf, sizeof(chip->bdf), "%s", bdf);
+    const char *arch = open_folders(root, chip, &folders) ? arch_of_pci(folders.pci_fd) : NULL;
+    if (arch)
+        chip->arch = arch;
+    close_folders(&folders);
 }
 
 void ttm_chip_read(const char *root, struct ttm_chip *chip)

@@ -87,8 +87,8 @@ struct ttm_chip {
     size_t foreign_fd_count; /* open files of processes outside our pid namespace */
 };
 
-/* What is told of a chip before anything was read of it. */
-void ttm_chip_init(struct ttm_chip *chip, const char *bdf, unsigned number);
+/* What is told of a chip before the driver was asked: what PCI knows of it, which never waits. */
+void ttm_chip_init(const char *root, struct ttm_chip *chip, const char *bdf, unsigned number);
 
 /*
  * Reads all of it anew; 'bdf' and 'number' stay. A chip that is not there any more

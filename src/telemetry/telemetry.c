@@ -163,7 +163,7 @@ static int list_chip(struct ttm_telemetry *t, const char *bdf, unsigned number)
         if (!slot)
             return -ENOMEM;
         slot->owner = t;
-        ttm_chip_init(&slot->chip, bdf, number);
+        ttm_chip_init(t->root, &slot->chip, bdf, number);
         t->slots[t->slot_count++] = slot;
     }
     slot->number = number; /* a card that comes back may get another */

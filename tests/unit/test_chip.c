@@ -32,7 +32,7 @@ static void make_chip(void)
 
 static void read_chip(struct ttm_chip *chip)
 {
-    ttm_chip_init(chip, "0000:41:00.0", 3);
+    ttm_chip_init(root, chip, "0000:41:00.0", 3);
     ttm_chip_read(root, chip);
 }
 
@@ -119,6 +119,8 @@ static void a_chip_in_reset_keeps_its_identity(void **state)
     assert_string_equal(chip.firmware, "18.12.0.0");
     assert_int_equal(chip.asic_id.validity, TTM_VALID);
     assert_int_equal(chip.limits[TTM_LIMIT_TEMPERATURE_MC].number, 75000);
+    ttm_chip_init(root, &chip, "0000:41:00.0", 3); /* before the driver is asked */
+    assert_string_equal(chip.arch, "wormhole_b0");
     read_chip(&chip); /* and one that was never seen before has what PCI tells */
     assert_int_equal(chip.state, TTM_CHIP_RESET);
     assert_string_equal(chip.board, "");
@@ -158,7 +160,7 @@ static void a_number_that_went_to_another_card_is_not_this_chip(void **state)
     (void)state;
 
     make_chip();
-    ttm_chip_init(&chip, "0000:01:00.0", 3);
+    ttm_chip_init(root, &chip, "0000:01:00.0", 3);
     ttm_chip_read(root, &chip);
     assert_int_equal(chip.state, TTM_CHIP_REMOVED);
     assert_string_equal(chip.board, "");
