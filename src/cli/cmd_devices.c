@@ -73,6 +73,11 @@ static uint64_t total_dram(const struct ttm_machine_device *device)
 
 /* ---- the table ---- */
 
+/* Widths of the screen from which on there is more to see; each fills what the columns need. */
+#define WIDE 104
+#define WIDER 120
+#define WIDEST 150
+
 static void put_id(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
 {
     const struct ttm_machine_device *device = row;
@@ -115,7 +120,7 @@ static void put_bus_from(const struct ttm_machine_device *device, size_t skipped
 
 static void put_bus(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
 {
-    put_bus_from(row, terminal->columns >= 100 ? 0 : 5, cell);
+    put_bus_from(row, terminal->columns >= WIDE ? 0 : 5, cell);
 }
 
 /* "54/75 °C": value, limit where there is room, and unit. */
@@ -126,7 +131,7 @@ static void put_sensor(const struct ttm_terminal *terminal, struct ttm_text *cel
     if (value.validity != TTM_VALID)
         return;
     ttm_text_format(cell, "%" PRIu64, (value.number + per_unit / 2) / per_unit);
-    if (terminal->columns >= 100 && most.validity == TTM_VALID)
+    if (terminal->columns >= WIDE && most.validity == TTM_VALID)
         ttm_text_format(cell, "/%" PRIu64, most.number / per_unit);
     ttm_text_format(cell, " %s", unit);
 }
@@ -238,13 +243,13 @@ static const struct ttm_table_column all_columns[] = {
     {"TEMP", 7, true, 0, put_temperature},
     {"POWER", 5, true, 0, put_power},
     {"CLOCK", 8, true, 0, put_clock},
-    {"FAN", 8, true, 120, put_fan},
-    {"VCORE", 7, true, 132, put_voltage},
-    {"AMPS", 6, true, 132, put_current},
-    {"LINK", 5, true, 100, put_link},
+    {"FAN", 8, true, WIDER, put_fan},
+    {"VCORE", 7, true, WIDEST, put_voltage},
+    {"AMPS", 6, true, WIDEST, put_current},
+    {"LINK", 5, true, WIDE, put_link},
     {"DRAM", 14, true, 0, put_dram},
     {"L1", 13, true, 0, put_l1},
-    {"FIRMWARE", 11, false, 132, put_firmware},
+    {"FIRMWARE", 11, false, WIDEST, put_firmware},
     {NULL},
 };
 
@@ -268,13 +273,13 @@ static void put_table(const struct ttm_machine *machine, const struct ttm_termin
         columns[CHIP_COLUMN].from_columns = SIZE_MAX;
     for (size_t i = 0; columns[i].title;
          i++) { /* where there is room: limits and whole addresses */
-        if (terminal->columns >= 100 && columns[i].put == put_bus)
+        if (terminal->columns >= WIDE && columns[i].put == put_bus)
             columns[i].width = 12;
-        if (terminal->columns >= 100 && columns[i].put == put_temperature)
+        if (terminal->columns >= WIDE && columns[i].put == put_temperature)
             columns[i].width = 9;
-        if (terminal->columns >= 100 && columns[i].put == put_power)
+        if (terminal->columns >= WIDE && columns[i].put == put_power)
             columns[i].width = 9;
-        if (terminal->columns >= 120 && columns[i].put == put_board)
+        if (terminal->columns >= WIDER && columns[i].put == put_board)
             columns[i].width = 16;
     }
     ttm_table_head(columns, terminal, out);

@@ -32,7 +32,7 @@ static void put_cell(const struct ttm_table_column *column, const struct ttm_ter
     }
 }
 
-#define ROOMY_COLUMNS 100 /* from here on, two spaces between columns */
+#define ROOMY_COLUMNS 104 /* from here on, two spaces between columns */
 
 /* None before the first column, and none behind the last. */
 static void put_line(const struct ttm_table_column *columns, const struct ttm_terminal *terminal,
