@@ -101,7 +101,8 @@ static void put_board(const void *row, const struct ttm_terminal *terminal, stru
     const struct ttm_machine_device *device = row;
     (void)terminal;
 
-    ttm_text_append_safe(cell, device->board[0] ? device->board : device->arch);
+    if (device->board[0] || strcmp(device->arch, "unknown") != 0)
+        ttm_text_append_safe(cell, device->board[0] ? device->board : device->arch);
     if (strcmp(device->board, "n300") == 0 && device->chip)
         ttm_text_append(cell, device->is_remote ? " R" : " L");
 }
@@ -357,6 +358,15 @@ static void put_nothing_found(const struct ttm_machine *machine, struct ttm_text
         ttm_text_append(out, "tt-mem demo shows what tt-mem does, without hardware\n");
 }
 
+static bool has_runtime_bytes(const struct ttm_machine *machine)
+{
+    for (size_t i = 0; i < machine->device_count; i++) {
+        if (machine->devices[i].regions[TTM_REGION_DRAM].is_known)
+            return true;
+    }
+    return false;
+}
+
 static void put_hints(const struct ttm_machine *machine, struct ttm_text *out)
 {
     for (size_t i = 0; i < machine->device_count; i++)
@@ -365,8 +375,8 @@ static void put_hints(const struct ttm_machine *machine, struct ttm_text *out)
     if (has_other_order(machine))
         ttm_text_append(out, "CHIP is what TT-Metal and tt-mem monitor call the device\n");
     if (machine->answer_count == 0)
-        ttm_text_append(out, "no server is running, so memory in use is not known: "
-                             "tt-mem serve\n");
+        ttm_text_format(out, "no server is running, so memory in use is %s: tt-mem serve\n",
+                        has_runtime_bytes(machine) ? "TT-Metal's own count" : "not known");
     ttm_text_append(out, "tt-mem ps: who holds them, and who does not report\n");
 }
 

@@ -227,14 +227,15 @@ static void put_hints(const struct ttm_machine *machine, const struct ttm_proces
                         list->foreign_count, list->foreign_count == 1 ? "s" : "");
     if (list->hidden_count > 0)
         ttm_text_format(out,
-                        "%zu processes of other users could not be looked into: "
+                        "%zu process%s of other users could not be looked into: "
                         "sudo tt-mem ps\n",
-                        list->hidden_count);
+                        list->hidden_count, list->hidden_count == 1 ? "" : "es");
     if (machine->upstream.denied_count > 0)
         ttm_text_format(out,
-                        "TT-Metal's count of %zu devices is another user's: "
+                        "TT-Metal's count of %zu device%s is another user's: "
                         "sudo tt-mem ps\n",
-                        machine->upstream.denied_count);
+                        machine->upstream.denied_count,
+                        machine->upstream.denied_count == 1 ? "" : "s");
     if (count_of(list, TTM_REPORTING_TRACKED, &(const struct ttm_listed_process *){NULL}) > 0)
         ttm_text_append(out, "tt-mem dump: what they hold, one by one\n");
 }

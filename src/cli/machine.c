@@ -82,7 +82,7 @@ struct ttm_machine_device *ttm_machine_by_id(const struct ttm_machine *machine, 
 
 /* ---- whose file of the runtime it is ---- */
 
-/* How the name of a file says which chip it is about; the runtime's way has changed over the years. */
+/* How the name of a file says which chip it is about; the runtime's way has changed over time. */
 enum match {
     MATCH_NONE,
     MATCH_CARD,   /* a chip of that card */
@@ -212,7 +212,7 @@ static int add_remote_chips(struct ttm_machine *machine)
     return r;
 }
 
-/* A device that is not on the list: of a simulated run, or of a machine whose /sys we do not see. */
+/* A device that is not on the list: of a simulated run, or where we do not see /sys. */
 static struct ttm_machine_device *find_or_add(struct ttm_machine *machine, int metal_id)
 {
     struct ttm_machine_device *device = ttm_machine_by_metal_id(machine, metal_id);
@@ -259,10 +259,22 @@ static void note_silence(struct ttm_machine *machine)
     }
 }
 
+/* Of files that programs have left behind, no device is made. */
+static bool is_simulated_here(const struct ttm_machine *machine,
+                              const struct ttm_upstream_file *file)
+{
+    if (machine->telemetry.count > 0 || file->device_id < 0 || file->device_id >= TTM_DEVICE_COUNT)
+        return false;
+    for (size_t p = 0; p < file->process_count; p++) {
+        if (!file->processes[p].is_stale)
+            return true;
+    }
+    return false;
+}
+
 static int add_file(struct ttm_machine *machine, const struct ttm_upstream_file *file)
 {
-    if (machine->telemetry.count == 0 && file->process_count > 0 && file->device_id >= 0 &&
-        file->device_id < TTM_DEVICE_COUNT && !find_or_add(machine, file->device_id))
+    if (is_simulated_here(machine, file) && !find_or_add(machine, file->device_id))
         return -ENOMEM;
     struct ttm_machine_device *device = ttm_machine_of_file(machine, file);
     for (size_t p = 0; device && p < file->process_count; p++) {

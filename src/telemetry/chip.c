@@ -342,7 +342,7 @@ static void parse_pids(struct ttm_chip *chip, const char *text)
     }
 }
 
-/* The text of "pids", ended by a NUL. Returns 0 or -errno; an empty file means that nobody holds it. */
+/* The text of "pids", ended by a NUL. Returns 0 or -errno; an empty file says that nobody does. */
 static int read_pids(const char *root, unsigned number, char ret[PIDS_SIZE])
 {
     char path[64];

@@ -146,7 +146,7 @@ static void read_command(int fd, struct ttm_process *process)
         (void)ttm_attribute_text(fd, "comm", command, TTM_PROCESS_COMMAND_SIZE);
 }
 
-/* Looks for the word in a file of any length; one that is cut by the end of a piece is found too. */
+/* Looks for the word in a file of any length; one that two pieces share is found too. */
 static enum ttm_library find_library(int fd)
 {
     static const char word[] = "/libttmem";
@@ -197,7 +197,7 @@ int ttm_process_read(const char *root, int32_t pid, struct ttm_process *ret)
     return r;
 }
 
-/* The number of "/dev/tenstorrent/3", also when that file has gone meanwhile; -1 for other links. */
+/* The number of "/dev/tenstorrent/3", also when that file has gone; -1 for other links. */
 static int parse_device_link(const char *target)
 {
     static const char head[] = "/dev/tenstorrent/";

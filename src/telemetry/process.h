@@ -37,7 +37,7 @@ struct ttm_process {
  */
 int ttm_process_read(const char *root, int32_t pid, struct ttm_process *ret);
 
-/* When it started, after boot. Returns 0, -ESRCH or -EACCES; '*ret' is 0 where that is not known. */
+/* When it started, after boot; 0 where that is not known. Returns 0, -ESRCH or -EACCES. */
 int ttm_process_start_ns(const char *root, int32_t pid, uint64_t *ret);
 
 /* How long the machine is up, by /proc; 0 when that cannot be read. */

@@ -123,7 +123,7 @@ static void *read_on(void *argument)
     return NULL;
 }
 
-/* With the lock held. Without a thread the chip is listed and not read; the next look tries again. */
+/* With the lock held. Without a thread the chip is listed and not read; the next look retries. */
 static void start_thread(struct ttm_telemetry *t, struct slot *slot)
 {
     sigset_t all, before;

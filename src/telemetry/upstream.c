@@ -43,7 +43,7 @@
 #define NO_CHIP 0xffffffffu
 #define PID_MAX 4194304 /* the kernel's own limit */
 
-/* How far a start may lie behind an entry's time: start times are counted in hundredths of a second. */
+/* How far a start may lie behind an entry's time: clocks are set, and starts are rounded. */
 #define START_SLACK_NS (2 * TTM_NS_PER_S)
 
 static struct ttm_upstream_totals decode_totals(const uint8_t *at)

@@ -172,7 +172,7 @@ def test_numbers_that_cannot_be_are_null(tree: Tree) -> None:
     assert telemetry["temperature_c"] == 38.036 and telemetry["aiclk_mhz"] == 800
 
 
-GARBAGE = [b"", b"\n", b"\xff\xfe\x00\x01", b"A" * 100_000, b"-1\n", b"\x1b[2J\n", b"%s%n\n", b"1e9"]
+GARBAGE = [b"", b"\n", b"\xff\xfe\x00\x01", b"A" * 100_000, b"-1\n", b"\x1b[2J\n", b"%n\n", b"1e9"]
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
@@ -254,6 +254,14 @@ def test_the_runtimes_own_count_goes_to_its_card(two_cards: Tree) -> None:
     assert by_id[1]["DRAM"]["bytes"] == 5 << 20
 
 
+def test_files_that_were_left_behind_make_no_devices(tree: Tree) -> None:
+    tree.shm(9000000003, {4242: (1 << 20,)}, device=3)
+    assert tree.json("devices")["devices"] == []
+    tree.process(4242)
+    assert [d["id"] for d in tree.json("devices")["devices"]] == [3]
+    assert "TT-Metal's own count" in tree.text("devices")
+
+
 def test_memory_on_a_chip_that_is_no_card_is_said_and_given_to_none(two_cards: Tree) -> None:
     two_cards.process(4242)
     two_cards.shm(0, {4242: (3 << 20,)}, device=0)  # a simulated run
@@ -284,12 +292,12 @@ def test_what_dead_processes_left_behind_is_not_counted(tree: Tree) -> None:
     assert tree.devices()[N300]["regions"]["DRAM"]["bytes"] == 10
 
 
-@pytest.mark.parametrize("version, is_known", [(1, False), (2, True), (3, True), (4, True), (5, False)])
-def test_versions_of_the_runtimes_file(tree: Tree, version: int, is_known: bool) -> None:
+@pytest.mark.parametrize("version", range(1, 6))
+def test_versions_of_the_runtimes_file(tree: Tree, version: int) -> None:
     tree.card(0, N300)
     tree.process(4242)
     tree.shm(9956368527, {4242: (10,)}, version=version)
-    assert tree.devices()[N300]["regions"]["DRAM"]["bytes"] == (10 if is_known else None)
+    assert tree.devices()[N300]["regions"]["DRAM"]["bytes"] == (10 if 2 <= version <= 4 else None)
 
 
 def test_a_chosen_server_that_is_not_there_is_an_error(two_cards: Tree) -> None:

@@ -125,7 +125,7 @@ def test_processes_that_may_not_be_looked_into(tree: Tree, has_pids: bool) -> No
     assert document["hidden"] == (0 if has_pids else 1)
     assert [p["pid"] for p in document["processes"]] == ([4242] if has_pids else [])
     if not has_pids:
-        assert "1 processes of other users could not be looked into" in tree.text("ps", **options)
+        assert "1 process of other users could not be looked into" in tree.text("ps", **options)
 
 
 @needs_root

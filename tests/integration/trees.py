@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder that stands in for a machine with Tenstorrent cards: /sys, /proc and /dev as they look."""
+"""A folder that stands in for a machine with Tenstorrent cards: its /sys, /proc and /dev."""
 
 from __future__ import annotations
 
