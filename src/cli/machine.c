@@ -206,7 +206,9 @@ static int add_remote_chips(struct ttm_machine *machine)
         if (chip->metal_id >= 0 && strcmp(chip->chip.board, "n300") == 0)
             cards[count++] = chip;
     }
-    qsort(cards, count, sizeof(cards[0]), compare_metal_ids);
+    if (count == 0)
+        return 0;
+    qsort(cards, count, sizeof(void *), compare_metal_ids);
     for (size_t i = 0; r == 0 && i < count; i++)
         r = add_chip(machine, cards[i], free_id++, next_id++, true);
     return r;

@@ -18,7 +18,9 @@ int ttm_folder_open(const char *root, const char *path)
     if (n < 0 || (size_t)n >= sizeof(whole))
         return -ENAMETOOLONG;
     const int fd = open(whole, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
+    if (fd < 0)
+        return -errno;
+    return fd;
 }
 
 int ttm_attribute_text(int folder_fd, const char *name, char *ret, size_t size)

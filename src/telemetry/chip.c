@@ -354,10 +354,10 @@ static int read_pids(const char *root, unsigned number, char ret[PIDS_SIZE])
     if (folder_fd < 0)
         return folder_fd;
     const int fd = openat(folder_fd, "pids", O_RDONLY | O_NOCTTY | O_CLOEXEC);
-    const int r = fd < 0 ? -errno : 0;
+    n = fd < 0 ? -errno : 0;
     (void)close(folder_fd);
-    if (r < 0)
-        return r;
+    if (fd < 0)
+        return (int)n;
     do {
         n = read(fd, ret + have, PIDS_SIZE - 1 - have);
         have += n > 0 ? (size_t)n : 0;

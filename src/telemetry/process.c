@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -51,28 +50,51 @@ static int open_process(const char *root, int32_t pid)
     return is_hidden || fd == -EACCES ? -EACCES : -ESRCH;
 }
 
+/* A decimal number behind spaces; '*at' moves behind it. Returns whether there is one. */
+static bool take_number(const char **at, uint64_t *ret)
+{
+    const char *digits = *at + strspn(*at, " \t");
+    char *end;
+
+    if (!isdigit((unsigned char)digits[0]))
+        return false;
+    errno = 0;
+    *ret = strtoull(digits, &end, 10);
+    *at = end;
+    return errno == 0;
+}
+
+/* The field that is so many behind the one at 'text'; "" when there are not as many. */
+static const char *skip_fields(const char *text, unsigned count)
+{
+    for (; count > 0; count--) {
+        text += strcspn(text, " ");
+        text += strspn(text, " ");
+    }
+    return text;
+}
+
 /*
  * "4242 (name) S 1 …": state is field 3, threads 20, start 22, in hundredths of a
  * second. The name may hold anything, so fields are counted from its last bracket.
  */
 static int parse_stat(const char *stat, uint64_t *ret_start_ns)
 {
-    const char *at = strrchr(stat, ')');
-    unsigned long long threads = 1, ticks = 0;
-    char state = '?';
+    const char *bracket = strrchr(stat, ')');
+    uint64_t threads = 1, ticks = 0;
+    const long per_s = sysconf(_SC_CLK_TCK);
 
     *ret_start_ns = 0;
-    if (!at || sscanf(at + 1,
-                      " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu "
-                      "%*s %llu",
-                      &state, &threads, &ticks) < 1)
+    if (!bracket)
         return 0;
+    const char *state = skip_fields(bracket, 1);
+    const char *at = skip_fields(state, 17);
+    const bool is_whole = take_number(&at, &threads);
     /* A main thread that ended before the others looks like a process that has. */
-    if (state == 'X' || (state == 'Z' && threads <= 1))
+    if (state[0] == 'X' || (state[0] == 'Z' && threads <= 1))
         return -ESRCH;
-    const unsigned long long ticks_max = UINT64_MAX / TTM_NS_PER_S;
-    const long per_s = sysconf(_SC_CLK_TCK);
-    if (ticks < ticks_max && per_s > 0)
+    at = skip_fields(state, 19);
+    if (is_whole && take_number(&at, &ticks) && per_s > 0 && ticks < UINT64_MAX / TTM_NS_PER_S)
         *ret_start_ns = ticks * (TTM_NS_PER_S / (uint64_t)per_s);
     return 0;
 }
@@ -102,30 +124,40 @@ int ttm_process_start_ns(const char *root, int32_t pid, uint64_t *ret)
 uint64_t ttm_process_uptime_ns(const char *root)
 {
     char text[64];
-    unsigned long long seconds = 0, hundredths = 0;
+    uint64_t seconds = 0, hundredths = 0;
     const int fd = ttm_folder_open(root, "/proc");
 
     if (fd < 0)
         return 0;
     (void)read_text(fd, "uptime", text, sizeof(text));
     (void)close(fd);
-    if (sscanf(text, "%19llu.%2llu", &seconds, &hundredths) < 1 ||
-        seconds > UINT64_MAX / TTM_NS_PER_S - 1)
+    const char *at = text;
+    if (!take_number(&at, &seconds) || seconds > UINT64_MAX / TTM_NS_PER_S - 1)
         return 0;
+    if (*at == '.') { /* it has two decimals */
+        at++;
+        if (!take_number(&at, &hundredths) || hundredths > 99)
+            hundredths = 0;
+    }
     return seconds * TTM_NS_PER_S + hundredths * (TTM_NS_PER_S / 100);
 }
 
+/* "Uid: real effective saved file". */
 static void read_uid(int fd, struct ttm_process *process)
 {
+    static const char head[] = "\nUid:";
     char status[2048];
-    unsigned real, effective;
+    uint64_t real, effective;
 
     if (read_text(fd, "status", status, sizeof(status)) <= 0)
         return;
-    const char *line = strstr(status, "\nUid:");
-    if (line && sscanf(line, "\nUid: %10u %10u", &real, &effective) == 2) {
+    const char *at = strstr(status, head);
+    if (!at)
+        return;
+    at += sizeof(head) - 1;
+    if (take_number(&at, &real) && take_number(&at, &effective) && effective <= UINT32_MAX) {
         process->has_uid = true;
-        process->uid = effective;
+        process->uid = (uint32_t)effective;
     }
 }
 

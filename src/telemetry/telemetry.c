@@ -315,7 +315,7 @@ static void sort_view(struct ttm_telemetry_view *view)
 {
     int next_id = 0;
 
-    if (view->count == 0)
+    if (!view->chips)
         return;
     qsort(view->chips, view->count, sizeof(view->chips[0]), compare_bdf);
     for (size_t i = 0; i < view->count; i++) {

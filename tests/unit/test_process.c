@@ -116,7 +116,7 @@ static void our_library_is_found_anywhere_in_the_maps(void **state)
         assert_int_equal(process.library, TTM_LIBRARY_LOADED);
     }
     memset(maps, 'x', 70000);
-    memcpy(maps + 69990, "/libttme", 8);
+    memcpy(maps + 69990, "/libttme", 9);
     tree_bytes("/proc/42/maps", maps, 70000);
     assert_int_equal(ttm_process_read(root, 42, &process), 0);
     assert_int_equal(process.library, TTM_LIBRARY_NONE);

@@ -381,7 +381,7 @@ static void an_endless_file_is_not_read_to_its_end(void **state)
 
     make_file(3);
     tree_bytes("/dev/shm/tt_device_1_memory", file, SIZE);
-    assert_int_equal(truncate(tree_path("/dev/shm/tt_device_1_memory"), 1ll << 40), 0);
+    assert_int_equal(truncate(tree_path("/dev/shm/tt_device_1_memory"), (off_t)1 << 40), 0);
     assert_int_equal(ttm_upstream_read(root, &ret), 0);
     assert_int_equal(ret.count, 0);
     assert_int_equal(ret.unknown_count, 1);
