@@ -32,6 +32,9 @@ static void end_client(struct ttm_client *client)
         ttm_tracked_free(client->tracked);
         client->tracked = NULL;
     }
+    if (server->options.process_ended)
+        server->options.process_ended(server->options.process_context, server->reg, client->process,
+                                      false);
     ttm_registry_end_process(server->reg, client->process, &departure);
     if (!ttm_list_is_empty(&server->tails))
         ttm_tail_process_end(server, client, &departure);

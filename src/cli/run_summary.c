@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One screen: the head says how it ended, then come devices, what remains, the
+ * processes when there were several, and what to type next. The lists share the rows
+ * of the terminal; what does not fit is counted in a line of its own.
+ */
+#include "cli/run_summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/region.h"
+
+#define COMMAND_MAX 60
+#define PROCESS_COMMAND_MIN 20
+#define PROCESS_COMMAND_MAX 60
+#define BAR_MIN 8
+#define BAR_MAX 40
+#define RUNNING_NAMED 4
+#define ROWS_HIGH 40 /* a terminal with this many shows longer lists */
+
+struct sheet {
+    const struct ttm_run_summary *summary;
+    const struct ttm_departed *departed;
+    const struct ttm_terminal *terminal;
+    struct ttm_text *out;
+};
+
+static void put(const struct sheet *sheet, const char *text)
+{
+    ttm_text_append(sheet->out, text);
+}
+
+static void put_in(const struct sheet *sheet, enum ttm_colour colour, const char *text)
+{
+    ttm_terminal_colour(sheet->terminal, sheet->out, colour);
+    put(sheet, text);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+}
+
+static const char *plural(uint64_t count, const char *one, const char *many)
+{
+    return count == 1 ? one : many;
+}
+
+static size_t within(size_t value, size_t low, size_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* A command line for people, cut to so many columns. */
+static void put_command(const struct sheet *sheet, const char *command, size_t columns,
+                        bool is_padded)
+{
+    struct ttm_text safe;
+
+    ttm_text_init(&safe);
+    ttm_terminal_command(&safe, command);
+    const char *text = ttm_text_string(&safe);
+    const size_t width = ttm_terminal_width(text);
+    ttm_text_append_column(sheet->out, text, is_padded || width > columns ? columns : width,
+                           sheet->terminal->has_utf8);
+    ttm_text_done(&safe);
+}
+
+/* ---- the head ---- */
+
+static void put_end(const struct sheet *sheet)
+{
+    const struct ttm_child_end *end = &sheet->summary->end;
+    char duration[TTM_NUMBER_SIZE], how[64];
+    const char *name = end->signal > 0 ? sigabbrev_np(end->signal) : NULL;
+
+    ttm_text_format(sheet->out, " ended after %s, ",
+                    ttm_format_duration(end->duration_ns, duration));
+    if (end->signal == 0)
+        (void)snprintf(how, sizeof(how), "exit %d", end->exit_code);
+    else if (name)
+        (void)snprintf(how, sizeof(how), "killed by SIG%s", name);
+    else
+        (void)snprintf(how, sizeof(how), "killed by signal %d", end->signal);
+    put_in(sheet, ttm_child_status(end) == 0 ? TTM_PLAIN : TTM_RED, how);
+    if (end->has_dumped_core)
+        put(sheet, " (core dumped)");
+}
+
+/* Why nothing was heard of it. */
+static const char *reason_of(const struct ttm_run_summary *summary)
+{
+    if (summary->is_untracked)
+        return "it was not tracked";
+    switch (summary->program) {
+    case TTM_PROGRAM_STATIC:
+        return "not tracked: it is linked statically";
+    case TTM_PROGRAM_PRIVILEGED:
+        return "not tracked: it runs as another user";
+    case TTM_PROGRAM_FOREIGN:
+        return "not tracked: it is built for another system";
+    case TTM_PROGRAM_ORDINARY:
+        break;
+    }
+    return "it did not use TT-Metal";
+}
+
+static void put_counts(const struct sheet *sheet)
+{
+    const struct ttm_departed *d = sheet->departed;
+    char births[TTM_NUMBER_SIZE], ends[TTM_NUMBER_SIZE], lost[TTM_NUMBER_SIZE];
+
+    ttm_text_format(sheet->out, "tracked on %u %s%s%s %s, %s %s, ", d->device_count,
+                    plural(d->device_count, "device", "devices"), ttm_terminal_dot(sheet->terminal),
+                    ttm_format_count(d->sums.births, births),
+                    plural(d->sums.births, "allocation", "allocations"),
+                    ttm_format_count(d->sums.ends, ends), plural(d->sums.ends, "free", "frees"));
+    if (d->sums.lost_events == 0) {
+        put(sheet, "nothing lost");
+        return;
+    }
+    struct ttm_text text;
+    ttm_text_init(&text);
+    ttm_text_format(&text, "%s %s lost", ttm_format_count(d->sums.lost_events, lost),
+                    plural(d->sums.lost_events, "event", "events"));
+    put_in(sheet, TTM_RED, ttm_text_string(&text));
+    ttm_text_done(&text);
+}
+
+static bool was_heard_of(const struct ttm_departed *departed)
+{
+    return departed->process_count > 0 || departed->processes_left_out > 0;
+}
+
+/* "tt-mem: CMD ended …", and what was counted; one line where it fits, else two. */
+static void put_head(const struct sheet *sheet)
+{
+    const size_t width = sheet->terminal->columns;
+    struct ttm_text first, second;
+    struct sheet part = *sheet;
+
+    ttm_text_init(&first);
+    ttm_text_init(&second);
+    part.out = &first;
+    put(&part, "tt-mem: ");
+    ttm_terminal_colour(part.terminal, part.out, TTM_BOLD);
+    put_command(&part, sheet->summary->command,
+                within(width > 46 ? width - 46 : 0, 20, COMMAND_MAX), false);
+    ttm_terminal_colour(part.terminal, part.out, TTM_PLAIN);
+    put_end(&part);
+    part.out = &second;
+    if (was_heard_of(sheet->departed))
+        put_counts(&part);
+    else
+        put(&part, reason_of(sheet->summary));
+
+    put(sheet, ttm_text_string(&first));
+    const size_t taken = ttm_terminal_width(ttm_text_string(&first)) +
+                         ttm_terminal_width(ttm_text_string(&second)) + 3;
+    put(sheet, taken <= width ? ttm_terminal_dot(sheet->terminal) : "\n  ");
+    put(sheet, ttm_text_string(&second));
+    put(sheet, "\n");
+    if (ttm_text_failed(&first) || ttm_text_failed(&second))
+        sheet->out->failed = true;
+    ttm_text_done(&first);
+    ttm_text_done(&second);
+}
+
+static void add_oddity(const struct sheet *sheet, struct ttm_text *list, uint64_t count,
+                       const char *what)
+{
+    char number[TTM_NUMBER_SIZE];
+
+    if (count == 0)
+        return;
+    if (list->length > 0)
+        ttm_text_append(list, ttm_terminal_dot(sheet->terminal));
+    ttm_text_format(list, "%s %s", ttm_format_count(count, number), what);
+}
+
+/* What should not be there, in one line, when there is any. */
+static void put_oddities(const struct sheet *sheet)
+{
+    const struct ttm_departed_sums *sums = &sheet->departed->sums;
+    struct ttm_text list;
+
+    ttm_text_init(&list);
+    if (sums->lost_events > 0)
+        ttm_text_append(&list, "allocations and frees are more than was counted");
+    add_oddity(sheet, &list, sums->unknown_frees,
+               plural(sums->unknown_frees, "free of something unknown", "unknown frees"));
+    add_oddity(sheet, &list, sums->replaced, "replaced without a free");
+    if (sheet->departed->is_short)
+        ttm_text_format(&list, "%smemory was short: the lists are not whole",
+                        list.length > 0 ? ttm_terminal_dot(sheet->terminal) : "");
+    if (list.length > 0)
+        ttm_text_format(sheet->out, "  %s\n", ttm_text_string(&list));
+    ttm_text_done(&list);
+}
+
+/* ---- devices ---- */
+
+/* Devices that look the same take one block: a mesh is not 32 times as long. */
+struct block {
+    const struct ttm_departed_device *device; /* the first of them */
+    uint32_t count;
+    uint16_t ids[TTM_REMAINS_DEVICES];
+    uint16_t last;
+    uint32_t rows;
+    uint64_t peak_bytes;
+};
+
+static bool is_used(const struct ttm_totals *totals)
+{
+    return totals->births > 0 || totals->peak_footprint_bytes > 0;
+}
+
+static bool looks_alike(const struct ttm_departed_device *a, const struct ttm_departed_device *b)
+{
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        const struct ttm_totals *x = &a->totals.region[r], *y = &b->totals.region[r];
+        if (is_used(x) != is_used(y) || x->footprint_bytes != y->footprint_bytes ||
+            x->peak_footprint_bytes != y->peak_footprint_bytes ||
+            a->capacity_bytes[r] != b->capacity_bytes[r])
+            return false;
+    }
+    return a->arch == b->arch && strcmp(a->board, b->board) == 0;
+}
+
+static struct block new_block(const struct ttm_departed_device *device)
+{
+    struct block block = {.device = device, .rows = 1};
+
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        block.rows += is_used(&device->totals.region[r]);
+        block.peak_bytes += device->totals.region[r].peak_footprint_bytes;
+    }
+    return block;
+}
+
+/* 'blocks' has room for every device. Returns how many there are. */
+static size_t make_blocks(const struct ttm_departed *departed, struct block *blocks)
+{
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < departed->device_count; i++) {
+        const struct ttm_departed_device *device = &departed->devices[i];
+        size_t b = 0;
+        while (b < count && !looks_alike(blocks[b].device, device))
+            b++;
+        if (b == count)
+            blocks[count++] = new_block(device);
+        if (blocks[b].count < TTM_REMAINS_DEVICES)
+            blocks[b].ids[blocks[b].count] = device->id;
+        blocks[b].last = device->id;
+        blocks[b].count++;
+    }
+    return count;
+}
+
+/* "0", "0-7", "0,2,5": ids in ascending order, of which 'ids' has the first. */
+static void put_ids(const struct sheet *sheet, const uint16_t ids[TTM_REMAINS_DEVICES],
+                    uint32_t count, uint16_t last)
+{
+    if (count > 2 && (uint32_t)(last - ids[0]) + 1 == count) {
+        ttm_text_format(sheet->out, "%u-%u", ids[0], last);
+        return;
+    }
+    for (uint32_t i = 0; i < count && i < TTM_REMAINS_DEVICES; i++)
+        ttm_text_format(sheet->out, "%s%u", i ? "," : "", ids[i]);
+    if (count > TTM_REMAINS_DEVICES)
+        put(sheet, ttm_terminal_ellipsis(sheet->terminal));
+}
+
+#define LABEL_COLUMNS 30
+
+static void put_block_head(const struct sheet *sheet, const struct block *block)
+{
+    const struct ttm_departed_device *device = block->device;
+    struct ttm_text label;
+    struct sheet part = *sheet;
+
+    ttm_text_init(&label);
+    part.out = &label;
+    put(&part, block->count == 1 ? "device " : "devices ");
+    put_ids(&part, block->ids, block->count, block->last);
+    put(&part, block->count == 1 ? " " : " each");
+    if (device->board[0])
+        put(&part, " ");
+    ttm_text_append_safe(&label, device->board);
+    if (device->arch != TTM_ARCH_UNKNOWN)
+        ttm_text_format(&label, " %s", ttm_arch_name(device->arch));
+    put(sheet, "  ");
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
+    ttm_text_append_column(sheet->out, ttm_text_string(&label), LABEL_COLUMNS,
+                           sheet->terminal->has_utf8);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+    put_in(sheet, TTM_DIM, "   remains       peak   capacity");
+    put(sheet, "\n");
+    ttm_text_done(&label);
+}
+
+static void put_region(const struct sheet *sheet, const struct ttm_departed_device *device,
+                       unsigned region)
+{
+    const struct ttm_totals *totals = &device->totals.region[region];
+    const uint64_t capacity = device->capacity_bytes[region];
+    const size_t used = 2 + LABEL_COLUMNS + 32;
+    const size_t width = sheet->terminal->columns;
+    char now[TTM_NUMBER_SIZE], peak[TTM_NUMBER_SIZE], whole[TTM_NUMBER_SIZE];
+
+    ttm_text_format(sheet->out, "    %-*s%10s %10s %10s", LABEL_COLUMNS - 2,
+                    ttm_region_name(region),
+                    totals->footprint_bytes ? ttm_format_bytes(totals->footprint_bytes, now) : "0",
+                    ttm_format_bytes(totals->peak_footprint_bytes, peak),
+                    capacity ? ttm_format_bytes(capacity, whole) : "");
+    if (capacity > 0) {
+        const double share = 100.0 * (double)totals->peak_footprint_bytes / (double)capacity;
+        const size_t bar = within(width > used + 11 ? width - used - 11 : 0, 0, BAR_MAX);
+        put(sheet, "  ");
+        if (bar >= BAR_MIN / 2) {
+            ttm_terminal_colour(sheet->terminal, sheet->out,
+                                ttm_terminal_load_colour(totals->peak_footprint_bytes, capacity));
+            ttm_terminal_bar(sheet->terminal, sheet->out, totals->peak_footprint_bytes, capacity,
+                             bar);
+            ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+        }
+        ttm_text_format(sheet->out, " %5.1f %%", share);
+    }
+    put(sheet, "\n");
+}
+
+static int by_peak(const void *a, const void *b)
+{
+    const struct block *x = a, *y = b;
+
+    if (x->peak_bytes != y->peak_bytes)
+        return x->peak_bytes < y->peak_bytes ? 1 : -1;
+    return x->device->id < y->device->id ? -1 : 1;
+}
+
+/* Where not all fit, those with the highest peaks. The first is shown in any case. */
+static void put_blocks(const struct sheet *sheet, struct block *blocks, size_t count,
+                       size_t row_max)
+{
+    size_t rows = 0;
+    uint32_t left_out = 0;
+
+    for (size_t i = 0; i < count; i++)
+        rows += blocks[i].rows;
+    if (rows > row_max)
+        qsort(blocks, count, sizeof(blocks[0]), by_peak);
+    rows = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && rows + blocks[i].rows > row_max) {
+            left_out += blocks[i].count;
+            rows = row_max; /* in order: none that comes after one that was left out */
+            continue;
+        }
+        put_block_head(sheet, &blocks[i]);
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+            if (is_used(&blocks[i].device->totals.region[r]))
+                put_region(sheet, blocks[i].device, r);
+        }
+        rows += blocks[i].rows;
+    }
+    if (left_out > 0)
+        ttm_text_format(sheet->out, "  %s %u more %s with lower peaks\n",
+                        ttm_terminal_ellipsis(sheet->terminal), left_out,
+                        plural(left_out, "device", "devices"));
+}
+
+static void put_devices(const struct sheet *sheet, size_t row_max)
+{
+    const struct ttm_departed *d = sheet->departed;
+    struct block *blocks = d->device_count ? calloc(d->device_count, sizeof(blocks[0])) : NULL;
+
+    if (!blocks) {
+        sheet->out->failed |= d->device_count > 0;
+        return;
+    }
+    put(sheet, "\n");
+    put_blocks(sheet, blocks, make_blocks(d, blocks), row_max);
+    free(blocks);
+}
+
+/* ---- what remains ---- */
+
+static void put_remains_row(const struct sheet *sheet, const struct ttm_remains *remains)
+{
+    char count[TTM_NUMBER_SIZE], each[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+
+    ttm_text_format(sheet->out, "%13s %10s %10s  %-13s  ", ttm_format_count(remains->count, count),
+                    ttm_format_bytes(remains->bytes, each),
+                    ttm_format_bytes(remains->footprint_bytes * remains->count, sum),
+                    ttm_region_name(remains->region));
+    put_ids(sheet, remains->devices, remains->device_count, remains->last_device);
+    put(sheet, remains->device_count > 1 ? " each" : "");
+    if (remains->region == TTM_REGION_KERNEL)
+        ttm_text_format(sheet->out, "  %s", ttm_kernel_kind_name(remains->kind));
+    put(sheet, "\n");
+}
+
+/* The kinds that are not listed, in one row. */
+static void put_rest(const struct sheet *sheet, uint32_t shown)
+{
+    const struct ttm_departed *d = sheet->departed;
+    uint64_t count = d->others.remaining, bytes = d->others.remaining_footprint_bytes;
+    char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+
+    for (uint32_t i = shown; i < d->remains_count; i++) {
+        const struct ttm_remains *r = &d->remains[i];
+        count += r->count;
+        bytes += r->footprint_bytes * r->count * r->device_count;
+    }
+    if (count > 0)
+        ttm_text_format(sheet->out, "%13s %10s %10s  of other kinds, on all devices together\n",
+                        ttm_format_count(count, number), "", ttm_format_bytes(bytes, sum));
+}
+
+static void put_remains(const struct sheet *sheet, uint32_t row_max)
+{
+    const struct ttm_departed *d = sheet->departed;
+    const uint32_t shown = d->remains_count > row_max ? row_max - 1 : d->remains_count;
+    char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+    struct ttm_text head;
+
+    put(sheet, "\n");
+    if (d->sums.remaining == 0) {
+        put(sheet, "  ");
+        put_in(sheet, TTM_GREEN, "nothing remains");
+        put(sheet, d->sums.births > 0 ? ": all that was allocated was freed\n" : "\n");
+        return;
+    }
+    ttm_text_init(&head);
+    ttm_text_format(&head, "%s %s, %s", ttm_format_count(d->sums.remaining, count),
+                    plural(d->sums.remaining, "allocation remains", "allocations remain"),
+                    ttm_format_bytes(d->sums.remaining_footprint_bytes, sum));
+    put(sheet, "  ");
+    put_in(sheet, TTM_YELLOW, ttm_text_string(&head));
+    put(sheet, "\n");
+    put_in(sheet, TTM_DIM, "        count       each      takes  region         device");
+    put(sheet, "\n");
+    for (uint32_t i = 0; i < shown; i++)
+        put_remains_row(sheet, &d->remains[i]);
+    put_rest(sheet, shown);
+    ttm_text_done(&head);
+}
+
+/* ---- processes ---- */
+
+static uint32_t process_total(const struct ttm_departed *departed)
+{
+    return departed->process_count + departed->processes_left_out;
+}
+
+static size_t process_command_columns(const struct sheet *sheet)
+{
+    const size_t width = sheet->terminal->columns;
+
+    return within(width > 54 ? width - 54 : 0, PROCESS_COMMAND_MIN, PROCESS_COMMAND_MAX);
+}
+
+static void put_process(const struct sheet *sheet, const struct ttm_departed_process *process)
+{
+    char births[TTM_NUMBER_SIZE], ends[TTM_NUMBER_SIZE], left[TTM_NUMBER_SIZE];
+    char sum[TTM_NUMBER_SIZE];
+
+    ttm_text_format(sheet->out, "%9d  ", process->pid);
+    put_command(sheet, process->command, process_command_columns(sheet), true);
+    ttm_text_format(
+        sheet->out, " %11s %9s %9s %10s\n", ttm_format_count(process->sums.births, births),
+        ttm_format_count(process->sums.ends, ends), ttm_format_count(process->sums.remaining, left),
+        process->sums.remaining ? ttm_format_bytes(process->sums.remaining_footprint_bytes, sum)
+                                : "0");
+}
+
+/* Those with the most that remains first, then those that allocated most. */
+static int by_remaining(const void *a, const void *b)
+{
+    const struct ttm_departed_process *x = *(const struct ttm_departed_process *const *)a;
+    const struct ttm_departed_process *y = *(const struct ttm_departed_process *const *)b;
+
+    if (x->sums.remaining_footprint_bytes != y->sums.remaining_footprint_bytes)
+        return x->sums.remaining_footprint_bytes < y->sums.remaining_footprint_bytes ? 1 : -1;
+    if (x->sums.births != y->sums.births)
+        return x->sums.births < y->sums.births ? 1 : -1;
+    return x < y ? -1 : x > y; /* in the order of their ends */
+}
+
+static void put_process_rows(const struct sheet *sheet, uint32_t row_max)
+{
+    const struct ttm_departed *d = sheet->departed;
+    const struct ttm_departed_process *order[TTM_DEPARTED_PROCESSES_MAX];
+    const uint32_t total = process_total(d);
+    const uint32_t shown = total > row_max ? row_max - 1 : d->process_count;
+
+    for (uint32_t i = 0; i < d->process_count; i++)
+        order[i] = &d->processes[i];
+    qsort(order, d->process_count, sizeof(order[0]), by_remaining);
+    for (uint32_t i = 0; i < shown; i++)
+        put_process(sheet, order[i]);
+    if (shown < total)
+        ttm_text_format(sheet->out, "           %s %u more\n",
+                        ttm_terminal_ellipsis(sheet->terminal), total - shown);
+}
+
+static void put_processes(const struct sheet *sheet, uint32_t row_max)
+{
+    char title[64];
+
+    if (process_total(sheet->departed) < 2)
+        return;
+    (void)snprintf(title, sizeof(title), "%u processes", process_total(sheet->departed));
+    put(sheet, "\n  ");
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
+    ttm_text_append_column(sheet->out, title, process_command_columns(sheet) + 9,
+                           sheet->terminal->has_utf8);
+    put(sheet, " allocations     frees    remain      takes");
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+    put(sheet, "\n");
+    put_process_rows(sheet, row_max);
+}
+
+/* Those that outlive the command. */
+static void put_running(const struct sheet *sheet)
+{
+    const struct ttm_departed *d = sheet->departed;
+    const char *separator = " ";
+    uint32_t named = 0;
+
+    if (d->running_count == 0)
+        return;
+    put(sheet, "\n  ");
+    put_in(sheet, TTM_YELLOW, "still running");
+    put(sheet, ", and tracked no longer:");
+    for (uint32_t i = 0; i < d->process_count && named < RUNNING_NAMED; i++) {
+        if (!d->processes[i].is_running)
+            continue;
+        ttm_text_format(sheet->out, "%s%d ", separator, d->processes[i].pid);
+        put_command(sheet, d->processes[i].command, PROCESS_COMMAND_MIN, false);
+        separator = ", ";
+        named++;
+    }
+    if (named < d->running_count)
+        ttm_text_format(sheet->out, ", %u more", d->running_count - named);
+    put(sheet, "\n");
+}
+
+/* ---- all of it ---- */
+
+void ttm_run_summary_text(const struct ttm_run_summary *summary,
+                          const struct ttm_terminal *terminal, struct ttm_text *out)
+{
+    const struct ttm_departed *d = summary->departed;
+    const struct sheet sheet = {
+        .summary = summary, .departed = d, .terminal = terminal, .out = out};
+    const bool is_high = terminal->rows >= ROWS_HIGH;
+    const uint32_t remains_max = is_high ? 12 : 5, processes_max = is_high ? 8 : 3;
+
+    put_head(&sheet);
+    if (!was_heard_of(d))
+        return;
+    put_oddities(&sheet);
+    /* Two for the head, two for what comes last, one for the prompt; and the other lists. */
+    size_t others = 5 + 3 + within(d->remains_count, 0, remains_max);
+    if (process_total(d) > 1)
+        others += 2 + within(process_total(d), 0, processes_max);
+    others += d->running_count > 0 ? 2 : 0;
+    put_devices(&sheet, terminal->rows > others ? terminal->rows - others : 0);
+    put_remains(&sheet, remains_max);
+    put_processes(&sheet, processes_max);
+    put_running(&sheet);
+    if (d->sums.remaining > 0) {
+        put(&sheet, "\n  while it runs: ");
+        put_in(&sheet, TTM_BOLD, "tt-mem dump");
+        put(&sheet, " lists each, ");
+        put_in(&sheet, TTM_BOLD, "tt-mem tail");
+        put(&sheet, " shows them come and go\n");
+    }
+}
