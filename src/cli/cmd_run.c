@@ -215,12 +215,19 @@ static int start_program(struct run *run)
     return r == -ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
 }
 
+/* On one line: a script behind -c may have many. */
 static void join_words(struct ttm_text *out, char *const *words)
 {
     for (size_t i = 0; words[i]; i++) {
-        if (i > 0)
-            ttm_text_append(out, " ");
-        ttm_text_append(out, words[i]);
+        const char *separator = i > 0 ? " " : "";
+        for (const char *word = words[i]; *word || *separator;) {
+            ttm_text_append(out, separator);
+            const size_t n = strcspn(word, " \t\r\n");
+            ttm_text_append_bytes(out, word, n);
+            word += n;
+            separator = *word ? " " : "";
+            word += strspn(word, " \t\r\n");
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 
 #include "wire/region.h"
 
+#define COMMAND_MIN 12
 #define COMMAND_MAX 60
 #define PROCESS_COMMAND_MIN 20
 #define PROCESS_COMMAND_MAX 60
@@ -49,9 +50,9 @@ static size_t within(size_t value, size_t low, size_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* A command line for people, cut to so many columns. */
-static void put_command(const struct sheet *sheet, const char *command, size_t columns,
-                        bool is_padded)
+/* A command line for people, cut to so many columns. Returns those it takes. */
+static size_t put_command(const struct sheet *sheet, const char *command, size_t columns,
+                          bool is_padded)
 {
     struct ttm_text safe;
 
@@ -59,9 +60,10 @@ static void put_command(const struct sheet *sheet, const char *command, size_t c
     ttm_terminal_command(&safe, command);
     const char *text = ttm_text_string(&safe);
     const size_t width = ttm_terminal_width(text);
-    ttm_text_append_column(sheet->out, text, is_padded || width > columns ? columns : width,
-                           sheet->terminal->has_utf8);
+    const size_t taken = is_padded || width > columns ? columns : width;
+    ttm_text_append_column(sheet->out, text, taken, sheet->terminal->has_utf8);
     ttm_text_done(&safe);
+    return taken;
 }
 
 /* ---- the head ---- */
@@ -130,38 +132,40 @@ static bool was_heard_of(const struct ttm_departed *departed)
     return departed->process_count > 0 || departed->processes_left_out > 0;
 }
 
-/* "tt-mem: CMD ended …", and what was counted; one line where it fits, else two. */
+/* How the command ended, and what was heard of it: one line where both fit, else two. */
 static void put_head(const struct sheet *sheet)
 {
+    const bool is_heard_of = was_heard_of(sheet->departed);
     const size_t width = sheet->terminal->columns;
-    struct ttm_text first, second;
+    struct ttm_text end, heard;
     struct sheet part = *sheet;
 
-    ttm_text_init(&first);
-    ttm_text_init(&second);
-    part.out = &first;
-    put(&part, "tt-mem: ");
-    ttm_terminal_colour(part.terminal, part.out, TTM_BOLD);
-    put_command(&part, sheet->summary->command,
-                within(width > 46 ? width - 46 : 0, 20, COMMAND_MAX), false);
-    ttm_terminal_colour(part.terminal, part.out, TTM_PLAIN);
+    ttm_text_init(&end);
+    ttm_text_init(&heard);
+    part.out = &end;
     put_end(&part);
-    part.out = &second;
-    if (was_heard_of(sheet->departed))
+    part.out = &heard;
+    if (is_heard_of)
         put_counts(&part);
     else
         put(&part, reason_of(sheet->summary));
+    const size_t end_width = ttm_terminal_width(ttm_text_string(&end)) + strlen("tt-mem: ");
+    const size_t heard_width = ttm_terminal_width(ttm_text_string(&heard)) + strlen(" - ");
+    const size_t taken = is_heard_of ? end_width : end_width + heard_width;
+    const size_t room = within(width > taken ? width - taken : 0, COMMAND_MIN, COMMAND_MAX);
 
-    put(sheet, ttm_text_string(&first));
-    const size_t taken = ttm_terminal_width(ttm_text_string(&first)) +
-                         ttm_terminal_width(ttm_text_string(&second)) + 3;
-    put(sheet, taken <= width ? ttm_terminal_dot(sheet->terminal) : "\n  ");
-    put(sheet, ttm_text_string(&second));
+    put(sheet, "tt-mem: ");
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
+    const size_t command_width = put_command(sheet, sheet->summary->command, room, false);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+    put(sheet, ttm_text_string(&end));
+    const bool is_one_line = !is_heard_of || end_width + command_width + heard_width <= width;
+    put(sheet, is_one_line ? ttm_terminal_dot(sheet->terminal) : "\n  ");
+    put(sheet, ttm_text_string(&heard));
     put(sheet, "\n");
-    if (ttm_text_failed(&first) || ttm_text_failed(&second))
-        sheet->out->failed = true;
-    ttm_text_done(&first);
-    ttm_text_done(&second);
+    sheet->out->failed |= ttm_text_failed(&end) || ttm_text_failed(&heard);
+    ttm_text_done(&end);
+    ttm_text_done(&heard);
 }
 
 static void add_oddity(const struct sheet *sheet, struct ttm_text *list, uint64_t count,
@@ -183,8 +187,10 @@ static void put_oddities(const struct sheet *sheet)
     struct ttm_text list;
 
     ttm_text_init(&list);
-    if (sums->lost_events > 0)
-        ttm_text_append(&list, "allocations and frees are more than was counted");
+    if (sheet->departed->inexact_count > 0)
+        ttm_text_append(&list, "it ended before that was made good: nothing below is exact");
+    else if (sums->lost_events > 0)
+        ttm_text_append(&list, "what remains is exact; allocations and frees were more");
     add_oddity(sheet, &list, sums->unknown_frees,
                plural(sums->unknown_frees, "free of something unknown", "unknown frees"));
     add_oddity(sheet, &list, sums->replaced, "replaced without a free");
@@ -272,7 +278,18 @@ static void put_ids(const struct sheet *sheet, const uint16_t ids[TTM_REMAINS_DE
 
 #define LABEL_COLUMNS 30
 
-static void put_block_head(const struct sheet *sheet, const struct block *block)
+static bool knows_capacity(const struct ttm_departed *departed)
+{
+    for (uint32_t i = 0; i < departed->device_count; i++) {
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+            if (departed->devices[i].capacity_bytes[r] > 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void put_block_head(const struct sheet *sheet, const struct block *block, bool has_titles)
 {
     const struct ttm_departed_device *device = block->device;
     struct ttm_text label;
@@ -293,7 +310,10 @@ static void put_block_head(const struct sheet *sheet, const struct block *block)
     ttm_text_append_column(sheet->out, ttm_text_string(&label), LABEL_COLUMNS,
                            sheet->terminal->has_utf8);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
-    put_in(sheet, TTM_DIM, "   remains       peak   capacity");
+    if (has_titles)
+        put_in(sheet, TTM_DIM,
+               knows_capacity(sheet->departed) ? "   remains       peak   capacity"
+                                               : "   remains       peak");
     put(sheet, "\n");
     ttm_text_done(&label);
 }
@@ -307,15 +327,13 @@ static void put_region(const struct sheet *sheet, const struct ttm_departed_devi
     const size_t width = sheet->terminal->columns;
     char now[TTM_NUMBER_SIZE], peak[TTM_NUMBER_SIZE], whole[TTM_NUMBER_SIZE];
 
-    ttm_text_format(sheet->out, "    %-*s%10s %10s %10s", LABEL_COLUMNS - 2,
-                    ttm_region_name(region),
+    ttm_text_format(sheet->out, "    %-*s%10s %10s", LABEL_COLUMNS - 2, ttm_region_name(region),
                     totals->footprint_bytes ? ttm_format_bytes(totals->footprint_bytes, now) : "0",
-                    ttm_format_bytes(totals->peak_footprint_bytes, peak),
-                    capacity ? ttm_format_bytes(capacity, whole) : "");
+                    ttm_format_bytes(totals->peak_footprint_bytes, peak));
     if (capacity > 0) {
         const double share = 100.0 * (double)totals->peak_footprint_bytes / (double)capacity;
         const size_t bar = within(width > used + 11 ? width - used - 11 : 0, 0, BAR_MAX);
-        put(sheet, "  ");
+        ttm_text_format(sheet->out, " %10s  ", ttm_format_bytes(capacity, whole));
         if (bar >= BAR_MIN / 2) {
             ttm_terminal_colour(sheet->terminal, sheet->out,
                                 ttm_terminal_load_colour(totals->peak_footprint_bytes, capacity));
@@ -355,7 +373,7 @@ static void put_blocks(const struct sheet *sheet, struct block *blocks, size_t c
             rows = row_max; /* in order: none that comes after one that was left out */
             continue;
         }
-        put_block_head(sheet, &blocks[i]);
+        put_block_head(sheet, &blocks[i], i == 0);
         for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
             if (is_used(&blocks[i].device->totals.region[r]))
                 put_region(sheet, blocks[i].device, r);
@@ -427,11 +445,14 @@ static void put_remains(const struct sheet *sheet, uint32_t row_max)
     if (d->sums.remaining == 0) {
         put(sheet, "  ");
         put_in(sheet, TTM_GREEN, "nothing remains");
-        put(sheet, d->sums.births > 0 ? ": all that was allocated was freed\n" : "\n");
+        put(sheet, d->sums.births > 0 && d->sums.lost_events == 0
+                       ? ": all that was allocated was freed\n"
+                       : "\n");
         return;
     }
     ttm_text_init(&head);
-    ttm_text_format(&head, "%s %s, %s", ttm_format_count(d->sums.remaining, count),
+    ttm_text_format(&head, "%s%s %s, %s", d->inexact_count > 0 ? "as far as was heard, " : "",
+                    ttm_format_count(d->sums.remaining, count),
                     plural(d->sums.remaining, "allocation remains", "allocations remain"),
                     ttm_format_bytes(d->sums.remaining_footprint_bytes, sum));
     put(sheet, "  ");
@@ -560,8 +581,8 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     if (!was_heard_of(d))
         return;
     put_oddities(&sheet);
-    /* Two for the head, two for what comes last, one for the prompt; and the other lists. */
-    size_t others = 5 + 3 + within(d->remains_count, 0, remains_max);
+    /* Three for the head, two around the devices, two for what comes last, one for the prompt. */
+    size_t others = 8 + 3 + within(d->remains_count, 0, remains_max);
     if (process_total(d) > 1)
         others += 2 + within(process_total(d), 0, processes_max);
     others += d->running_count > 0 ? 2 : 0;

@@ -276,5 +276,6 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
     add_lives(departed, reg, proc, &process.sums);
     add_sums(&departed->sums, &process.sums);
     departed->running_count += is_running;
+    departed->inexact_count += proc->counters.is_inexact;
     add_process(departed, &process);
 }

@@ -66,6 +66,7 @@ struct ttm_departed {
     uint32_t process_count;
     uint32_t processes_left_out; /* over the bound; in the sums they are */
     uint32_t running_count;
+    uint32_t inexact_count; /* ended before they could make good what was lost */
     struct ttm_departed_device *devices; /* by id, ascending */
     uint32_t device_count;
     struct ttm_remains *remains; /* in no order until ttm_departed_sort() */

@@ -44,6 +44,7 @@ struct ttm_process_counters {
     uint64_t refused;
     uint64_t lost_events;
     uint32_t connections; /* open now */
+    bool is_inexact;      /* it ended before it could make good what was lost */
 };
 
 struct ttm_process_info {

@@ -468,3 +468,10 @@ void ttm_tracked_drain(struct ttm_tracked *tracked)
             return;
     }
 }
+
+bool ttm_tracked_is_behind(const struct ttm_tracked *tracked)
+{
+    const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
+
+    return lost > 0 && lost != tracked->lost_known;
+}
