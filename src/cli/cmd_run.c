@@ -21,6 +21,7 @@
 #include "cli/run_summary.h"
 #include "cli/terminal.h"
 #include "cli/tracked_env.h"
+#include "cli/watched.h"
 
 #define FRAMES_MAX 128
 
@@ -84,7 +85,8 @@ struct run {
     bool is_untracked;      /* there is no server, which was said */
     enum ttm_program program;
     struct ttm_env env;
-    struct ttm_embedded embedded;
+    struct ttm_embedded embedded; /* this one, */
+    struct ttm_watched watched;   /* or with 'connect' this */
     struct ttm_child child;
 };
 
@@ -179,27 +181,50 @@ static void set_environment(struct run *run, const char *socket_path)
 
 /* ---- its server ---- */
 
-static void open_server(struct run *run)
+/* Returns TTM_EXIT_OK, or what to exit with. */
+static int open_server(struct run *run)
 {
     char why[TTM_LISTENER_WHY_SIZE];
 
+    if (run->connect) {
+        const int status = ttm_watched_open(&run->watched, run->connect);
+        if (status == TTM_EXIT_OK)
+            set_environment(run, run->connect);
+        return status;
+    }
     if (ttm_embedded_open(&run->embedded, why) == 0) {
         set_environment(run, run->embedded.socket_path);
-        return;
+        return TTM_EXIT_OK;
     }
     ttm_log("%s; running without tracking", why);
     run->is_untracked = true;
+    return TTM_EXIT_OK;
 }
 
 static void start_server(struct run *run)
 {
-    if (!run->embedded.server)
-        return;
-    const int r = ttm_embedded_start(&run->embedded);
+    int r = 0;
+
+    if (run->connect)
+        r = ttm_watched_start(&run->watched, run->child.pid);
+    else if (run->embedded.server)
+        r = ttm_embedded_start(&run->embedded);
     if (r == 0)
         return;
     /* What the program says waits in its connection and its rings, and is read at the end. */
-    ttm_log("cannot start the server: %s, live commands get no answer", strerror(-r));
+    ttm_log("cannot start a thread: %s, %s", strerror(-r),
+            run->connect ? "there will be no summary" : "live commands get no answer");
+}
+
+/* What became of the program's processes, once it has ended. */
+static const struct ttm_departed *finish_server(struct run *run)
+{
+    if (run->connect) {
+        ttm_watched_finish(&run->watched);
+        return &run->watched.departed;
+    }
+    ttm_embedded_finish(&run->embedded);
+    return &run->embedded.departed;
 }
 
 /* ---- the program ---- */
@@ -231,7 +256,8 @@ static void join_words(struct ttm_text *out, char *const *words)
     }
 }
 
-static void print_summary(const struct run *run, const struct ttm_child_end *end)
+static void print_summary(const struct run *run, const struct ttm_child_end *end,
+                          const struct ttm_departed *departed)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDERR_FILENO);
     struct ttm_text command, whole, out;
@@ -245,7 +271,9 @@ static void print_summary(const struct run *run, const struct ttm_child_end *end
         .end = *end,
         .program = run->program,
         .is_untracked = run->is_untracked,
-        .departed = &run->embedded.departed,
+        .departed = departed,
+        .server = run->connect,
+        .is_server_gone = run->watched.is_server_gone,
     };
     ttm_run_summary_text(&summary, &terminal, &whole);
     ttm_terminal_fit(&terminal, &whole, &out);
@@ -267,9 +295,9 @@ static int run_program(struct run *run)
         return status;
     start_server(run);
     ttm_child_wait(&run->child, &end);
-    ttm_embedded_finish(&run->embedded);
+    const struct ttm_departed *departed = finish_server(run);
     ttm_child_reap(&run->child);
-    print_summary(run, &end);
+    print_summary(run, &end, departed);
     return ttm_child_status(&end);
 }
 
@@ -290,15 +318,18 @@ static int run_command(int argc, char **argv)
     if (id != TTM_OPTION_END)
         return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
     ttm_child_init(&run.child);
+    ttm_watched_init(&run.watched);
     ttm_env_init(&run.env, environ);
     look_at_program(&run);
-    open_server(&run);
-    int status = TTM_EXIT_FAILED;
-    if (run.env.list)
+    int status = open_server(&run);
+    if (status == TTM_EXIT_OK && run.env.list) {
         status = run_program(&run);
-    else
+    } else if (status == TTM_EXIT_OK) {
         ttm_log("cannot run '%s': memory is short", run.argv[0]);
+        status = TTM_EXIT_FAILED;
+    }
     ttm_embedded_done(&run.embedded);
+    ttm_watched_done(&run.watched);
     ttm_env_done(&run.env);
     return status;
 }

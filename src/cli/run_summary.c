@@ -92,6 +92,8 @@ static const char *reason_of(const struct ttm_run_summary *summary)
 {
     if (summary->is_untracked)
         return "it was not tracked";
+    if (summary->is_server_gone)
+        return "the server has gone, nothing is known of it";
     switch (summary->program) {
     case TTM_PROGRAM_STATIC:
         return "not tracked: it is linked statically";
@@ -105,26 +107,39 @@ static const char *reason_of(const struct ttm_run_summary *summary)
     return "it did not use TT-Metal";
 }
 
-static void put_counts(const struct sheet *sheet)
+static void put_lost(const struct sheet *sheet, uint64_t lost_events)
 {
-    const struct ttm_departed *d = sheet->departed;
-    char births[TTM_NUMBER_SIZE], ends[TTM_NUMBER_SIZE], lost[TTM_NUMBER_SIZE];
+    char text[TTM_NUMBER_SIZE + 16], number[TTM_NUMBER_SIZE];
 
-    ttm_text_format(sheet->out, "tracked on %u %s%s%s %s, %s %s, ", d->device_count,
-                    plural(d->device_count, "device", "devices"), ttm_terminal_dot(sheet->terminal),
-                    ttm_format_count(d->sums.births, births),
-                    plural(d->sums.births, "allocation", "allocations"),
-                    ttm_format_count(d->sums.ends, ends), plural(d->sums.ends, "free", "frees"));
-    if (d->sums.lost_events == 0) {
+    if (lost_events == 0) {
         put(sheet, "nothing lost");
         return;
     }
-    struct ttm_text text;
-    ttm_text_init(&text);
-    ttm_text_format(&text, "%s %s lost", ttm_format_count(d->sums.lost_events, lost),
-                    plural(d->sums.lost_events, "event", "events"));
-    put_in(sheet, TTM_RED, ttm_text_string(&text));
-    ttm_text_done(&text);
+    (void)snprintf(text, sizeof(text), "%s %s lost", ttm_format_count(lost_events, number),
+                   plural(lost_events, "event", "events"));
+    put_in(sheet, TTM_RED, text);
+}
+
+static void put_counts(const struct sheet *sheet)
+{
+    const struct ttm_departed *d = sheet->departed;
+    const char *server = sheet->summary->server;
+    char births[TTM_NUMBER_SIZE], ends[TTM_NUMBER_SIZE];
+
+    put(sheet, "tracked");
+    if (!server || d->device_count > 0)
+        ttm_text_format(sheet->out, " on %u %s", d->device_count,
+                        plural(d->device_count, "device", "devices"));
+    if (server) {
+        put(sheet, " by the server at ");
+        ttm_text_append_safe(sheet->out, server);
+        return;
+    }
+    ttm_text_format(sheet->out, "%s%s %s, %s %s, ", ttm_terminal_dot(sheet->terminal),
+                    ttm_format_count(d->sums.births, births),
+                    plural(d->sums.births, "allocation", "allocations"),
+                    ttm_format_count(d->sums.ends, ends), plural(d->sums.ends, "free", "frees"));
+    put_lost(sheet, d->sums.lost_events);
 }
 
 static bool was_heard_of(const struct ttm_departed *departed)
@@ -434,6 +449,25 @@ static void put_rest(const struct sheet *sheet, uint32_t shown)
                         ttm_format_count(count, number), "", ttm_format_bytes(bytes, sum));
 }
 
+/* Of what remained with a server elsewhere. */
+static void put_remained(const struct sheet *sheet)
+{
+    const struct ttm_departed *d = sheet->departed;
+    char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+
+    if (sheet->summary->is_server_gone) {
+        put(sheet, "  the server has gone: what remained at the end is not known\n");
+    } else if (d->sums.remaining == 0) {
+        put(sheet, "  ");
+        put_in(sheet, TTM_GREEN, "nothing remained\n");
+    } else {
+        ttm_text_format(sheet->out, "  %s %s, %s%s\n", ttm_format_count(d->sums.remaining, count),
+                        plural(d->sums.remaining, "allocation remained", "allocations remained"),
+                        ttm_format_bytes(d->sums.remaining_footprint_bytes, sum),
+                        d->device_count > 0 ? "; peaks are those last seen before the end" : "");
+    }
+}
+
 static void put_remains(const struct sheet *sheet, uint32_t row_max)
 {
     const struct ttm_departed *d = sheet->departed;
@@ -442,6 +476,10 @@ static void put_remains(const struct sheet *sheet, uint32_t row_max)
     struct ttm_text head;
 
     put(sheet, "\n");
+    if (sheet->summary->server) {
+        put_remained(sheet);
+        return;
+    }
     if (d->sums.remaining == 0) {
         put(sheet, "  ");
         put_in(sheet, TTM_GREEN, "nothing remains");

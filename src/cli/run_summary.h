@@ -22,6 +22,12 @@ struct ttm_run_summary {
     enum ttm_program program;
     bool is_untracked;                   /* what was wrong has been said when it started */
     const struct ttm_departed *departed; /* sorted */
+    /*
+     * Where the processes reported, when that was not to us (see cli/watched.h): of what
+     * remained only the sums are known, of allocations and frees nothing.
+     */
+    const char *server;
+    bool is_server_gone; /* before the end */
 };
 
 void ttm_run_summary_text(const struct ttm_run_summary *summary,

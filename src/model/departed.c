@@ -35,8 +35,7 @@ static void *grow(void *array, uint32_t count, size_t element_size)
 
 /* ---- devices ---- */
 
-/* The device of that id, put into its place if it is new; NULL when memory is short. */
-static struct ttm_departed_device *device_of(struct ttm_departed *departed, uint16_t id)
+struct ttm_departed_device *ttm_departed_device_of(struct ttm_departed *departed, uint16_t id)
 {
     uint32_t at = 0;
 
@@ -81,7 +80,7 @@ static void add_totals(struct ttm_device_totals *sum, const struct ttm_device_to
 static void add_device(struct ttm_departed *departed, const struct ttm_device *known,
                        const struct ttm_process_device *own)
 {
-    struct ttm_departed_device *device = device_of(departed, own->id);
+    struct ttm_departed_device *device = ttm_departed_device_of(departed, own->id);
 
     if (!device) {
         departed->is_short = true;
@@ -238,13 +237,16 @@ static void add_sums(struct ttm_departed_sums *all, const struct ttm_departed_su
     all->replaced += own->replaced;
 }
 
-static void add_process(struct ttm_departed *departed, const struct ttm_departed_process *process)
+void ttm_departed_put_process(struct ttm_departed *departed,
+                              const struct ttm_departed_process *process)
 {
     struct ttm_departed_process *grown =
         departed->process_count < TTM_DEPARTED_PROCESSES_MAX
             ? grow(departed->processes, departed->process_count, sizeof(grown[0]))
             : NULL;
 
+    add_sums(&departed->sums, &process->sums);
+    departed->running_count += process->is_running;
     if (!grown) {
         departed->processes_left_out++;
         return;
@@ -274,8 +276,6 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
     for (uint32_t i = 0; i < proc->device_count; i++)
         add_device(departed, reg->devices[proc->devices[i].id], &proc->devices[i]);
     add_lives(departed, reg, proc, &process.sums);
-    add_sums(&departed->sums, &process.sums);
-    departed->running_count += is_running;
     departed->inexact_count += proc->counters.is_inexact;
-    add_process(departed, &process);
+    ttm_departed_put_process(departed, &process);
 }

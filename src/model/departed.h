@@ -66,7 +66,7 @@ struct ttm_departed {
     uint32_t process_count;
     uint32_t processes_left_out; /* over the bound; in the sums they are */
     uint32_t running_count;
-    uint32_t inexact_count; /* ended before they could make good what was lost */
+    uint32_t inexact_count;              /* ended before they could make good what was lost */
     struct ttm_departed_device *devices; /* by id, ascending */
     uint32_t device_count;
     struct ttm_remains *remains; /* in no order until ttm_departed_sort() */
@@ -82,6 +82,13 @@ void ttm_departed_done(struct ttm_departed *departed);
 /* Adds a process that is still in the registry, which is left as it is. */
 void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *reg,
                       const struct ttm_process *proc, bool is_running);
+
+/* For who knows of processes from elsewhere: adds one with its sums. */
+void ttm_departed_put_process(struct ttm_departed *departed,
+                              const struct ttm_departed_process *process);
+
+/* The device of that id, new and empty if need be; NULL when memory is short. Borrowed. */
+struct ttm_departed_device *ttm_departed_device_of(struct ttm_departed *departed, uint16_t id);
 
 /* Puts what remained into order: by footprint on all devices, largest first. Nothing is added then. */
 void ttm_departed_sort(struct ttm_departed *departed);
