@@ -41,8 +41,10 @@ class Place:
     def env(self, **extra: str | None) -> dict[str, str]:
         machine = self.runtime.parent / "machine"  # one without cards, whatever this one has
         machine.mkdir(exist_ok=True)
+        asan = os.environ.get("ASAN_OPTIONS", "")  # whose runtime minds what is loaded before it
         return clean_env(
             **{
+                "ASAN_OPTIONS": f"{asan}:verify_asan_link_order=0".lstrip(":"),
                 "XDG_RUNTIME_DIR": str(self.runtime),
                 "TTMEM_ROOT": str(machine),
                 "LD_PRELOAD": None,

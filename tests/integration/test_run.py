@@ -22,7 +22,6 @@ from support import (
     WORKER_OPTIONS,
     Place,
     Result,
-    Run,
     Server,
     assert_no_sanitizer_report,
     needs_root,
@@ -455,51 +454,55 @@ def test_killed_in_mid_run_it_shows_what_remained(place: Place) -> None:
     assert "300 allocations, 44 frees" in text and "256 allocations remain" in text
 
 
-# Starts a worker for each argument, its lines separated by commas; those behind a semicolon come
-# after our word. Writes the processes that report.
+# Starts a worker for each argument, with its lines separated by commas, writes their numbers, and
+# ends when it is told.
 LAUNCH = r"""
 import json, subprocess, sys
-workers, pids = [], []
+workers = []
 for lines in sys.argv[2:]:
-    now, _, later = lines.partition(";")
     worker = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    for line in now.split(","):
+    for line in lines.split(","):
         worker.stdin.write(line + "\n")
         worker.stdin.flush()
-        answer = json.loads(worker.stdout.readline())
-    pids += [answer["pid"]] + [answer["child"]] * (answer["child"] > 0)
-    workers.append((worker, later))
-print(json.dumps(pids), flush=True)
+        worker.stdout.readline()
+    workers.append(worker)
+print(json.dumps([worker.pid for worker in workers]), flush=True)
 sys.stdin.readline()
-for worker, later in workers:
-    worker.communicate(later + "\n" if later else None)
+for worker in workers:
+    worker.communicate()
 sys.exit(2)
 """
 
 
-def launch(it: Run) -> list[int]:
-    """The processes of a LAUNCH that all report."""
-    pids = json.loads(it.read())
-    wait_for(lambda: all(it.knows(pid) for pid in pids), "all to be known")
-    return pids
-
-
 def test_children_are_tracked_too(place: Place) -> None:
-    lines = ["alloc 0 0 5 1000", "alloc 1 0 6 1000,free 6", "alloc 0 1 7 1000,fork 3 10;reap"]
+    lines = ["alloc 0 0 5 1000", "alloc 1 0 6 1000,free 6", "alloc 0 1 7 1000", "alloc 3 0 4 10"]
     with place.start(PYTHON, "-c", LAUNCH, TRACKED_WORKER, *lines, env=dict(WORKER_OPTIONS)) as it:
-        pids = launch(it)
+        pids = json.loads(it.read())
+        wait_for(lambda: all(it.knows(pid) for pid in pids), "all to be known")
         it.send("go")
         result = it.end()
     assert result.status == 2
     text = summary_of(result)
-    assert "tracked on 3 devices · 28 allocations, 11 frees" in text
-    assert "17 allocations remain" in text
+    assert "tracked on 3 devices · 22 allocations, 6 frees" in text
+    assert "16 allocations remain" in text
     assert "4 processes" in text
     rows = re.findall(r"^ +(\d+)  tracked_worker +(\d+) +(\d+) +(\d+) ", text, re.M)
     # More than fit: those that left most come first.
-    assert rows[0] == (str(pids[2]), "7", "0", "7")
-    assert len(rows) == 2 and rows[1][0] in (str(pids[0]), str(pids[3]))
+    assert rows == [(str(pids[2]), "7", "0", "7"), (str(pids[0]), "5", "0", "5")]
     assert re.search(r"^ +… 2 more$", text, re.M)
+
+
+def test_a_forked_child_is_a_process_of_its_own(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 1 7 1000")
+        wait_for(lambda: it.knows(it.child()))  # its thread holds no lock that fork would copy
+        child = json.loads(it.do("fork 3 10"))["child"]
+        wait_for(lambda: it.knows(child), "the child to be known")
+        it.do("reap")
+        text = summary_of(it.end())
+    assert "tracked on 2 devices · 17 allocations, 5 frees" in text
+    assert "12 allocations remain" in text and "2 processes" in text
+    assert re.search(rf"^ +{child}  tracked_worker +10 +5 +5 ", text, re.M)
 
 
 LEAVE_A_DAEMON = r"""
@@ -625,13 +628,14 @@ def test_it_fits_the_screen(place: Place, columns: int, rows: int) -> None:
         [
             *(f"alloc {i} {i % 5} {10 + i} {1000 * (i + 1)}" for i in range(8)),
             *(f"mesh {i + 1} {3000 * (i + 1)}" for i in range(9)),
-            "fork 3 10;reap",
         ]
     )
-    args = [PYTHON, "-c", LAUNCH, TRACKED_WORKER, *[lines] * 3]
+    args = [PYTHON, "-c", LAUNCH, TRACKED_WORKER, *[lines] * 4]
     env = {**WORKER_OPTIONS, "NO_COLOR": "1"}
     with Terminal(place, *args, columns=columns, rows=rows, env=env) as terminal:
-        terminal.read_until("]")
+        pids = json.loads(re.search(r"\[[\d, ]+\]", terminal.read_until("]"))[0])
+        (socket,) = place.sockets()
+        wait_for(lambda: all(knows(socket, pid) for pid in pids), "all to be known")
         terminal.type("go\n")
         assert terminal.status() == 2
         text = terminal.screen()
