@@ -121,7 +121,6 @@ void ttm_embedded_finish(struct ttm_embedded *embedded)
     stop(embedded);
     ttm_server_settle(embedded->server);
     ttm_server_each_process(embedded->server, remember, &embedded->departed);
-    ttm_departed_sort(&embedded->departed);
 }
 
 void ttm_embedded_done(struct ttm_embedded *embedded)

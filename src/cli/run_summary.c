@@ -291,7 +291,7 @@ static void put_ids(const struct sheet *sheet, const uint16_t ids[TTM_REMAINS_DE
         put(sheet, ttm_terminal_ellipsis(sheet->terminal));
 }
 
-#define LABEL_COLUMNS 30
+#define LABEL_COLUMNS 28
 
 static bool knows_capacity(const struct ttm_departed *departed)
 {
@@ -318,7 +318,7 @@ static void put_block_head(const struct sheet *sheet, const struct block *block,
     if (device->board[0])
         put(&part, " ");
     ttm_text_append_safe(&label, device->board);
-    if (device->arch != TTM_ARCH_UNKNOWN)
+    if (device->arch != TTM_ARCH_UNKNOWN && (block->count == 1 || !device->board[0]))
         ttm_text_format(&label, " %s", ttm_arch_name(device->arch));
     put(sheet, "  ");
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
@@ -417,36 +417,113 @@ static void put_devices(const struct sheet *sheet, size_t row_max)
 
 /* ---- what remains ---- */
 
-static void put_remains_row(const struct sheet *sheet, const struct ttm_remains *remains)
-{
-    char count[TTM_NUMBER_SIZE], each[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+/* Remains that read the same: a byte more or less is no other kind to a reader. */
+struct kind {
+    struct ttm_remains like;
+    uint64_t count;
+    uint64_t bytes; /* footprint of all of them, on one device */
+    char each[TTM_NUMBER_SIZE];
+};
 
-    ttm_text_format(sheet->out, "%13s %10s %10s  %-13s  ", ttm_format_count(remains->count, count),
-                    ttm_format_bytes(remains->bytes, each),
-                    ttm_format_bytes(remains->footprint_bytes * remains->count, sum),
-                    ttm_region_name(remains->region));
-    put_ids(sheet, remains->devices, remains->device_count, remains->last_device);
-    put(sheet, remains->device_count > 1 ? " each" : "");
-    if (remains->region == TTM_REGION_KERNEL)
-        ttm_text_format(sheet->out, "  %s", ttm_kernel_kind_name(remains->kind));
+static int by_look(const void *a, const void *b)
+{
+    const struct kind *x = a, *y = b;
+
+    if (x->like.device_set != y->like.device_set)
+        return x->like.device_set < y->like.device_set ? -1 : 1;
+    if (x->like.region != y->like.region)
+        return x->like.region < y->like.region ? -1 : 1;
+    if (x->like.kind != y->like.kind)
+        return x->like.kind < y->like.kind ? -1 : 1;
+    return x->like.bytes < y->like.bytes ? -1 : x->like.bytes > y->like.bytes;
+}
+
+static bool reads_the_same(const struct kind *a, const struct kind *b)
+{
+    return a->like.device_set == b->like.device_set && a->like.region == b->like.region &&
+           a->like.kind == b->like.kind && strcmp(a->each, b->each) == 0;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct kind *x = a, *y = b;
+    const uint64_t x_bytes = x->bytes * x->like.device_count;
+    const uint64_t y_bytes = y->bytes * y->like.device_count;
+
+    return x_bytes != y_bytes ? (x_bytes < y_bytes ? 1 : -1) : by_look(a, b);
+}
+
+/* 'kinds' has room for all remains. Returns how many kinds there are, largest first. */
+static uint32_t make_kinds(const struct ttm_departed *departed, struct kind *kinds)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < departed->remains_count; i++) {
+        const struct ttm_remains *r = &departed->remains[i];
+        kinds[i] =
+            (struct kind){.like = *r, .count = r->count, .bytes = r->count * r->footprint_bytes};
+        (void)ttm_format_bytes(r->bytes, kinds[i].each);
+    }
+    qsort(kinds, departed->remains_count, sizeof(kinds[0]), by_look);
+    for (uint32_t i = 0; i < departed->remains_count; i++) {
+        if (count > 0 && reads_the_same(&kinds[count - 1], &kinds[i])) {
+            kinds[count - 1].count += kinds[i].count;
+            kinds[count - 1].bytes += kinds[i].bytes;
+        } else {
+            kinds[count++] = kinds[i];
+        }
+    }
+    qsort(kinds, count, sizeof(kinds[0]), by_bytes);
+    return count;
+}
+
+static void put_kind(const struct sheet *sheet, const struct kind *kind)
+{
+    const struct ttm_remains *like = &kind->like;
+    char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+
+    ttm_text_format(sheet->out, "%13s %10s %10s  %-13s  ", ttm_format_count(kind->count, count),
+                    kind->each, ttm_format_bytes(kind->bytes, sum), ttm_region_name(like->region));
+    put_ids(sheet, like->devices, like->device_count, like->last_device);
+    put(sheet, like->device_count > 1 ? " each" : "");
+    if (like->region == TTM_REGION_KERNEL)
+        ttm_text_format(sheet->out, "  %s", ttm_kernel_kind_name(like->kind));
     put(sheet, "\n");
 }
 
-/* The kinds that are not listed, in one row. */
-static void put_rest(const struct sheet *sheet, uint32_t shown)
+/* As many as there are rows for; the rest in one row. */
+static void put_kinds(const struct sheet *sheet, const struct kind *kinds, uint32_t count,
+                      uint32_t row_max)
 {
-    const struct ttm_departed *d = sheet->departed;
-    uint64_t count = d->others.remaining, bytes = d->others.remaining_footprint_bytes;
+    const struct ttm_departed_sums *others = &sheet->departed->others;
+    uint64_t left = others->remaining, bytes = others->remaining_footprint_bytes;
+    const uint32_t shown = count + (left > 0) > row_max ? row_max - 1 : count;
     char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
 
-    for (uint32_t i = shown; i < d->remains_count; i++) {
-        const struct ttm_remains *r = &d->remains[i];
-        count += r->count;
-        bytes += r->footprint_bytes * r->count * r->device_count;
+    for (uint32_t i = 0; i < shown; i++)
+        put_kind(sheet, &kinds[i]);
+    for (uint32_t i = shown; i < count; i++) {
+        left += kinds[i].count;
+        bytes += kinds[i].bytes * kinds[i].like.device_count;
     }
-    if (count > 0)
+    if (left > 0)
         ttm_text_format(sheet->out, "%13s %10s %10s  of other kinds, on all devices together\n",
-                        ttm_format_count(count, number), "", ttm_format_bytes(bytes, sum));
+                        ttm_format_count(left, number), "", ttm_format_bytes(bytes, sum));
+}
+
+static void put_list_of_remains(const struct sheet *sheet, uint32_t row_max)
+{
+    const uint32_t count = sheet->departed->remains_count;
+    struct kind *kinds = calloc(count + 1, sizeof(kinds[0]));
+
+    if (!kinds) {
+        sheet->out->failed = true;
+        return;
+    }
+    put_in(sheet, TTM_DIM, "        count       each      takes  region         device");
+    put(sheet, "\n");
+    put_kinds(sheet, kinds, make_kinds(sheet->departed, kinds), row_max);
+    free(kinds);
 }
 
 /* Of what remained with a server elsewhere. */
@@ -471,7 +548,6 @@ static void put_remained(const struct sheet *sheet)
 static void put_remains(const struct sheet *sheet, uint32_t row_max)
 {
     const struct ttm_departed *d = sheet->departed;
-    const uint32_t shown = d->remains_count > row_max ? row_max - 1 : d->remains_count;
     char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
     struct ttm_text head;
 
@@ -496,11 +572,7 @@ static void put_remains(const struct sheet *sheet, uint32_t row_max)
     put(sheet, "  ");
     put_in(sheet, TTM_YELLOW, ttm_text_string(&head));
     put(sheet, "\n");
-    put_in(sheet, TTM_DIM, "        count       each      takes  region         device");
-    put(sheet, "\n");
-    for (uint32_t i = 0; i < shown; i++)
-        put_remains_row(sheet, &d->remains[i]);
-    put_rest(sheet, shown);
+    put_list_of_remains(sheet, row_max);
     ttm_text_done(&head);
 }
 
@@ -615,6 +687,8 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     const bool is_high = terminal->rows >= ROWS_HIGH;
     const uint32_t remains_max = is_high ? 12 : 5, processes_max = is_high ? 8 : 3;
 
+    if (terminal->is_terminal && summary->end.signal == SIGINT)
+        put(&sheet, "\n"); /* behind the ^C that the terminal shows */
     put_head(&sheet);
     if (!was_heard_of(d))
         return;

@@ -20,8 +20,8 @@ struct ttm_run_summary {
     const char *command; /* as it was typed */
     struct ttm_child_end end;
     enum ttm_program program;
-    bool is_untracked;                   /* what was wrong has been said when it started */
-    const struct ttm_departed *departed; /* sorted */
+    bool is_untracked; /* what was wrong has been said when it started */
+    const struct ttm_departed *departed;
     /*
      * Where the processes reported, when that was not to us (see cli/watched.h): of what
      * remained only the sums are known, of allocations and frees nothing.

@@ -197,33 +197,6 @@ static void add_lives(struct ttm_departed *departed, const struct ttm_registry *
     (void)ttm_life_view_release(&view, UINT32_MAX);
 }
 
-/* By footprint on all devices; then by what can be seen, so that equal runs give equal lists. */
-static int compare_remains(const void *a, const void *b)
-{
-    const struct ttm_remains *x = a, *y = b;
-    const uint64_t x_bytes = x->footprint_bytes * x->count * x->device_count;
-    const uint64_t y_bytes = y->footprint_bytes * y->count * y->device_count;
-
-    if (x_bytes != y_bytes)
-        return x_bytes < y_bytes ? 1 : -1;
-    if (x->bytes != y->bytes)
-        return x->bytes < y->bytes ? 1 : -1;
-    if (x->region != y->region)
-        return x->region < y->region ? -1 : 1;
-    if (x->devices[0] != y->devices[0])
-        return x->devices[0] < y->devices[0] ? -1 : 1;
-    return x->device_set < y->device_set ? -1 : x->device_set > y->device_set;
-}
-
-void ttm_departed_sort(struct ttm_departed *departed)
-{
-    free(departed->index); /* it would name the wrong places from here on */
-    departed->index = NULL;
-    if (departed->remains_count > 0)
-        qsort(departed->remains, departed->remains_count, sizeof(departed->remains[0]),
-              compare_remains);
-}
-
 /* ---- processes ---- */
 
 static void add_sums(struct ttm_departed_sums *all, const struct ttm_departed_sums *own)

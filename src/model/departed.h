@@ -69,7 +69,7 @@ struct ttm_departed {
     uint32_t inexact_count;              /* ended before they could make good what was lost */
     struct ttm_departed_device *devices; /* by id, ascending */
     uint32_t device_count;
-    struct ttm_remains *remains; /* in no order until ttm_departed_sort() */
+    struct ttm_remains *remains; /* in no order */
     uint32_t remains_count;
     struct ttm_departed_sums others; /* remained, over the bound: count and footprint */
     uint32_t *index;                 /* of 'remains': open addressing, place + 1, 0 is empty */
@@ -89,8 +89,5 @@ void ttm_departed_put_process(struct ttm_departed *departed,
 
 /* The device of that id, new and empty if need be; NULL when memory is short. Borrowed. */
 struct ttm_departed_device *ttm_departed_device_of(struct ttm_departed *departed, uint16_t id);
-
-/* Puts what remained into order: by footprint on all devices, largest first. Nothing is added then. */
-void ttm_departed_sort(struct ttm_departed *departed);
 
 #endif /* TTM_MODEL_DEPARTED_H */
