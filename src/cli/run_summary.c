@@ -40,6 +40,13 @@ static void put_in(const struct sheet *sheet, enum ttm_colour colour, const char
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
 }
 
+/* Lets go of a text that was put together apart; what failed there has failed here. */
+static void part_done(const struct sheet *sheet, struct ttm_text *part)
+{
+    sheet->out->failed |= ttm_text_failed(part);
+    ttm_text_done(part);
+}
+
 static const char *plural(uint64_t count, const char *one, const char *many)
 {
     return count == 1 ? one : many;
@@ -62,7 +69,7 @@ static size_t put_command(const struct sheet *sheet, const char *command, size_t
     const size_t width = ttm_terminal_width(text);
     const size_t taken = is_padded || width > columns ? columns : width;
     ttm_text_append_column(sheet->out, text, taken, sheet->terminal->has_utf8);
-    ttm_text_done(&safe);
+    part_done(sheet, &safe);
     return taken;
 }
 
@@ -178,9 +185,8 @@ static void put_head(const struct sheet *sheet)
     put(sheet, is_one_line ? ttm_terminal_dot(sheet->terminal) : "\n  ");
     put(sheet, ttm_text_string(&heard));
     put(sheet, "\n");
-    sheet->out->failed |= ttm_text_failed(&end) || ttm_text_failed(&heard);
-    ttm_text_done(&end);
-    ttm_text_done(&heard);
+    part_done(sheet, &end);
+    part_done(sheet, &heard);
 }
 
 static void add_oddity(const struct sheet *sheet, struct ttm_text *list, uint64_t count,
@@ -214,7 +220,7 @@ static void put_oddities(const struct sheet *sheet)
                         list.length > 0 ? ttm_terminal_dot(sheet->terminal) : "");
     if (list.length > 0)
         ttm_text_format(sheet->out, "  %s\n", ttm_text_string(&list));
-    ttm_text_done(&list);
+    part_done(sheet, &list);
 }
 
 /* ---- devices ---- */
@@ -322,7 +328,9 @@ static void put_block_head(const struct sheet *sheet, const struct block *block,
         ttm_text_format(&label, " %s", ttm_arch_name(device->arch));
     put(sheet, "  ");
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
-    ttm_text_append_column(sheet->out, ttm_text_string(&label), LABEL_COLUMNS,
+    const size_t width = ttm_terminal_width(ttm_text_string(&label));
+    ttm_text_append_column(sheet->out, ttm_text_string(&label),
+                           has_titles || width > LABEL_COLUMNS ? LABEL_COLUMNS : width,
                            sheet->terminal->has_utf8);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
     if (has_titles)
@@ -330,7 +338,7 @@ static void put_block_head(const struct sheet *sheet, const struct block *block,
                knows_capacity(sheet->departed) ? "   remains       peak   capacity"
                                                : "   remains       peak");
     put(sheet, "\n");
-    ttm_text_done(&label);
+    part_done(sheet, &label);
 }
 
 static void put_region(const struct sheet *sheet, const struct ttm_departed_device *device,
@@ -573,7 +581,7 @@ static void put_remains(const struct sheet *sheet, uint32_t row_max)
     put_in(sheet, TTM_YELLOW, ttm_text_string(&head));
     put(sheet, "\n");
     put_list_of_remains(sheet, row_max);
-    ttm_text_done(&head);
+    part_done(sheet, &head);
 }
 
 /* ---- processes ---- */
