@@ -34,6 +34,7 @@ struct ttm_command {
     const struct ttm_option *options;  /* ends with id 0 */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns enum ttm_exit */
     bool takes_command;                /* another program's name and arguments come behind */
+    bool takes_operands;               /* words that are no options */
 };
 
 /* Ends with a NULL. */
@@ -41,6 +42,8 @@ extern const struct ttm_command *const ttm_commands[];
 
 extern const struct ttm_command ttm_command_run;
 extern const struct ttm_command ttm_command_env;
+extern const struct ttm_command ttm_command_enable;
+extern const struct ttm_command ttm_command_disable;
 extern const struct ttm_command ttm_command_serve;
 extern const struct ttm_command ttm_command_status;
 extern const struct ttm_command ttm_command_monitor;

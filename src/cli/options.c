@@ -84,7 +84,8 @@ int ttm_options_next(struct ttm_options *options)
     }
     if (id >= 0)
         return id;
-    if (optind < options->argc && !options->command->takes_command)
+    if (optind < options->argc && !options->command->takes_command &&
+        !options->command->takes_operands)
         return ttm_options_complain(options, "'%s' is one word too many", options->argv[optind]);
     return TTM_OPTION_END;
 }

@@ -30,6 +30,7 @@ static void end_client(struct ttm_client *client)
     if (client->tracked) {
         ttm_tracked_drain(client->tracked);
         client->process->counters.is_inexact = ttm_tracked_is_behind(client->tracked);
+        ttm_tracked_refresh(client->tracked);
         ttm_tracked_free(client->tracked);
         client->tracked = NULL;
     }
