@@ -40,6 +40,8 @@ struct ttm_command {
 /* Ends with a NULL. */
 extern const struct ttm_command *const ttm_commands[];
 
+extern const struct ttm_command ttm_command_run;
+extern const struct ttm_command ttm_command_env;
 extern const struct ttm_command ttm_command_enable;
 extern const struct ttm_command ttm_command_disable;
 extern const struct ttm_command ttm_command_serve;

@@ -763,3 +763,10 @@ void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget)
             break;
     }
 }
+
+bool ttm_tracked_is_behind(const struct ttm_tracked *tracked)
+{
+    const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
+
+    return lost > 0 && lost != tracked->lost_known;
+}

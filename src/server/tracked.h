@@ -95,6 +95,9 @@ bool ttm_tracked_read(struct ttm_tracked *tracked);
 /* Reads what a process that has ended left behind. */
 void ttm_tracked_drain(struct ttm_tracked *tracked);
 
+/* Whether events were lost that no telling has made good, so that its lives are not exact. */
+bool ttm_tracked_is_behind(const struct ttm_tracked *tracked);
+
 /* NULL is fine. Its memory goes at the end of the turn: an event for it may be under way. */
 void ttm_tracked_free(struct ttm_tracked *tracked);
 
