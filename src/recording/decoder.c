@@ -952,7 +952,7 @@ void ttm_decoder_lose(struct ttm_decoder *dec)
 
 bool ttm_decoder_is_exact(const struct ttm_decoder *dec)
 {
-    return dec->is_started && !dec->is_lost && !dec->is_taking_over;
+    return !dec->is_lost && !dec->is_taking_over;
 }
 
 uint32_t ttm_decoder_live(const struct ttm_decoder *dec)

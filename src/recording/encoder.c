@@ -1043,7 +1043,7 @@ void ttm_encoder_finish(struct ttm_encoder *enc)
 
 void ttm_encoder_next_file(struct ttm_encoder *enc, uint64_t file_id, int64_t wall_offset_ns)
 {
-    pass_block(enc);
+    ttm_encoder_finish(enc);
     enc->options.file_id = file_id;
     enc->options.wall_offset_ns = wall_offset_ns;
     enc->sequence = 0;

@@ -52,7 +52,7 @@ void ttm_encoder_flush(struct ttm_encoder *enc);
 /* The same at the end of a file: whatever was lost, what is live at the end is in it. */
 void ttm_encoder_finish(struct ttm_encoder *enc);
 
-/* Flushes; what follows belongs to another file and begins with a section. */
+/* Finishes; what follows belongs to another file and begins with a section. */
 void ttm_encoder_next_file(struct ttm_encoder *enc, uint64_t file_id, int64_t wall_offset_ns);
 
 /* Whether anything waits to be flushed, and since when. */

@@ -23,6 +23,8 @@
 
 #define BLOCKS 16 /* a power of two */
 #define FLUSH_NS TTM_NS_PER_S
+/* No file is shorter in time: each begins with all that is live, however little may follow. */
+#define FILE_AGE_MIN_NS (10 * TTM_NS_PER_S)
 
 struct ring {
     struct ttm_block *blocks[BLOCKS];
@@ -316,10 +318,13 @@ struct ttm_encoder *ttm_recorder_encoder(struct ttm_recorder *rec)
 
 static bool is_next_file_due(const struct ttm_recorder *rec, uint64_t now_ns)
 {
+    const uint64_t age_ns = now_ns - rec->file_start_ns;
+
+    if (!rec->folder || age_ns < FILE_AGE_MIN_NS)
+        return false;
     /* relaxed: a block more or less in a file is of no account. */
-    return rec->folder && (atomic_load_explicit(&rec->file_bytes, memory_order_relaxed) >=
-                               rec->limits.file_bytes ||
-                           now_ns - rec->file_start_ns >= rec->limits.file_age_ns);
+    return age_ns >= rec->limits.file_age_ns ||
+           atomic_load_explicit(&rec->file_bytes, memory_order_relaxed) >= rec->limits.file_bytes;
 }
 
 int ttm_recorder_tick(struct ttm_recorder *rec, uint64_t now_ns, uint64_t now_wall_ns)

@@ -428,7 +428,7 @@ void ttm_recording_info(struct ttm_recording *rec, struct ttm_recording_info *re
     if (rec->events_total > rec->events_seen)
         ret->lost_events += rec->events_total - rec->events_seen;
     ret->is_complete = ret->is_finished && !ret->is_head_damaged && ret->damaged_blocks == 0 &&
-                       ret->skipped_blocks == 0 && ret->lost_events == 0;
+                       ret->skipped_blocks == 0 && ret->lost_events == 0 && ret->is_exact;
     if (fstat(rec->fd, &st) == 0)
         ret->size_bytes = (uint64_t)st.st_size;
     ret->is_being_written = flock(rec->fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
