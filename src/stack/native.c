@@ -51,15 +51,17 @@ enum { UCONTEXT_RBP = 120, UCONTEXT_RSP = 160, UCONTEXT_RIP = 168 };
 struct known {
     uint64_t hash;
     uint32_t note;
-    uint32_t is_used;
+    uint32_t generation;
 };
 
 /* Followed by 'room' return addresses and as many places, in words above 'sp'. */
 struct remembered {
     uint64_t sp;
     uint32_t note;
+    uint32_t generation;
     uint16_t count; /* 0: empty */
     uint16_t hits;
+    uint32_t reserved;
 };
 
 struct ttm_native {
@@ -68,6 +70,8 @@ struct ttm_native {
     size_t stride;   /* of a remembered stack */
     uintptr_t stack_end;
     uintptr_t low, high; /* bounds that the kernel has confirmed */
+    uint32_t generation; /* what is known under another one is forgotten */
+    uint32_t places_generation;
     uint8_t next_way[1u << SETS_BITS];
     struct ttm_native_counts counts;
     struct ttm_modules modules;
@@ -102,15 +106,31 @@ void ttm_native_init(struct ttm_native *native, unsigned frames, uintptr_t stack
     native->frames = native->room - OWN_FRAMES;
     native->stride = stride_for(native->room);
     native->stack_end = stack_end;
+    native->generation = 1;
+    native->places_generation = 1;
+}
+
+static struct remembered *stack_at(struct ttm_native *native, unsigned set, unsigned way)
+{
+    return (struct remembered *)(native->stacks + (set * WAYS + way) * native->stride);
+}
+
+void ttm_native_forget_places(struct ttm_native *native)
+{
+    native->places_generation++;
+}
+
+void ttm_native_forget_stacks(struct ttm_native *native)
+{
+    native->generation++;
+    native->places_generation++;
 }
 
 void ttm_native_forget(struct ttm_native *native)
 {
     memset(&native->modules, 0, sizeof(native->modules));
-    memset(native->known, 0, sizeof(native->known));
     memset(native->rows, 0, sizeof(native->rows));
-    for (size_t i = 0; i < WAYS << SETS_BITS; i++)
-        ((struct remembered *)(native->stacks + i * native->stride))->count = 0;
+    ttm_native_forget_stacks(native);
 }
 
 const struct ttm_native_counts *ttm_native_counts(const struct ttm_native *native)
@@ -272,11 +292,6 @@ static unsigned set_of(uint64_t sp)
     return (unsigned)(ttm_hash_u64(sp) >> (64 - SETS_BITS));
 }
 
-static struct remembered *stack_at(struct ttm_native *native, unsigned set, unsigned way)
-{
-    return (struct remembered *)(native->stacks + (set * WAYS + way) * native->stride);
-}
-
 /* Is 'stack' the one that lies there now? */
 TTM_READS_FOREIGN static bool is_there(struct remembered *stack, unsigned room, uint64_t sp)
 {
@@ -297,7 +312,7 @@ static struct remembered *recall(struct ttm_native *native, uint64_t sp)
 
     for (unsigned i = 0; i < WAYS; i++) {
         struct remembered *stack = stack_at(native, set, i);
-        if (is_there(stack, native->room, sp))
+        if (stack->generation == native->places_generation && is_there(stack, native->room, sp))
             return stack;
     }
     return NULL;
@@ -322,6 +337,7 @@ static void remember(struct ttm_native *native, uint64_t sp, unsigned count, uin
     memcpy(addresses_of(stack), native->addresses, count * sizeof(uint64_t));
     stack->sp = sp;
     stack->note = note;
+    stack->generation = native->places_generation;
     stack->hits = 0;
     stack->count = (uint16_t)count;
     *next = (uint8_t)((*next + 1) % WAYS);
@@ -377,10 +393,10 @@ static uint32_t note_of(struct ttm_native *native, unsigned count, bool is_cut,
     const uint64_t hash = hash_of(native->addresses, count);
     struct known *known = &native->known[hash >> (64 - KNOWN_BITS)];
 
-    if (!known->is_used || known->hash != hash) {
+    if (known->generation != native->generation || known->hash != hash) {
         known->note = make_note(native, count, is_cut, note, scratch);
         known->hash = hash;
-        known->is_used = 1;
+        known->generation = native->generation;
     }
     return known->note;
 }
@@ -405,13 +421,15 @@ uint32_t ttm_native_stack(struct ttm_native *native, const struct ttm_registers 
         native->counts.remembered++;
         return stack->note;
     }
-    if (stack && !ttm_modules_are_current(&native->modules))
+    if (stack && !ttm_modules_are_current(&native->modules)) {
         ttm_native_forget(native);
+        stack = NULL;
+    }
 
     const unsigned count = walk(native, registers, end, &is_cut);
     if (stack && is_same(stack, native, count))
         return stack->note;
-    if (stack && stack->count > 0) {
+    if (stack) {
         native->counts.surprises++;
         stack->count = 0;
     }

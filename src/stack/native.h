@@ -37,6 +37,10 @@ void ttm_native_forget(struct ttm_native *native);
 uint32_t ttm_native_stack(struct ttm_native *native, const struct ttm_registers *registers,
                           ttm_stack_note_fn note, uint8_t *scratch);
 
+/* For the benchmark: stacks are forgotten, or only where they lay; how to walk them is not. */
+void ttm_native_forget_stacks(struct ttm_native *native);
+void ttm_native_forget_places(struct ttm_native *native);
+
 /* For tests and the benchmark. */
 struct ttm_native_counts {
     uint64_t remembered; /* stacks that were not walked */
