@@ -54,7 +54,7 @@ static struct {
     bool is_started;
     bool has_native;
     uintptr_t main_stack_end;
-    char main_comm[COMM_SIZE];
+    char main_comm[COMM_SIZE + 1]; /* with the file's newline, at first */
     _Atomic unsigned epoch;   /* of notes; a thread that has another one forgets */
     _Atomic unsigned unloads; /* of modules; likewise */
 } process;
@@ -77,9 +77,9 @@ static void read_main_comm(void)
 
     if (fd < 0)
         return;
-    const ssize_t n = read(fd, process.main_comm, sizeof(process.main_comm) - 1);
+    const ssize_t n = read(fd, process.main_comm, COMM_SIZE);
     (void)close(fd);
-    process.main_comm[n > 0 ? n - 1 : 0] = '\0'; /* instead of the newline */
+    process.main_comm[n > 0 ? n - 1 : 0] = '\0';
 }
 
 void ttm_stack_start(const struct ttm_stack_options *options, ttm_stack_note_fn note)
