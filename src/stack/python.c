@@ -64,6 +64,7 @@ enum state { ABSENT, FOUND, PROVEN, REFUSED };
 /* What is known of the interpreter. All but 'state' is written before it says FOUND. */
 static struct {
     _Atomic int state;
+    _Atomic bool has_doubt; /* threads were met whose state does not name them, and no others yet */
     struct ttm_python_view view;
     void *(*this_thread_state)(void);
     int (*is_initialized)(void);
@@ -132,7 +133,12 @@ const char *ttm_python_trouble(void)
     /* acquire: pairs with the release in refuse(). */
     const int state = atomic_load_explicit(&interpreter.state, memory_order_acquire);
 
-    return state == REFUSED ? interpreter.trouble : "";
+    if (state == REFUSED)
+        return interpreter.trouble;
+    /* relaxed: a hint for people. */
+    if (state == FOUND && atomic_load_explicit(&interpreter.has_doubt, memory_order_relaxed))
+        return "no Python frames: its thread states are not as expected";
+    return "";
 }
 
 /* For a libpython that was loaded privately; the symbols of others are found by default. */
@@ -313,13 +319,11 @@ static bool prove(uintptr_t thread)
     uint64_t id, frame;
 
     if (!ttm_probe_u64(thread + layout->thread_id, &id) || id != (uint64_t)pthread_self() ||
-        !ttm_probe_u64(thread + layout->thread_frame, &frame)) {
-        refuse("its thread states are not as expected", "");
-        return false;
-    }
-    if (frame != 0 && layout->cframe_frame >= 0 &&
-        !ttm_probe_u64(frame + (uintptr_t)layout->cframe_frame, &frame)) {
-        refuse("its thread states are not as expected", "");
+        !ttm_probe_u64(thread + layout->thread_frame, &frame) ||
+        (frame != 0 && layout->cframe_frame >= 0 &&
+         !ttm_probe_u64(frame + (uintptr_t)layout->cframe_frame, &frame))) {
+        /* It may be this thread alone: a state that one thread has made and another uses. */
+        atomic_store_explicit(&interpreter.has_doubt, true, memory_order_relaxed);
         return false;
     }
     if (frame == 0)

@@ -51,12 +51,12 @@ static struct {
     struct ttm_stack_options options;
     ttm_stack_note_fn note;
     pthread_key_t key;
-    bool is_started;
+    _Atomic bool is_started;
     bool has_native;
     uintptr_t main_stack_end;
     char main_comm[COMM_SIZE + 1]; /* with the file's newline, at first */
-    _Atomic unsigned epoch;   /* of notes; a thread that has another one forgets */
-    _Atomic unsigned unloads; /* of modules; likewise */
+    _Atomic unsigned epoch;        /* of notes; a thread that has another one forgets */
+    _Atomic unsigned unloads;      /* of modules; likewise */
 } process;
 
 /* Small, and there from the start: a thread-local that has to be allocated would call malloc. */
@@ -86,7 +86,9 @@ void ttm_stack_start(const struct ttm_stack_options *options, ttm_stack_note_fn 
 {
     unsigned ours = 0;
 
-    if (process.is_started || pthread_key_create(&process.key, release) != 0)
+    /* relaxed: one thread starts. */
+    if (atomic_load_explicit(&process.is_started, memory_order_relaxed) ||
+        pthread_key_create(&process.key, release) != 0)
         return;
     process.options = *options;
     process.note = note;
@@ -97,7 +99,14 @@ void ttm_stack_start(const struct ttm_stack_options *options, ttm_stack_note_fn 
     process.main_stack_end = stack_end ? (uintptr_t)*stack_end : 0;
     read_main_comm();
     ttm_python_find();
-    process.is_started = true;
+    /* release: pairs with the acquire in is_started(). */
+    atomic_store_explicit(&process.is_started, true, memory_order_release);
+}
+
+static bool is_started(void)
+{
+    /* acquire: pairs with the release in ttm_stack_start(). */
+    return atomic_load_explicit(&process.is_started, memory_order_acquire);
 }
 
 void ttm_stack_find_python(void)
@@ -121,7 +130,7 @@ const char *ttm_stack_trouble(void)
 {
     const char *trouble = ttm_python_trouble();
 
-    if (trouble[0] == '\0' && process.is_started && !process.has_native &&
+    if (trouble[0] == '\0' && is_started() && !process.has_native &&
         process.options.native_frames > 0)
         return "no native frames: this C library has no _dl_find_object (glibc 2.35)";
     return trouble;
@@ -193,7 +202,8 @@ static void catch_up(struct memory *memory)
 /*
  * The thread's name: threading's ("MainThread", "worker-1") where Python knows the
  * thread; else the kernel's, if it was given one of its own; else "Thread-<id>".
- * Until 3.14 Python does not tell the kernel.
+ * Until 3.14 Python does not tell the kernel. It is asked once: a thread that is
+ * renamed later keeps its first name here.
  */
 static void name_thread(struct memory *memory, bool is_python)
 {
@@ -245,7 +255,7 @@ __attribute__((noinline)) TTM_READS_FOREIGN void ttm_stack_capture(struct ttm_st
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
 
     *ret = (struct ttm_stack){0};
-    if (!process.is_started || is_gone || is_busy)
+    if (!is_started() || is_gone || is_busy)
         return;
     const int saved_errno = errno;
     is_busy = true;

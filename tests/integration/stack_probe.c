@@ -18,6 +18,16 @@
 #define EXPORT __attribute__((visibility("default")))
 #define NOTES_MAX 65536u
 
+EXPORT void probe_start(unsigned python_frames, unsigned native_frames);
+EXPORT int probe_capture(char *buf, size_t size);
+EXPORT uint32_t probe_numbers(void);
+EXPORT uint32_t probe_note_count(void);
+EXPORT void probe_allow(uint32_t count);
+EXPORT void probe_forget(void);
+EXPORT const char *probe_trouble(void);
+EXPORT uint32_t probe_line(int has_location_table, const uint8_t *table, uint32_t length,
+                           uint32_t first_line, uint32_t offset);
+
 struct kept {
     uint32_t kind;
     uint32_t length;
@@ -123,7 +133,7 @@ static void add_text(struct text *text, const char *what, const char *bytes, uin
     add(text, "%s\t%.*s\n", what, (int)length, bytes);
 }
 
-EXPORT void probe_start(unsigned python_frames, unsigned native_frames)
+void probe_start(unsigned python_frames, unsigned native_frames)
 {
     const struct ttm_stack_options options = {
         .python_frames = (uint16_t)python_frames,
@@ -135,7 +145,7 @@ EXPORT void probe_start(unsigned python_frames, unsigned native_frames)
 }
 
 /* Where this thread is, as lines of words separated by tabs. */
-EXPORT int probe_capture(char *buf, size_t size)
+int probe_capture(char *buf, size_t size)
 {
     struct text text = {buf, size};
     struct ttm_stack stack;
@@ -155,7 +165,7 @@ EXPORT int probe_capture(char *buf, size_t size)
 }
 
 /* Captures and throws away, for as long as the calling thread lives. */
-EXPORT uint32_t probe_numbers(void)
+uint32_t probe_numbers(void)
 {
     struct ttm_stack stack;
 
@@ -163,29 +173,29 @@ EXPORT uint32_t probe_numbers(void)
     return stack.python;
 }
 
-EXPORT uint32_t probe_note_count(void)
+uint32_t probe_note_count(void)
 {
     return note_count;
 }
 
 /* From now on there is room for so many. */
-EXPORT void probe_allow(uint32_t count)
+void probe_allow(uint32_t count)
 {
     notes_allowed = count < NOTES_MAX ? count : NOTES_MAX;
 }
 
-EXPORT void probe_forget(void)
+void probe_forget(void)
 {
     ttm_stack_forget();
 }
 
-EXPORT const char *probe_trouble(void)
+const char *probe_trouble(void)
 {
     return ttm_stack_trouble();
 }
 
-EXPORT uint32_t probe_line(int has_location_table, const uint8_t *table, uint32_t length,
-                           uint32_t first_line, uint32_t offset)
+uint32_t probe_line(int has_location_table, const uint8_t *table, uint32_t length,
+                    uint32_t first_line, uint32_t offset)
 {
     return has_location_table ? ttm_python_line_3_11(table, length, first_line, offset)
                               : ttm_python_line_3_10(table, length, first_line, offset);

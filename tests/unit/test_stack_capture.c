@@ -26,7 +26,7 @@ static _Thread_local struct ttm_stack inner;
 
 static uint32_t keep(uint32_t kind, const void *bytes, uint32_t length)
 {
-    uint32_t i;
+    uint32_t i, number = 0;
 
     if (shall_interrupt) { /* in the middle of a capture */
         shall_interrupt = false;
@@ -43,8 +43,10 @@ static uint32_t keep(uint32_t kind, const void *bytes, uint32_t length)
         memcpy(notes[i].bytes, bytes, length);
         note_count++;
     }
+    if (i < note_count)
+        number = i + 1;
     pthread_mutex_unlock(&lock);
-    return i < note_count ? i + 1 : 0;
+    return number;
 }
 
 __attribute__((noinline)) static struct ttm_stack capture(void)
@@ -85,7 +87,7 @@ static void a_program_without_python_has_native_frames_and_a_thread(void **state
     struct ttm_stack first = {0}, second = {0};
     (void)state;
 
-    for (unsigned i = 0; i < 2; i++) {
+    for (volatile unsigned i = 0; i < 2; i++) { /* volatile: one call site, not unrolled */
         second = first;
         errno = EXDEV;
         first = capture();
