@@ -49,6 +49,46 @@ static int decode_native(const uint8_t *buf, size_t len)
     return ttm_native_stack_note_decode(buf, len, &native);
 }
 
+static void assert_golden(const char *name, const uint8_t *buf, size_t size)
+{
+    struct bytes file = golden(name);
+
+    assert_bytes_equal(&file, buf, size);
+    bytes_done(&file);
+}
+
+static void the_golden_notes_are_what_we_write(void **state)
+{
+    uint8_t buf[TTM_NATIVE_STACK_NOTE_SIZE_MAX], id[20];
+    const uint64_t base = 0x0102030405060000ull;
+    const struct ttm_code_note code_note = {.first_line = 42,
+                                            .file = text_of("/home/u/mod\xc3\xa8le.py"),
+                                            .name = text_of("Model.forward")};
+    const struct ttm_python_stack_note python_note = {
+        .count = 2, .is_cut = true, .frames = {{1030, 7}, {1044, 0x01020304}}};
+    const struct ttm_module_note module_note = {
+        .bias = base,
+        .start = base,
+        .end = base + 4096,
+        .path = text_of("/lib/libtt_metal.so"),
+        .build_id = id,
+        .build_id_length = sizeof(id),
+    };
+    const struct ttm_native_stack_note native_note = {
+        .count = 3,
+        .frames = {{2000, false, 0x1234}, {3000, true, 0x55}, {0, false, 0x7fffdeadbeef}}};
+    const struct ttm_thread_note thread_note = {.tid = 4242, .name = text_of("MainThread")};
+    (void)state;
+
+    for (uint8_t i = 0; i < sizeof(id); i++)
+        id[i] = i;
+    assert_golden("note_code.v1.bin", buf, ttm_code_note_encode(&code_note, buf));
+    assert_golden("note_python_stack.v1.bin", buf, ttm_python_stack_note_encode(&python_note, buf));
+    assert_golden("note_module.v1.bin", buf, ttm_module_note_encode(&module_note, buf));
+    assert_golden("note_native_stack.v1.bin", buf, ttm_native_stack_note_encode(&native_note, buf));
+    assert_golden("note_thread.v1.bin", buf, ttm_thread_note_encode(&thread_note, buf));
+}
+
 static void a_code_object_comes_back_as_it_was(void **state)
 {
     const struct ttm_code_note note = {
@@ -230,6 +270,7 @@ static void random_bytes_are_decoded_within_bounds_or_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_golden_notes_are_what_we_write),
         cmocka_unit_test(a_code_object_comes_back_as_it_was),
         cmocka_unit_test(long_texts_are_cut_between_characters),
         cmocka_unit_test(a_python_stack_comes_back_as_it_was),
