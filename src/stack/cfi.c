@@ -34,6 +34,35 @@ enum pointer_encoding {
     ENC_APPLICATION = 0x70,
 };
 
+/* DW_CFA_*; three more have their operand in the same byte. */
+enum opcode {
+    OP_NOP = 0x00,
+    OP_SET_LOC = 0x01,
+    OP_ADVANCE_LOC1 = 0x02,
+    OP_ADVANCE_LOC2 = 0x03,
+    OP_ADVANCE_LOC4 = 0x04,
+    OP_OFFSET_EXTENDED = 0x05,
+    OP_RESTORE_EXTENDED = 0x06,
+    OP_UNDEFINED = 0x07,
+    OP_SAME_VALUE = 0x08,
+    OP_REGISTER = 0x09,
+    OP_REMEMBER_STATE = 0x0a,
+    OP_RESTORE_STATE = 0x0b,
+    OP_DEF_CFA = 0x0c,
+    OP_DEF_CFA_REGISTER = 0x0d,
+    OP_DEF_CFA_OFFSET = 0x0e,
+    OP_DEF_CFA_EXPRESSION = 0x0f,
+    OP_EXPRESSION = 0x10,
+    OP_OFFSET_EXTENDED_SF = 0x11,
+    OP_DEF_CFA_SF = 0x12,
+    OP_DEF_CFA_OFFSET_SF = 0x13,
+    OP_VAL_OFFSET = 0x14,
+    OP_VAL_OFFSET_SF = 0x15,
+    OP_VAL_EXPRESSION = 0x16,
+    OP_GNU_ARGS_SIZE = 0x2e,
+    OP_GNU_NEGATIVE_OFFSET = 0x2f,
+};
+
 enum rule_kind { RULE_SAME, RULE_OFFSET, RULE_UNDEFINED, RULE_FROM_RBP, RULE_OTHER };
 
 struct rule {
@@ -320,91 +349,106 @@ static void run_restore_state(struct cursor *c, struct program *p)
         p->now = p->remembered[--p->remembered_count];
 }
 
-/* One instruction whose top two bits are 0: an opcode of DW_CFA_*. */
-static void run_extended(struct cursor *c, struct program *p, uint8_t op)
+/* Instructions about the frame's address. Returns false when it is none of them. */
+static bool run_on_cfa(struct cursor *c, struct program *p, uint8_t op)
 {
     uint64_t reg;
 
     switch (op) {
-    case 0x00: /* nop */
-        break;
-    case 0x01: /* set_loc */
-        p->location = take_pointer(c, p->pointer_encoding);
-        break;
-    case 0x02: /* advance_loc1, 2, 4 */
-    case 0x03:
-    case 0x04:
-        p->location += take(c, 1u << (op - 2)) * p->code_align;
-        break;
-    case 0x05: /* offset_extended */
-        reg = take_uleb(c);
-        set_offset(p, reg, (int64_t)take_uleb(c));
-        break;
-    case 0x06: /* restore_extended */
-        restore(p, take_uleb(c));
-        break;
-    case 0x07: /* undefined */
-        set_kind(p, take_uleb(c), RULE_UNDEFINED);
-        break;
-    case 0x08: /* same_value */
-        set_kind(p, take_uleb(c), RULE_SAME);
-        break;
-    case 0x09: /* register */
-        set_kind(p, take_uleb(c), RULE_OTHER);
-        (void)take_uleb(c);
-        break;
-    case 0x0a: /* remember_state */
-        run_remember(c, p);
-        break;
-    case 0x0b: /* restore_state */
-        run_restore_state(c, p);
-        break;
-    case 0x0c: /* def_cfa */
+    case OP_DEF_CFA:
         reg = take_uleb(c);
         set_cfa(p, reg, (int64_t)take_uleb(c));
-        break;
-    case 0x0d: /* def_cfa_register */
-        set_cfa(p, take_uleb(c), p->now.cfa_offset);
-        break;
-    case 0x0e: /* def_cfa_offset */
-        p->now.cfa_offset = (int64_t)take_uleb(c);
-        break;
-    case 0x0f: /* def_cfa_expression */
-        run_cfa_expression(c, p);
-        break;
-    case 0x10: /* expression */
-        reg = take_uleb(c);
-        run_expression(c, p, reg);
-        break;
-    case 0x11: /* offset_extended_sf */
-        reg = take_uleb(c);
-        set_offset(p, reg, take_sleb(c));
-        break;
-    case 0x12: /* def_cfa_sf */
+        return true;
+    case OP_DEF_CFA_SF:
         reg = take_uleb(c);
         set_cfa(p, reg, take_sleb(c) * p->data_align);
-        break;
-    case 0x13: /* def_cfa_offset_sf */
+        return true;
+    case OP_DEF_CFA_REGISTER:
+        set_cfa(p, take_uleb(c), p->now.cfa_offset);
+        return true;
+    case OP_DEF_CFA_OFFSET:
+        p->now.cfa_offset = (int64_t)take_uleb(c);
+        return true;
+    case OP_DEF_CFA_OFFSET_SF:
         p->now.cfa_offset = take_sleb(c) * p->data_align;
+        return true;
+    case OP_DEF_CFA_EXPRESSION:
+        run_cfa_expression(c, p);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Instructions about one register; 'op' is one of them, or the program is not understood. */
+static void run_on_register(struct cursor *c, struct program *p, uint8_t op)
+{
+    const uint64_t reg = take_uleb(c);
+
+    switch (op) {
+    case OP_OFFSET_EXTENDED:
+        set_offset(p, reg, (int64_t)take_uleb(c));
         break;
-    case 0x14: /* val_offset, val_offset_sf */
-    case 0x15:
-        set_kind(p, take_uleb(c), RULE_OTHER);
-        (void)take_uleb(c);
+    case OP_OFFSET_EXTENDED_SF:
+        set_offset(p, reg, take_sleb(c));
         break;
-    case 0x16: /* val_expression */
-        set_kind(p, take_uleb(c), RULE_OTHER);
-        skip(c, take_uleb(c));
-        break;
-    case 0x2e: /* GNU_args_size */
-        (void)take_uleb(c);
-        break;
-    case 0x2f: /* GNU_negative_offset_extended */
-        reg = take_uleb(c);
+    case OP_GNU_NEGATIVE_OFFSET:
         set_offset(p, reg, -(int64_t)take_uleb(c));
+        break;
+    case OP_RESTORE_EXTENDED:
+        restore(p, reg);
+        break;
+    case OP_UNDEFINED:
+        set_kind(p, reg, RULE_UNDEFINED);
+        break;
+    case OP_SAME_VALUE:
+        set_kind(p, reg, RULE_SAME);
+        break;
+    case OP_EXPRESSION:
+        run_expression(c, p, reg);
+        break;
+    case OP_REGISTER:
+    case OP_VAL_OFFSET:
+    case OP_VAL_OFFSET_SF:
+        set_kind(p, reg, RULE_OTHER);
+        (void)take_uleb(c);
+        break;
+    case OP_VAL_EXPRESSION:
+        set_kind(p, reg, RULE_OTHER);
+        skip(c, take_uleb(c));
         break;
     default:
         c->failed = true;
+        break;
+    }
+}
+
+/* An instruction whose top two bits are 0. */
+static void run_extended(struct cursor *c, struct program *p, uint8_t op)
+{
+    switch (op) {
+    case OP_NOP:
+        break;
+    case OP_SET_LOC:
+        p->location = take_pointer(c, p->pointer_encoding);
+        break;
+    case OP_ADVANCE_LOC1:
+    case OP_ADVANCE_LOC2:
+    case OP_ADVANCE_LOC4:
+        p->location += take(c, (size_t)1 << (op - OP_ADVANCE_LOC1)) * p->code_align;
+        break;
+    case OP_REMEMBER_STATE:
+        run_remember(c, p);
+        break;
+    case OP_RESTORE_STATE:
+        run_restore_state(c, p);
+        break;
+    case OP_GNU_ARGS_SIZE:
+        (void)take_uleb(c);
+        break;
+    default:
+        if (!run_on_cfa(c, p, op))
+            run_on_register(c, p, op);
         break;
     }
 }
@@ -454,8 +498,8 @@ static void to_row(const struct program *p, struct ttm_row *row)
         row->kind = TTM_ROW_OUTERMOST;
         return;
     }
-    if (s->ret.kind != RULE_OFFSET || s->ret.offset != -8 || !fits(s->cfa_offset, 1ll << 31) ||
-        !fits(s->rbp.offset, 1 << 15))
+    if (s->ret.kind != RULE_OFFSET || s->ret.offset != -8 ||
+        !fits(s->cfa_offset, INT64_C(1) << 31) || !fits(s->rbp.offset, 1 << 15))
         return;
 
     if (s->cfa_kind == CFA_REGISTER && s->cfa_register == REG_RSP)
@@ -481,7 +525,7 @@ void ttm_cfi_read_row(uint64_t address, uintptr_t header, uintptr_t start, uintp
     if (header < start || header >= end)
         return;
     const uintptr_t at = find_fde(address, header, end);
-    if (at < start || at >= end)
+    if (at == 0 || at < start || at >= end)
         return;
 
     struct cursor fde = entry_at(at, end);

@@ -15,7 +15,7 @@ TTM_READS_FOREIGN uint32_t ttm_python_line_3_10(const uint8_t *table, uint32_t l
     uint32_t line = first_line, end = 0;
 
     for (uint32_t i = 0; i + 1 < length; i += 2) {
-        const int lines = (int8_t)table[i + 1];
+        const int lines = table[i + 1] < 128 ? table[i + 1] : table[i + 1] - 256; /* signed */
 
         end += table[i];
         if (lines != NO_LINE)

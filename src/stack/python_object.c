@@ -66,7 +66,7 @@ static unsigned put_utf8(uint32_t c, char *buf)
     const unsigned length = utf8_length(c);
 
     if (length == 1 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) {
-        buf[0] = length == 1 ? (char)c : '?';
+        buf[0] = (char)(length == 1 ? c : (uint32_t)'?');
         return 1;
     }
     for (unsigned i = length - 1; i > 0; i--, c >>= 6)

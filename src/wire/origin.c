@@ -82,7 +82,7 @@ size_t ttm_python_stack_note_encode(const struct ttm_python_stack_note *note,
 {
     put_le16(buf, note->count);
     put_le16(buf + 2, note->is_cut ? TTM_STACK_IS_CUT : 0);
-    for (unsigned i = 0; i < note->count; i++) {
+    for (size_t i = 0; i < note->count; i++) {
         put_le32(buf + 4 + 8 * i, note->frames[i].code);
         put_le32(buf + 8 + 8 * i, note->frames[i].line);
     }
@@ -99,7 +99,7 @@ int ttm_python_stack_note_decode(const uint8_t *buf, size_t len, struct ttm_pyth
         return -EBADMSG;
     ret->count = count;
     ret->is_cut = get_le16(buf + 2) & TTM_STACK_IS_CUT;
-    for (unsigned i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         ret->frames[i].code = get_le32(buf + 4 + 8 * i);
         ret->frames[i].line = get_le32(buf + 8 + 8 * i);
     }
@@ -148,11 +148,11 @@ int ttm_module_note_decode(const uint8_t *buf, size_t len, struct ttm_module_not
 }
 
 /* The place of a module in the list that is being made, from 1; 0 when it is full. */
-static unsigned place_of(uint32_t module, uint32_t modules[TTM_NATIVE_MODULES_MAX], unsigned *count)
+static size_t place_of(uint32_t module, uint32_t modules[TTM_NATIVE_MODULES_MAX], size_t *count)
 {
     if (module == 0)
         return 0;
-    for (unsigned i = *count; i > 0; i--) /* frames of a module follow one another */
+    for (size_t i = *count; i > 0; i--) /* frames of a module follow one another */
         if (modules[i - 1] == module)
             return i;
     if (*count == TTM_NATIVE_MODULES_MAX)
@@ -165,10 +165,10 @@ size_t ttm_native_stack_note_encode(const struct ttm_native_stack_note *note,
                                     uint8_t buf[TTM_NATIVE_STACK_NOTE_SIZE_MAX])
 {
     uint32_t modules[TTM_NATIVE_MODULES_MAX];
-    uint16_t places[TTM_NATIVE_FRAMES_MAX];
-    unsigned module_count = 0;
+    uint16_t places[TTM_NATIVE_FRAMES_MAX] = {0};
+    size_t module_count = 0;
 
-    for (unsigned i = 0; i < note->count; i++)
+    for (size_t i = 0; i < note->count; i++)
         places[i] = (uint16_t)(place_of(note->frames[i].module, modules, &module_count) |
                                (note->frames[i].is_exact ? EXACT_BIT : 0));
 
@@ -176,10 +176,10 @@ size_t ttm_native_stack_note_encode(const struct ttm_native_stack_note *note,
     put_le16(buf + 2, note->is_cut ? TTM_STACK_IS_CUT : 0);
     put_le16(buf + 4, (uint16_t)module_count);
     put_le16(buf + 6, 0);
-    for (unsigned i = 0; i < module_count; i++)
+    for (size_t i = 0; i < module_count; i++)
         put_le32(buf + 8 + 4 * i, modules[i]);
     uint8_t *frames = buf + 8 + 4 * module_count;
-    for (unsigned i = 0; i < note->count; i++)
+    for (size_t i = 0; i < note->count; i++)
         put_le64(frames + 8 * i,
                  (uint64_t)places[i] << ADDRESS_BITS | (note->frames[i].address & ADDRESS_MASK));
     return (size_t)(frames - buf) + 8 * (size_t)note->count;
@@ -196,9 +196,9 @@ int ttm_native_stack_note_decode(const uint8_t *buf, size_t len, struct ttm_nati
         return -EBADMSG;
     const uint8_t *modules = buf + 8, *frames = modules + 4 * (size_t)module_count;
 
-    for (unsigned i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const uint64_t word = get_le64(frames + 8 * i);
-        const unsigned place = (unsigned)(word >> ADDRESS_BITS) & ~EXACT_BIT;
+        const size_t place = (size_t)(word >> ADDRESS_BITS) & ~(size_t)EXACT_BIT;
 
         if (place > module_count)
             return -EBADMSG;
