@@ -169,11 +169,8 @@ static const uint8_t *module_build_id(const struct ttm_module *module, uint8_t *
     return NULL;
 }
 
-uint32_t ttm_module_note(struct ttm_module *module, ttm_stack_note_fn note, uint8_t *scratch)
+uint32_t ttm_module_make_note(struct ttm_module *module, ttm_stack_note_fn note, uint8_t *scratch)
 {
-    if (module->has_note)
-        return module->note;
-
     /* A module that has gone since it came into the list must not be asked for its name. */
     struct found_object object;
     if (loader.find((void *)module->start, &object) != 0 || object.link_map != module->handle)

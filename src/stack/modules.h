@@ -49,8 +49,15 @@ int ttm_modules_start(const void *const ours[], unsigned count);
 /* The module at 'address', NULL for none. Lasts until the next call. */
 struct ttm_module *ttm_modules_find(struct ttm_modules *modules, uintptr_t address);
 
-/* Number of the module's note, 0 when there is no room for it. 'scratch' has room for any. */
-uint32_t ttm_module_note(struct ttm_module *module, ttm_stack_note_fn note, uint8_t *scratch);
+/* Makes the module's note; 'scratch' has room for any. Use ttm_module_note(). */
+uint32_t ttm_module_make_note(struct ttm_module *module, ttm_stack_note_fn note, uint8_t *scratch);
+
+/* Number of the module's note, 0 when there is no room for it. */
+static inline uint32_t ttm_module_note(struct ttm_module *module, ttm_stack_note_fn note,
+                                       uint8_t *scratch)
+{
+    return module->has_note ? module->note : ttm_module_make_note(module, note, scratch);
+}
 
 /* Does the loader still say the same of every module in the list? */
 bool ttm_modules_are_current(const struct ttm_modules *modules);

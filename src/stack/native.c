@@ -349,14 +349,17 @@ static uint32_t make_note(struct ttm_native *native, unsigned count, bool is_cut
 {
     struct ttm_native_stack_note *content = (struct ttm_native_stack_note *)scratch;
     uint8_t *bytes = scratch + sizeof(*content);
+    struct ttm_module *module = NULL;
     unsigned i = 0;
 
     content->count = 0;
     for (; i < count && content->count < native->frames; i++) {
-        struct ttm_module *module =
-            ttm_modules_find(&native->modules, native->addresses[i] - !native->is_exact[i]);
+        const uint64_t address = native->addresses[i] - !native->is_exact[i];
         struct ttm_native_frame *frame = &content->frames[content->count];
 
+        /* Mostly the module of the frame before. */
+        if (!module || address - module->start >= module->end - module->start)
+            module = ttm_modules_find(&native->modules, address);
         if (module && module->is_ours && content->count == 0)
             continue;
         frame->module = module ? ttm_module_note(module, note, bytes) : 0;
