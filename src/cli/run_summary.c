@@ -686,6 +686,28 @@ static void put_running(const struct sheet *sheet)
 
 /* ---- all of it ---- */
 
+/* What to type next. */
+static void put_next(const struct sheet *sheet)
+{
+    const struct ttm_run_summary *summary = sheet->summary;
+    char bytes[TTM_NUMBER_SIZE];
+
+    if (summary->recording) {
+        put(sheet, "\n  recorded in ");
+        ttm_text_append_safe(sheet->out, summary->recording);
+        ttm_text_format(sheet->out, " (%s)%s", ttm_format_bytes(summary->recording_bytes, bytes),
+                        ttm_terminal_dot(sheet->terminal));
+        put_in(sheet, TTM_BOLD, "tt-mem report");
+        put(sheet, "\n");
+    } else if (sheet->departed->sums.remaining > 0) {
+        put(sheet, "\n  while it runs: ");
+        put_in(sheet, TTM_BOLD, "tt-mem dump");
+        put(sheet, " lists each, ");
+        put_in(sheet, TTM_BOLD, "tt-mem tail");
+        put(sheet, " shows them come and go\n");
+    }
+}
+
 void ttm_run_summary_text(const struct ttm_run_summary *summary,
                           const struct ttm_terminal *terminal, struct ttm_text *out)
 {
@@ -710,11 +732,5 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     put_remains(&sheet, remains_max);
     put_processes(&sheet, processes_max);
     put_running(&sheet);
-    if (d->sums.remaining > 0) {
-        put(&sheet, "\n  while it runs: ");
-        put_in(&sheet, TTM_BOLD, "tt-mem dump");
-        put(&sheet, " lists each, ");
-        put_in(&sheet, TTM_BOLD, "tt-mem tail");
-        put(&sheet, " shows them come and go\n");
-    }
+    put_next(&sheet);
 }

@@ -16,6 +16,7 @@
 
 struct ttm_process;
 struct ttm_registry;
+struct ttm_recorder;
 struct ttm_server;
 
 /* What a client of the original protocol wants printed on the server's stdout. */
@@ -46,6 +47,7 @@ struct ttm_server_options {
      * are still there; must not block. NULL: nobody wants to know. */
     ttm_process_fn process_ended;
     void *process_context;
+    struct ttm_recorder *recorder; /* borrowed, told what happens; NULL: nothing is recorded */
 };
 
 /* Returns 0, or a negative errno with one sentence in 'why'. On success it is listening. */
@@ -57,6 +59,9 @@ void ttm_server_free(struct ttm_server *server);
 
 /* Say what board a device is, before it runs. Returns 0, -EINVAL for an unknown board, -ERANGE. */
 int ttm_server_set_board(struct ttm_server *server, uint32_t device, const char *board);
+
+/* Who is told what happens from now on, borrowed; NULL: nobody. Only while it does not run. */
+void ttm_server_set_recorder(struct ttm_server *server, struct ttm_recorder *recorder);
 
 /* Runs until a signal or ttm_server_stop(). Returns 0 or a negative errno. */
 int ttm_server_run(struct ttm_server *server);

@@ -146,7 +146,6 @@ def test_no_program_is_wrong_usage(place: Place) -> None:
 @pytest.mark.parametrize(
     ("args", "name"),
     [
-        (["-o", "x"], "-o"),
         (["--fail-on-leak"], "--fail-on-leak"),
         (["--fail-on-leak=4096"], "--fail-on-leak"),
         (["--suppressions", "x"], "--suppressions"),
@@ -692,3 +691,54 @@ def test_a_server_that_ends_under_us_harms_nobody(place: Place, server: Server) 
     assert_no_sanitizer_report(result.err, "tt-mem run")
     for path in (server.socket, server.legacy):  # which a kill leaves behind
         os.unlink(path)
+
+
+# ---- recordings ----
+
+
+def recordings(place: Place) -> list[str]:
+    return sorted(path.name for path in place.work_folder.iterdir())
+
+
+def test_a_run_is_recorded_under_the_number_of_its_process(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 3 1000")
+        pid = it.child()
+        wait_for(lambda: it.knows(pid), "the worker to be known")
+        it.send("truth")
+        result = it.end()
+    assert recordings(place) == [f"tt-mem.{pid}.ttmem"]
+    assert f"recorded in tt-mem.{pid}.ttmem (" in result.err
+
+
+def test_a_recording_takes_the_place_of_an_older_one(place: Place) -> None:
+    older = place.work_folder / "x.ttmem"
+    older.write_text("something else")
+    with place.start("-o", "x.ttmem", TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 3 1000")
+        wait_for(lambda: it.knows(it.child()), "the worker to be known")
+        assert older.read_text() == "something else"
+        it.send("truth")
+        result = it.end()
+    assert recordings(place) == ["x.ttmem"]
+    assert older.read_bytes()[:3] == b"TTM" and "recorded in x.ttmem (" in result.err
+
+
+def test_a_program_that_reports_nothing_leaves_no_recording(place: Place) -> None:
+    assert place.run("true").status == 0
+    assert recordings(place) == []
+
+
+def test_no_recording_is_made_when_none_is_wanted(place: Place) -> None:
+    with place.start("--no-record", TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 3 1000")
+        wait_for(lambda: it.knows(it.child()), "the worker to be known")
+        it.send("truth")
+        result = it.end()
+    assert recordings(place) == [] and "recorded in" not in result.err
+
+
+def test_a_recording_that_cannot_be_written_is_told_and_the_program_runs(place: Place) -> None:
+    result = place.run("-o", "no/such/folder/x.ttmem", "sh", "-c", "echo hello; exit 5")
+    assert result.status == 5 and result.out == "hello\n"
+    assert "tt-mem: cannot record to 'no/such/folder/x.ttmem': No such file" in result.err
