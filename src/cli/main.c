@@ -7,13 +7,9 @@
 #include "cli/command.h"
 
 const struct ttm_command *const ttm_commands[] = {
-    &ttm_command_serve,
-    &ttm_command_status,
-    &ttm_command_monitor,
-    &ttm_command_dump,
-    &ttm_command_tail,
-    &ttm_command_demo,
-    NULL,
+    &ttm_command_serve,   &ttm_command_status, &ttm_command_monitor,
+    &ttm_command_dump,    &ttm_command_tail,   &ttm_command_enable,
+    &ttm_command_disable, &ttm_command_demo,   NULL,
 };
 
 static void print_help(void)

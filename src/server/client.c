@@ -29,6 +29,7 @@ static void end_client(struct ttm_client *client)
 
     if (client->tracked) {
         ttm_tracked_drain(client->tracked);
+        ttm_tracked_refresh(client->tracked);
         ttm_tracked_free(client->tracked);
         client->tracked = NULL;
     }

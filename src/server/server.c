@@ -244,6 +244,7 @@ static void init_lists(struct ttm_server *server)
     ttm_list_init(&server->bulk);
     ttm_list_init(&server->rings);
     ttm_list_init(&server->dead_rings);
+    ttm_list_init(&server->alone);
     ttm_list_init(&server->tails);
 }
 
@@ -503,6 +504,8 @@ static bool do_chores(struct ttm_server *server)
     has_more |= ttm_registry_reclaim(server->reg);
     ttm_ticket_expire(server, server->now_ns);
     ttm_ticket_print_late(server);
+    if (!ttm_list_is_empty(&server->alone) && server->now_ns >= server->visit_alone_ns)
+        ttm_tracked_visit_alone(server);
     if (!server->is_accepting && server->now_ns >= server->accept_again_ns)
         set_accepting(server, true);
     flush_dirty(server);
@@ -535,6 +538,8 @@ static uint64_t next_chore_ns(const struct ttm_server *server)
     }
     if (!server->is_accepting)
         due_ns = sooner(due_ns, server->accept_again_ns);
+    if (!ttm_list_is_empty(&server->alone))
+        due_ns = sooner(due_ns, server->visit_alone_ns);
     return due_ns;
 }
 
