@@ -2,6 +2,7 @@
 #include "hook/buffers.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "hook/allocators.h"
@@ -13,6 +14,12 @@ static __thread struct {
     const void *buffer;
     const void *allocator;
 } birth __attribute__((tls_model("initial-exec")));
+
+/*
+ * In the child of a fork, buffers with a smaller id are the parent's; the runtime
+ * counts ids upwards. Until the first birth in the child all of them are.
+ */
+static _Atomic uint64_t first_own_id;
 
 static void tell(const struct ttm_runtime *runtime, const void *impl, const void *buffer)
 {
@@ -28,6 +35,10 @@ static void tell(const struct ttm_runtime *runtime, const void *impl, const void
         return;
     if (!ttm_allocator_describe(allocator, runtime, impl, facts.device))
         return;
+    uint64_t none = UINT64_MAX;
+    /* relaxed: threads that race for it have ids beside each other. */
+    (void)atomic_compare_exchange_strong_explicit(&first_own_id, &none, facts.id,
+                                                  memory_order_relaxed, memory_order_relaxed);
     ttmem_alloc(&(struct ttmem_allocation){
         .id = facts.id,
         .address = address,
@@ -116,7 +127,8 @@ static void before_release(const struct ttm_runtime *runtime, void *self, void *
     if (ttm_tracking_is_on()) {
         const struct ttm_allocator *allocator = ttm_allocators_find(self);
 
-        if (allocator && runtime->metal->buffer_key(runtime, buffer, &id, &region))
+        if (allocator && runtime->metal->buffer_key(runtime, buffer, &id, &region) &&
+            id >= atomic_load_explicit(&first_own_id, memory_order_relaxed)) /* see there */
             ttmem_free(ttm_allocator_number(allocator), region, id);
     }
     errno = saved_errno;
@@ -152,8 +164,15 @@ void ttm_buffers_tell_all(const struct ttm_runtime *runtime)
     uint32_t cursor = 0;
     const void *pair[2] = {runtime, NULL};
 
+    atomic_store_explicit(&first_own_id, 0, memory_order_relaxed); /* all are told of */
     while (ttm_allocators_next(&cursor, &pair[1]))
         (void)runtime->metal->each_buffer(runtime, pair[1], tell_buffer, pair);
+}
+
+void ttm_buffers_after_fork(void)
+{
+    birth.buffer = NULL;
+    atomic_store_explicit(&first_own_id, UINT64_MAX, memory_order_relaxed);
 }
 
 const struct ttm_guard ttm_buffer_allocation = {before_allocation, after_allocation,

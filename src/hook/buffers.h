@@ -24,4 +24,7 @@ void ttm_buffers_announced(const struct ttm_runtime *runtime, const void *buffer
 /* Tells of every buffer that any allocator holds. Gate closed. */
 void ttm_buffers_tell_all(const struct ttm_runtime *runtime);
 
+/* In the child of a fork: what there is belongs to the parent, and its end is not told here. */
+void ttm_buffers_after_fork(void);
+
 #endif /* TTM_HOOK_BUFFERS_H */

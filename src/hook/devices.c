@@ -16,7 +16,7 @@ static void tell(const struct ttm_runtime *runtime, const void *device, uint16_t
 {
     struct ttmem_device facts = {.id = id};
 
-    if (runtime->metal->chip_describe(runtime, device, &facts))
+    if (ttm_tracking_is_on() && runtime->metal->chip_describe(runtime, device, &facts))
         ttmem_device_open(&facts);
 }
 
@@ -32,6 +32,7 @@ static void meet(const struct ttm_runtime *runtime, const struct ttm_chips *chip
 
 void ttm_devices_open(const struct ttm_runtime *runtime, const void *impl)
 {
+    ttm_tracking_look_at_environment();
     const int saved_errno = ttm_event_begin();
     struct ttm_chips *chips = malloc(sizeof(*chips)); /* large for somebody else's stack */
 

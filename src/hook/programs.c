@@ -257,6 +257,14 @@ static bool is_on_chip(const struct ttm_program *program, uint16_t id)
     return false;
 }
 
+static void forget_parts(struct ttm_program *program)
+{
+    ttm_parts_done(&program->parts);
+    memset(program->is_told, 0, sizeof(program->is_told));
+    atomic_store_explicit(&program->is_dispatchable, false, memory_order_relaxed); /* see tell() */
+    atomic_store_explicit(&program->dispatched, 0, memory_order_relaxed);
+}
+
 void ttm_programs_close_chip(uint16_t id)
 {
     uint32_t cursor = 0;
@@ -267,10 +275,7 @@ void ttm_programs_close_chip(uint16_t id)
     while ((program = ttm_ptr_map_next(&known, &cursor, &impl))) {
         if (!is_on_chip(program, id))
             continue;
-        ttm_parts_done(&program->parts);
-        memset(program->is_told, 0, sizeof(program->is_told)); /* ended with the chip */
-        atomic_store_explicit(&program->is_dispatchable, false, memory_order_relaxed);
-        atomic_store_explicit(&program->dispatched, 0, memory_order_relaxed);
+        forget_parts(program); /* libttmem ends them with the chip */
     }
     pthread_mutex_unlock(&lock);
 }
@@ -312,6 +317,12 @@ void ttm_programs_tell_all(void)
 
 void ttm_programs_after_fork(void)
 {
+    uint32_t cursor = 0;
+    const void *impl;
+    struct ttm_program *program;
+
     pthread_mutex_init(&lock, NULL);
     ttm_ptr_map_after_fork(&known);
+    while ((program = ttm_ptr_map_next(&known, &cursor, &impl)))
+        forget_parts(program);
 }

@@ -61,6 +61,7 @@ void ttm_programs_close_chip(uint16_t id);
 /* Tells of all programs again, in the order they were last sent to run. Gate closed. */
 void ttm_programs_tell_all(void);
 
+/* In the child of a fork: what programs have was told of by the parent, and is its own. */
 void ttm_programs_after_fork(void);
 
 #endif /* TTM_HOOK_PROGRAMS_H */

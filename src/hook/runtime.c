@@ -49,6 +49,11 @@ static uint32_t runtime_count;
 static const struct ttm_runtime *_Atomic tracked;
 static const struct ttm_runtime nothing;
 
+/* What there is to say; written before 'has_news' is set, each time a runtime is found. */
+static char release[64];
+static char trouble[256];
+static _Atomic bool has_news;
+
 /* Guards all of the above but for the reading of modules[0 .. module_count - 1]. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -132,8 +137,6 @@ static const char *resolve(void *library, struct ttm_runtime *runtime)
 /* Sets up the runtime that will be tracked, and says what it is and what it lacks. */
 static void track(void *library, struct ttm_runtime *runtime, const char *missing)
 {
-    char release[64];
-    char trouble[256] = "";
     const bool is_old = ttm_release_name(library, release, sizeof(release));
 
     if (missing) {
@@ -152,7 +155,6 @@ static void track(void *library, struct ttm_runtime *runtime, const char *missin
                            "%s is tracked in part: its library has no '%s'", release,
                            interposed_names[i]);
     }
-    ttmem_guest_say(release, trouble);
     if (runtime->metal) /* release: pairs with the acquire in ttm_runtime_tracked(). */
         atomic_store_explicit(&tracked, runtime, memory_order_release);
 }
@@ -174,7 +176,9 @@ static const struct ttm_runtime *runtime_in(void *library)
     if (runtime_count == 1)
         track(library, runtime, missing);
     else
-        ttmem_guest_say("", "libtt_metal.so is loaded twice: only the first one is tracked");
+        (void)snprintf(trouble, sizeof(trouble),
+                       "libtt_metal.so is loaded twice: only the first one is tracked");
+    atomic_store_explicit(&has_news, true, memory_order_release);
     return runtime;
 }
 
@@ -224,8 +228,23 @@ const struct ttm_runtime *ttm_runtime_of(const void *caller)
     pthread_mutex_lock(&lock);
     runtime = learn((uintptr_t)caller);
     pthread_mutex_unlock(&lock);
+    /* Not under the lock: it may switch tracking on, which waits for other threads. */
+    if (atomic_exchange_explicit(&has_news, false, memory_order_acquire))
+        ttm_runtime_say();
     errno = saved_errno;
     return runtime;
+}
+
+void ttm_runtime_say(void)
+{
+    char copied_release[sizeof(release)], copied_trouble[sizeof(trouble)];
+
+    pthread_mutex_lock(&lock);
+    memcpy(copied_release, release, sizeof(release));
+    memcpy(copied_trouble, trouble, sizeof(trouble));
+    pthread_mutex_unlock(&lock);
+    if (copied_release[0])
+        ttmem_guest_say(copied_release, copied_trouble);
 }
 
 const struct ttm_runtime *ttm_runtime_tracked(void)

@@ -34,6 +34,9 @@ const struct ttm_runtime *ttm_runtime_of(const void *caller);
 /* The one that is tracked, NULL until it is found. */
 const struct ttm_runtime *ttm_runtime_tracked(void);
 
+/* Tells libttmem which runtime this is and what does not work with it, if one was found. */
+void ttm_runtime_say(void);
+
 /* In the child of a fork. */
 void ttm_runtime_after_fork(void);
 
