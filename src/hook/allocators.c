@@ -14,6 +14,7 @@ struct ttm_allocator {
     uint16_t number;
     _Atomic bool is_described; /* the fields below are set */
     uint32_t devices;
+    uint32_t granule;
     uint32_t banks[BUFFER_REGIONS];
 };
 
@@ -94,6 +95,8 @@ static bool describe_locked(struct ttm_allocator *allocator, const struct ttm_ru
     static struct ttm_chips chips; /* under the lock: large for somebody else's stack */
     uint64_t bytes;
 
+    if (!runtime->metal->alignment(runtime, impl, &allocator->granule))
+        allocator->granule = 1;
     if (!ttm_devices_behind(runtime, device, &chips))
         return false;
     for (uint8_t region = 0; region < BUFFER_REGIONS; region++) {
@@ -124,9 +127,18 @@ uint32_t ttm_allocator_devices(const struct ttm_allocator *allocator)
     return allocator->devices;
 }
 
-uint32_t ttm_allocator_banks(const struct ttm_allocator *allocator, uint8_t region)
+/*
+ * Whatever the alignment of a region, its allocator hands out multiples of that of
+ * DRAM: L1 buffers are aligned to 16 bytes and take 32 on Wormhole, 64 on Blackhole.
+ */
+uint64_t ttm_allocator_footprint(const struct ttm_allocator *allocator, uint8_t region,
+                                 uint64_t bank_bytes)
 {
-    return region < BUFFER_REGIONS ? allocator->banks[region] : 0;
+    const uint64_t granule = allocator->granule;
+
+    if (region >= BUFFER_REGIONS)
+        return 0;
+    return (bank_bytes + granule - 1) / granule * granule * allocator->banks[region];
 }
 
 void ttm_allocators_forget_notes(void)

@@ -33,14 +33,18 @@ struct ttm_allocator *ttm_allocators_next(uint32_t *cursor, const void **ret_imp
 uint16_t ttm_allocator_number(const struct ttm_allocator *allocator);
 
 /*
- * Which devices it is for, as libttmem numbers sets of them, and how many banks it
- * has in a region; read from the runtime once, 'device' being the device of any of
- * its buffers. Returns false when the runtime cannot tell.
+ * Reads from the runtime, once, what the functions below return; 'device' is the
+ * device of any of its buffers. Returns false when the runtime cannot tell.
  */
 bool ttm_allocator_describe(struct ttm_allocator *allocator, const struct ttm_runtime *runtime,
                             const void *impl, const void *device);
+
+/* Which devices it is for, as libttmem numbers sets of them. */
 uint32_t ttm_allocator_devices(const struct ttm_allocator *allocator);
-uint32_t ttm_allocator_banks(const struct ttm_allocator *allocator, uint8_t region);
+
+/* What a buffer takes that wants so many bytes of each bank; 0 where there are no banks. */
+uint64_t ttm_allocator_footprint(const struct ttm_allocator *allocator, uint8_t region,
+                                 uint64_t bank_bytes);
 
 /* libttmem has begun anew, so the numbers of device sets are no longer valid. Gate closed. */
 void ttm_allocators_forget_notes(void);

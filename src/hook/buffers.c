@@ -43,7 +43,7 @@ static void tell(const struct ttm_runtime *runtime, const void *impl, const void
         .id = facts.id,
         .address = address,
         .bytes = facts.bytes,
-        .footprint_bytes = facts.bank_bytes * ttm_allocator_banks(allocator, facts.region),
+        .footprint_bytes = ttm_allocator_footprint(allocator, facts.region, facts.bank_bytes),
         .devices = ttm_allocator_devices(allocator),
         .allocator = ttm_allocator_number(allocator),
         .region = facts.region,

@@ -159,8 +159,8 @@ static void after_scratchpads(const struct ttm_runtime *runtime, void *impl, voi
     /* Called at each dispatch; the layout of a program does not change. */
     if (!where.program || !ttm_program_has(where.program, TTM_PART_SCRATCHPAD)) {
         if (runtime->metal->allocator_of(runtime, device, &allocator) &&
-            runtime->metal->l1_layout(runtime, allocator, &where.base, &where.alignment) &&
-            where.alignment > 0)
+            runtime->metal->l1_base(runtime, allocator, &where.base) &&
+            runtime->metal->alignment(runtime, allocator, &where.alignment))
             (void)runtime->metal->each_scratchpad(runtime, impl, take_scratchpad, &where);
     }
     errno = saved_errno;

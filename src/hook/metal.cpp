@@ -158,19 +158,28 @@ bool room(const ttm_runtime *runtime, const void *allocator, std::uint8_t region
     });
 }
 
-bool l1_layout(const ttm_runtime *runtime, const void *allocator, std::uint64_t *ret_base,
-               std::uint32_t *ret_alignment)
+bool alignment(const ttm_runtime *runtime, const void *allocator, std::uint32_t *ret)
 {
-    if (!has(runtime, {TTM_ASK_BASE_ADDRESS, TTM_ASK_ALIGNMENT}))
+    if (!has(runtime, {TTM_ASK_ALIGNMENT}))
+        return false;
+    return ask([&] {
+        const auto bytes = function<std::uint32_t(const void *, int)>(runtime, TTM_ASK_ALIGNMENT)(
+            allocator, TTMEM_DRAM);
+        if (bytes == 0)
+            return false;
+        *ret = bytes;
+        return true;
+    });
+}
+
+bool l1_base(const ttm_runtime *runtime, const void *allocator, std::uint64_t *ret)
+{
+    if (!has(runtime, {TTM_ASK_BASE_ADDRESS}))
         return false;
     return ask([&] {
         const int l1 = 0; // HalMemType::L1
-        const std::uint64_t base = function<std::uint64_t(const void *, const int &)>(
-            runtime, TTM_ASK_BASE_ADDRESS)(allocator, l1);
-        const std::uint32_t alignment = function<std::uint32_t(const void *, int)>(
-            runtime, TTM_ASK_ALIGNMENT)(allocator, TTMEM_DRAM);
-        *ret_base = base;
-        *ret_alignment = alignment;
+        *ret = function<std::uint64_t(const void *, const int &)>(runtime, TTM_ASK_BASE_ADDRESS)(
+            allocator, l1);
         return true;
     });
 }
@@ -469,7 +478,23 @@ std::uint64_t guarded(const ttm_runtime *runtime, void *self, void *argument, tt
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const ttm_metal ttm_metal_table = {
-    buffer_read, buffer_address, buffer_key, each_buffer,        banks,           room,
-    l1_layout,   allocator_of,   chips_of,   chips_of_mesh_impl, chips_within,    chip_describe,
-    program_id,  mesh_range,     core_set,   each_kernel,        each_scratchpad, guarded,
+    buffer_read,
+    buffer_address,
+    buffer_key,
+    each_buffer,
+    banks,
+    room,
+    alignment,
+    l1_base,
+    allocator_of,
+    chips_of,
+    chips_of_mesh_impl,
+    chips_within,
+    chip_describe,
+    program_id,
+    mesh_range,
+    core_set,
+    each_kernel,
+    each_scratchpad,
+    guarded,
 };

@@ -85,9 +85,10 @@ struct ttm_metal {
     /* Free bytes and the largest free block, in each bank. */
     bool (*room)(const struct ttm_runtime *, const void *allocator, uint8_t region,
                  uint64_t *ret_free, uint64_t *ret_largest);
-    /* Where circular buffers begin in L1, and what scratchpads are aligned to. */
-    bool (*l1_layout)(const struct ttm_runtime *, const void *allocator, uint64_t *ret_base,
-                      uint32_t *ret_alignment);
+    /* Of DRAM, which is what all that is allocated is aligned to; not 0. */
+    bool (*alignment)(const struct ttm_runtime *, const void *allocator, uint32_t *ret);
+    /* Where circular buffers begin in L1. */
+    bool (*l1_base)(const struct ttm_runtime *, const void *allocator, uint64_t *ret);
     /* The allocator of a device or mesh. */
     bool (*allocator_of)(const struct ttm_runtime *, const void *device, const void **ret);
     bool (*chips_of)(const struct ttm_runtime *, const void *device, struct ttm_chips *ret);

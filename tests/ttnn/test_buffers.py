@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from clusters import N300, T3K
+import pytest
+from clusters import N150, N300, P150, T3K, Cluster
 from programs import Program, assert_exact, regions_of
 
 Start = Callable[..., Program]
@@ -106,6 +107,30 @@ def test_l1_small_and_trace(start: Start, server: Any) -> None:
     program.do("kept.pop(0)")
     assert_exact(server, program)
     program.do("kept = None")
+    assert_exact(server, program)
+
+
+@pytest.mark.parametrize("cluster", [N150, P150], ids=["wormhole", "blackhole"])
+def test_buffers_smaller_than_what_is_handed_out(
+    start: Start, server: Any, cluster: Cluster
+) -> None:
+    program = start(cluster)
+    program.do("""
+        device = open_device(l1_small_size=32768)
+        cores = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(0, 0))})
+
+        def sharded(where, width):
+            spec = ttnn.ShardSpec(cores, (1, width), ttnn.ShardOrientation.ROW_MAJOR)
+            return ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, where, spec)
+
+        kept = []
+        for width in (4, 8, 16, 24, 40, 56):
+            for memory in (ttnn.DRAM_MEMORY_CONFIG, ttnn.L1_MEMORY_CONFIG,
+                           sharded(ttnn.BufferType.L1, width), sharded(ttnn.BufferType.L1_SMALL, width)):
+                kept.append(ttnn.empty((1, width), dtype=ttnn.bfloat16, device=device,
+                                       layout=ttnn.ROW_MAJOR_LAYOUT, memory_config=memory))
+    """)
+    assert program.holds[0, "L1"][0] == 12 and program.holds[0, "L1_SMALL"][0] == 6
     assert_exact(server, program)
 
 
