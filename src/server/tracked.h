@@ -74,6 +74,12 @@ int ttm_tracked_told_end(struct ttm_session *session, const uint8_t *payload, si
 /* Frame SWITCHED. Returns 0 or -EBADMSG. */
 int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length);
 
+/*
+ * Reads what was in the rings when it was called, so that an answer has all that
+ * was reported before it was asked for; at most '*budget' slices, which it lowers.
+ */
+void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget);
+
 /* Brings what the process says of itself, and the sums of circular buffers, up to date. */
 void ttm_tracked_refresh(struct ttm_tracked *tracked);
 
@@ -88,6 +94,9 @@ bool ttm_tracked_read(struct ttm_tracked *tracked);
 
 /* Reads what a process that has ended left behind. */
 void ttm_tracked_drain(struct ttm_tracked *tracked);
+
+/* Whether events were lost that no telling has made good, so that its lives are not exact. */
+bool ttm_tracked_is_behind(const struct ttm_tracked *tracked);
 
 /* NULL is fine. Its memory goes at the end of the turn: an event for it may be under way. */
 void ttm_tracked_free(struct ttm_tracked *tracked);
