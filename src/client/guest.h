@@ -18,6 +18,11 @@ struct ttmem_guest {
      */
     void (*on_enable)(void);
     /*
+     * Tracking is about to be switched off: nothing may be reported between the return of this
+     * and the next on_enable(). On any thread but one that is in the middle of an event.
+     */
+    void (*on_disable)(void);
+    /*
      * Where the event that this thread is about to report comes from: the number of a note of
      * origin, 0 for none. 'context' is the number of the thread's context.
      */
