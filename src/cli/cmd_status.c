@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -10,8 +11,9 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
+#include "ring/control.h"
 
-enum { OPTION_CHECK = 256 };
+enum { OPTION_CHECK = 256, STANDBY_MAX = 256 };
 
 static const struct ttm_option options[] = {
     {.id = OPTION_CHECK, .name = "check", .help = "add up all allocations anew and compare"},
@@ -66,23 +68,64 @@ static void put_troubles(struct ttm_text *out, const struct ttm_status *status)
     }
 }
 
-static void put_processes(struct ttm_text *out, const struct ttm_answer *answer)
-{
-    if (answer->process_count == 0) {
-        ttm_text_append(out, "  no program reports\n");
-        return;
-    }
-    ttm_text_append(out, "       pid  source    links       live         events  command\n");
-    for (size_t i = 0; i < answer->process_count; i++) {
-        const struct ttm_process_row *row = &answer->processes[i].row;
-        char lives[TTM_NUMBER_SIZE], events[TTM_NUMBER_SIZE];
+/* Processes with libttmem in which tracking is off, and which the server has not heard of. */
+struct standby {
+    pid_t pids[STANDBY_MAX];
+    size_t count;
+};
 
-        ttm_text_format(out, "  %8d  %-8s  %5u  %9s  %13s  ", row->pid,
-                        ttm_source_name(row->source), row->connections,
-                        ttm_format_count(row->lives, lives), ttm_format_count(row->events, events));
-        ttm_terminal_command(out, row->command);
+static void find_standby(const struct ttm_answer *answer, struct standby *ret)
+{
+    const char *root = getenv("TTMEM_ROOT");
+    const size_t found = ttm_control_list_off(root ? root : "", ret->pids, STANDBY_MAX);
+
+    ret->count = 0;
+    for (size_t i = 0; i < found; i++) {
+        size_t p = 0;
+        while (p < answer->process_count && answer->processes[p].row.pid != ret->pids[i])
+            p++;
+        if (p == answer->process_count)
+            ret->pids[ret->count++] = ret->pids[i];
+    }
+}
+
+static void put_process(struct ttm_text *out, const struct ttm_process_row *row)
+{
+    char lives[TTM_NUMBER_SIZE], events[TTM_NUMBER_SIZE], rate[TTM_NUMBER_SIZE];
+    char lost[TTM_NUMBER_SIZE];
+
+    ttm_text_format(out, "  %8d  %-8s %9s %13s", row->pid,
+                    row->is_disabled ? "disabled" : ttm_source_name(row->source),
+                    ttm_format_count(row->lives, lives), ttm_format_count(row->events, events));
+    if (row->source == TTM_SOURCE_TRACKED)
+        ttm_text_format(
+            out, " %10s %7s %7" PRIu64 " %4u %%  ", ttm_format_count(row->events_per_s, rate),
+            ttm_format_count(row->lost_events, lost), row->resyncs, (row->ring_permille + 5) / 10);
+    else
+        ttm_text_format(out, " %10s %7s %7s %6s  ", "", "", "", "");
+    ttm_terminal_command(out, row->command);
+    ttm_text_append(out, "\n");
+    if (row->trouble[0] != '\0') {
+        ttm_text_append(out, "            ");
+        ttm_text_append_safe(out, row->trouble);
         ttm_text_append(out, "\n");
     }
+}
+
+static void put_processes(struct ttm_text *out, const struct ttm_answer *answer,
+                          const struct standby *standby)
+{
+    if (answer->process_count == 0)
+        ttm_text_append(out, "  no program reports\n");
+    else
+        ttm_text_append(out,
+                    "       pid  source        live        events   events/s    lost resyncs   "
+                    "ring  command\n");
+    for (size_t i = 0; i < answer->process_count; i++)
+        put_process(out, &answer->processes[i].row);
+    for (size_t i = 0; i < standby->count; i++)
+        ttm_text_format(out, "  %8d  disabled  tracking is off: tt-mem enable %d\n",
+                        (int)standby->pids[i], (int)standby->pids[i]);
 }
 
 static void put_check(struct ttm_text *out, const struct ttm_checked *checked)
@@ -124,7 +167,9 @@ static void put_text(struct ttm_text *out, const struct ttm_connection *conn,
     put_troubles(out, status);
     if (checked)
         put_check(out, checked);
-    put_processes(out, answer);
+    struct standby standby;
+    find_standby(answer, &standby);
+    put_processes(out, answer, &standby);
 }
 
 static void put_process_json(struct ttm_json *json, const struct ttm_process_row *row)
@@ -142,6 +187,14 @@ static void put_process_json(struct ttm_json *json, const struct ttm_process_row
     ttm_json_put_u64(json, "replaced", row->replaced);
     ttm_json_put_u64(json, "refused", row->refused);
     ttm_json_put_u64(json, "lost_events", row->lost_events);
+    ttm_json_put_u64(json, "resyncs", row->resyncs);
+    ttm_json_put_u64(json, "events_per_s", row->events_per_s);
+    ttm_json_put_u64(json, "ring_permille", row->ring_permille);
+    ttm_json_put_u64(json, "untracked", row->untracked);
+    ttm_json_put_u64(json, "unknown_ends", row->unknown_ends);
+    ttm_json_put_bool(json, "disabled", row->is_disabled);
+    ttm_json_put_string(json, "runtime", row->runtime);
+    ttm_json_put_string(json, "trouble", row->trouble);
     ttm_json_object_end(json);
 }
 
@@ -161,6 +214,13 @@ static void put_json(struct ttm_text *out, const struct ttm_connection *conn,
     ttm_json_array_begin(&json);
     for (size_t i = 0; i < answer->process_count; i++)
         put_process_json(&json, &answer->processes[i].row);
+    ttm_json_array_end(&json);
+    struct standby standby;
+    find_standby(answer, &standby);
+    ttm_json_key(&json, "disabled"); /* could report, and the server has not heard of them */
+    ttm_json_array_begin(&json);
+    for (size_t i = 0; i < standby.count; i++)
+        ttm_json_i64(&json, standby.pids[i]);
     ttm_json_array_end(&json);
     if (checked) {
         ttm_json_key(&json, "check");

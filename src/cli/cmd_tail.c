@@ -61,7 +61,10 @@ static void put_program_line(struct ttm_text *out, const struct ttm_event *event
     ttm_text_append(out, " (Total: ");
     put_mb(out, event->total_bytes);
     ttm_text_format(out, ") [PID %d] %" PRIu64 " bytes, id=0x%" PRIx64 "%s\n", event->pid,
-                    event->bytes, event->id, event->op == TTM_EVENT_REPLACED ? ", replaced" : "");
+                    event->bytes, event->id,
+                    event->op == TTM_EVENT_REPLACED ? ", replaced"
+                    : event->op == TTM_EVENT_CLOSED ? ", device closed"
+                                                    : "");
 }
 
 static void put_buffer_line(struct ttm_text *out, const struct ttm_event *event)
@@ -78,11 +81,15 @@ static void put_buffer_line(struct ttm_text *out, const struct ttm_event *event)
         break;
     case TTM_EVENT_END:
     case TTM_EVENT_REPLACED:
+    case TTM_EVENT_CLOSED:
         ttm_text_format(out,
                         "✗ [PID %d] Freed buffer 0x%" PRIx64 " on device %u (%" PRIu64
                         " bytes, %s) of %s Total: ",
                         event->pid, event->id, event->device_id, event->bytes,
-                        event->op == TTM_EVENT_END ? "FINAL" : "REPLACED", region);
+                        event->op == TTM_EVENT_END      ? "FINAL"
+                        : event->op == TTM_EVENT_CLOSED ? "DEVICE CLOSED"
+                                                        : "REPLACED",
+                        region);
         put_mb(out, event->total_bytes);
         break;
     case TTM_EVENT_UNKNOWN_END:
@@ -115,7 +122,8 @@ static void put_line(struct ttm_text *out, const struct ttm_event *event)
 
 static void put_json(struct ttm_text *out, const struct ttm_event *event)
 {
-    static const char *const names[] = {"alloc", "free", "replaced", "unknown_free", "process_end"};
+    static const char *const names[] = {"alloc",        "free",        "replaced",
+                                        "unknown_free", "process_end", "device_closed"};
     struct ttm_json json;
 
     ttm_json_init(&json, out);

@@ -21,7 +21,7 @@ enum ttm_exit {
 struct ttm_option {
     int id;           /* a letter is also the short form; others are > 255 */
     const char *name; /* without the dashes; NULL: short form only */
-    const char *arg;  /* name of the argument, or NULL */
+    const char *arg;  /* name of the argument, or NULL; "[=NAME]" may be left out */
     const char *help;
     bool is_hidden; /* for our own use: in no help */
 };
@@ -33,11 +33,17 @@ struct ttm_command {
     const char *details;               /* a paragraph or two for --help, may be NULL */
     const struct ttm_option *options;  /* ends with id 0 */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns enum ttm_exit */
+    bool takes_command;                /* another program's name and arguments come behind */
+    bool takes_operands;               /* words that are no options */
 };
 
 /* Ends with a NULL. */
 extern const struct ttm_command *const ttm_commands[];
 
+extern const struct ttm_command ttm_command_run;
+extern const struct ttm_command ttm_command_env;
+extern const struct ttm_command ttm_command_enable;
+extern const struct ttm_command ttm_command_disable;
 extern const struct ttm_command ttm_command_serve;
 extern const struct ttm_command ttm_command_status;
 extern const struct ttm_command ttm_command_monitor;

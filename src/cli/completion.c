@@ -24,9 +24,22 @@ static void print_bash_words(const struct ttm_command *command)
 /* The options after which a file's name may follow. */
 static void print_bash_files(void)
 {
-    printf("        --socket|-s|--legacy-socket|--log)\n"
+    printf("        --socket|-s|--legacy-socket|--log|--connect)\n"
            "            COMPREPLY=($(compgen -f -- \"$word\"))\n"
            "            return ;;\n");
+}
+
+/* Behind those that run another program: what the shell can run. */
+static void print_bash_commands(void)
+{
+    for (size_t i = 0; ttm_commands[i]; i++) {
+        if (ttm_commands[i]->takes_command)
+            printf("    if [ \"$COMP_CWORD\" -gt 1 ] && [ \"${COMP_WORDS[1]}\" = %s ] && "
+                   "[ \"${word#-}\" = \"$word\" ]; then\n"
+                   "        COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
+                   "        return\n    fi\n",
+                   ttm_commands[i]->name);
+    }
 }
 
 static void print_bash(void)
@@ -48,8 +61,9 @@ static void print_bash(void)
         print_bash_words(ttm_commands[i]);
         printf("\" ;;\n");
     }
-    printf("        esac\n    fi\n"
-           "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+    printf("        esac\n    fi\n");
+    print_bash_commands();
+    printf("    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
            "}\ncomplete -F _tt_mem tt-mem\n");
 }
 
@@ -82,8 +96,9 @@ static void print_zsh_option(const struct ttm_option *option)
         print_zsh_text(option->help);
         printf("]");
         if (option->arg) {
-            const bool is_file =
-                strcmp(option->arg, "PATH") == 0 || strcmp(option->arg, "FILE") == 0;
+            const bool is_file = strcmp(option->arg, "PATH") == 0 ||
+                                 strcmp(option->arg, "FILE") == 0 ||
+                                 strcmp(option->arg, "SOCKET") == 0;
             printf(":");
             print_zsh_text(option->arg);
             printf(":%s", is_file ? "_files" : "");
@@ -111,6 +126,8 @@ static void print_zsh(void)
             if (!o->is_hidden)
                 print_zsh_option(o);
         }
+        if (ttm_commands[i]->takes_command)
+            printf(" \\\n                '*:::command:_normal'");
         printf(" ;;\n");
     }
     printf("    esac\nfi\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An origin is, until stacks are recorded, what a process's allocations share:
- * devices, region and kind.
+ * An origin of the dump is what allocations of a process share that people care
+ * about: where they come from, devices, region and kind. Several sites may make one.
  */
 #include "cli/dump_json.h"
 
@@ -11,11 +11,14 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cli/completeness.h"
 
-/* What remains of one site. */
+/* What remains of one origin. */
 struct origin {
-    uint32_t site;
-    size_t first; /* of its sizes in the sorted list */
+    uint32_t site; /* one of its sites */
+    size_t first;  /* of its sizes in the sorted list */
+    uint64_t allocs;
+    uint64_t frees;
     uint64_t count;
     uint64_t bytes;
     uint64_t footprint_bytes;
@@ -42,10 +45,11 @@ static void put_regions(struct ttm_json *json, const struct ttm_device_totals *t
         ttm_json_key(json, ttm_region_name(r));
         ttm_json_object_begin(json);
         put_totals(json, &totals->region[r]);
-        if (r ==
-            TTM_REGION_CB) { /* the original protocol knows no program cache: both are the same */
-            ttm_json_put_u64(json, "resident_bytes", totals->region[r].bytes);
-            ttm_json_put_u64(json, "registered_bytes", totals->region[r].bytes);
+        if (r == TTM_REGION_CB) {
+            ttm_json_put_u64(json, "resident_bytes", totals->cb.resident_bytes);
+            ttm_json_put_u64(json, "registered_bytes", totals->cb.registered_bytes);
+            ttm_json_put_u64(json, "peak_resident_bytes", totals->cb.peak_resident_bytes);
+            ttm_json_put_u64(json, "peak_registered_bytes", totals->cb.peak_registered_bytes);
         }
         if (r == TTM_REGION_KERNEL) {
             ttm_json_put_u64(json, "application_bytes",
@@ -106,9 +110,62 @@ static void put_device_ids(struct ttm_json *json, const struct ttm_answer_site *
     ttm_json_array_end(json);
 }
 
-/* The size of one life, for counting how often each occurs at a site. */
+/* What tells origins apart. */
+static int compare_sites(const struct ttm_answer_site *x, const struct ttm_answer_site *y)
+{
+    if (x->origin != y->origin)
+        return x->origin < y->origin ? -1 : 1;
+    if (x->region != y->region)
+        return x->region < y->region ? -1 : 1;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if ((x->flags ^ y->flags) & TTM_SITE_ALIAS)
+        return x->flags & TTM_SITE_ALIAS ? 1 : -1;
+    if (x->device_count != y->device_count)
+        return x->device_count < y->device_count ? -1 : 1;
+    return memcmp(x->devices, y->devices, x->device_count * sizeof(x->devices[0]));
+}
+
+static int compare_site_pointers(const void *a, const void *b)
+{
+    const struct ttm_answer_site *x = *(const struct ttm_answer_site *const *)a;
+    const struct ttm_answer_site *y = *(const struct ttm_answer_site *const *)b;
+    const int order = compare_sites(x, y);
+
+    return order != 0 ? order : x < y ? -1 : x > y;
+}
+
+/*
+ * Gives each site the number of its origin, and each origin its first site and its
+ * counts. Returns the number of origins, or -ENOMEM.
+ */
+static long group_sites(const struct ttm_answer_process *process, uint32_t *origin_of_site,
+                        struct origin *origins)
+{
+    const size_t n = process->site_count;
+    const struct ttm_answer_site **sorted = malloc((n + 1) * sizeof(sorted[0]));
+    long count = 0;
+
+    if (!sorted)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &process->sites[i];
+    qsort(sorted, n, sizeof(sorted[0]), compare_site_pointers);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t site = (uint32_t)(sorted[i] - process->sites);
+        if (i == 0 || compare_sites(sorted[i - 1], sorted[i]) != 0)
+            origins[count++] = (struct origin){.site = site, .youngest_ns = UINT64_MAX};
+        origin_of_site[site] = (uint32_t)(count - 1);
+        origins[count - 1].allocs += sorted[i]->births;
+        origins[count - 1].frees += sorted[i]->ends;
+    }
+    free(sorted);
+    return count;
+}
+
+/* The size of one life, for counting how often each occurs at an origin. */
 struct sized {
-    uint32_t site;
+    uint32_t origin;
     uint64_t bytes;
 };
 
@@ -117,20 +174,21 @@ static int compare_sized(const void *a, const void *b)
     const struct sized *x = a;
     const struct sized *y = b;
 
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
+    if (x->origin != y->origin)
+        return x->origin < y->origin ? -1 : 1;
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-/* All lives by site and size, or NULL when memory is short. */
-static struct sized *sort_sizes(const struct ttm_answer_process *process)
+/* All lives by origin and size, or NULL when memory is short. */
+static struct sized *sort_sizes(const struct ttm_answer_process *process,
+                                const uint32_t *origin_of_site)
 {
     struct sized *sizes = malloc((process->live_count + 1) * sizeof(sizes[0]));
 
     if (!sizes)
         return NULL;
     for (size_t i = 0; i < process->live_count; i++)
-        sizes[i] = (struct sized){process->lives[i].site, process->lives[i].bytes};
+        sizes[i] = (struct sized){origin_of_site[process->lives[i].site], process->lives[i].bytes};
     qsort(sizes, process->live_count, sizeof(sizes[0]), compare_sized);
     return sizes;
 }
@@ -164,26 +222,54 @@ static void put_empty_array(struct ttm_json *json, const char *key)
     ttm_json_array_end(json);
 }
 
+/* ["decode.py:28:cache_kv", …] */
+static void put_lines(struct ttm_json *json, const char *key, const char *lines)
+{
+    ttm_json_key(json, key);
+    ttm_json_array_begin(json);
+    while (*lines) {
+        const size_t n = strcspn(lines, "\n");
+        char line[TTM_FRAMES_TEXT_MAX + 1];
+        memcpy(line, lines, n);
+        line[n] = '\0';
+        ttm_json_string(json, line);
+        lines += n + (lines[n] == '\n');
+    }
+    ttm_json_array_end(json);
+}
+
+static const struct ttm_answer_origin unknown_origin = {
+    .context = "", .name = "", .thread = "", .operation = "", .python = "", .native = ""};
+
+static const struct ttm_answer_origin *origin_of(const struct ttm_answer_process *process,
+                                                 const struct ttm_answer_site *site)
+{
+    const struct ttm_answer_origin *origin = ttm_answer_origin(process, site->origin);
+
+    return origin ? origin : &unknown_origin;
+}
+
 static void put_origin(struct ttm_json *json, const struct ttm_answer *answer,
                        const struct ttm_answer_process *process, const struct origin *origin,
                        const struct sized *sizes)
 {
     const struct ttm_answer_site *site = &process->sites[origin->site];
+    const struct ttm_answer_origin *from = origin_of(process, site);
     const uint64_t now_ns = answer->moment.time_ns;
 
     ttm_json_object_begin(json);
-    put_empty_array(json, "python");
-    put_empty_array(json, "native");
-    ttm_json_put_string(json, "operation", "");
-    ttm_json_put_string(json, "name", "");
-    ttm_json_put_string(json, "context", "");
-    ttm_json_put_string(json, "thread", "");
+    put_lines(json, "python", from->python);
+    put_lines(json, "native", from->native);
+    ttm_json_put_string(json, "operation", from->operation);
+    ttm_json_put_string(json, "name", from->name);
+    ttm_json_put_string(json, "context", from->context);
+    ttm_json_put_string(json, "thread", from->thread);
     put_device_ids(json, site);
     ttm_json_put_string(json, "region", ttm_region_name(site->region));
     if (site->region == TTM_REGION_KERNEL)
         ttm_json_put_string(json, "kind", ttm_kernel_kind_name(site->kind));
-    ttm_json_put_u64(json, "allocs", site->births);
-    ttm_json_put_u64(json, "frees", site->ends);
+    ttm_json_put_u64(json, "allocs", origin->allocs);
+    ttm_json_put_u64(json, "frees", origin->frees);
     ttm_json_put_u64(json, "remaining", origin->count);
     ttm_json_put_u64(json, "remaining_bytes", origin->bytes);
     ttm_json_put_u64(json, "remaining_footprint_bytes", origin->footprint_bytes);
@@ -199,39 +285,48 @@ static void put_origin(struct ttm_json *json, const struct ttm_answer *answer,
     ttm_json_object_end(json);
 }
 
+static void put_buffer(struct ttm_json *json, const struct ttm_answer_process *process,
+                       const struct ttm_life_row *life, uint32_t place)
+{
+    const struct ttm_answer_site *site = &process->sites[life->site];
+    const struct ttm_answer_origin *from = origin_of(process, site);
+
+    ttm_json_object_begin(json);
+    ttm_json_put_u64(json, "id", life->id);
+    put_device_ids(json, site);
+    ttm_json_put_string(json, "region", ttm_region_name(site->region));
+    ttm_json_put_u64(json, "address", life->address);
+    ttm_json_put_u64(json, "bytes", life->bytes);
+    ttm_json_put_u64(json, "footprint_bytes", life->footprint_bytes);
+    ttm_json_put_u64(json, "age_ns", life->age_ns);
+    ttm_json_put_u64(json, "origin", place);
+    ttm_json_put_string(json, "name", from->name);
+    ttm_json_put_string(json, "context", from->context);
+    if (site->flags & TTM_SITE_PROGRAM)
+        ttm_json_put_u64(json, "program", life->id);
+    ttm_json_object_end(json);
+}
+
 static void put_buffers(struct ttm_json *json, const struct ttm_dump_choice *choice,
-                        const struct ttm_answer_process *process, const uint32_t *place_of_site)
+                        const struct ttm_answer_process *process, const uint32_t *origin_of_site,
+                        const uint32_t *place_of_origin)
 {
     ttm_json_key(json, "buffers");
     ttm_json_array_begin(json);
     for (size_t i = 0; i < process->live_count; i++) {
         const struct ttm_life_row *life = &process->lives[i];
-        const struct ttm_answer_site *site = &process->sites[life->site];
-        if (!is_chosen(choice, site))
-            continue;
-        ttm_json_object_begin(json);
-        ttm_json_put_u64(json, "id", life->id);
-        put_device_ids(json, site);
-        ttm_json_put_string(json, "region", ttm_region_name(site->region));
-        ttm_json_put_u64(json, "address", life->address);
-        ttm_json_put_u64(json, "bytes", life->bytes);
-        ttm_json_put_u64(json, "footprint_bytes", life->footprint_bytes);
-        ttm_json_put_u64(json, "age_ns", life->age_ns);
-        ttm_json_put_u64(json, "origin", place_of_site[life->site]);
-        ttm_json_put_string(json, "name", "");
-        ttm_json_put_string(json, "context", "");
-        ttm_json_object_end(json);
+        if (is_chosen(choice, &process->sites[life->site]))
+            put_buffer(json, process, life, place_of_origin[origin_of_site[life->site]]);
     }
     ttm_json_array_end(json);
 }
 
-static void sum_origins(const struct ttm_answer_process *process, struct origin *origins)
+static void sum_origins(const struct ttm_answer_process *process, const uint32_t *origin_of_site,
+                        struct origin *origins, size_t count)
 {
-    for (size_t i = 0; i < process->site_count; i++)
-        origins[i] = (struct origin){.site = (uint32_t)i, .youngest_ns = UINT64_MAX};
     for (size_t i = 0; i < process->live_count; i++) {
         const struct ttm_life_row *life = &process->lives[i];
-        struct origin *origin = &origins[life->site];
+        struct origin *origin = &origins[origin_of_site[life->site]];
         origin->count++;
         origin->bytes += life->bytes;
         origin->footprint_bytes += life->footprint_bytes;
@@ -240,7 +335,7 @@ static void sum_origins(const struct ttm_answer_process *process, struct origin 
         if (life->age_ns < origin->youngest_ns)
             origin->youngest_ns = life->age_ns;
     }
-    for (size_t i = 1; i < process->site_count; i++)
+    for (size_t i = 1; i < count; i++)
         origins[i].first = origins[i - 1].first + (size_t)origins[i - 1].count;
 }
 
@@ -248,32 +343,74 @@ static void sum_origins(const struct ttm_answer_process *process, struct origin 
 static int put_lives(struct ttm_json *json, const struct ttm_answer *answer,
                      const struct ttm_dump_choice *choice, const struct ttm_answer_process *process)
 {
-    const size_t n = process->site_count;
-    struct origin *origins = calloc(n ? n : 1, sizeof(origins[0]));
-    uint32_t *place_of_site = calloc(n ? n : 1, sizeof(place_of_site[0]));
-    struct sized *sizes = sort_sizes(process);
+    const size_t n = process->site_count + 1;
+    struct origin *origins = calloc(n, sizeof(origins[0]));
+    uint32_t *origin_of_site = calloc(n, sizeof(origin_of_site[0]));
+    uint32_t *place_of_origin = calloc(n, sizeof(place_of_origin[0]));
+    const long count = origins && origin_of_site && place_of_origin
+                           ? group_sites(process, origin_of_site, origins)
+                           : -ENOMEM;
+    struct sized *sizes = count >= 0 ? sort_sizes(process, origin_of_site) : NULL;
     uint32_t place = 0;
-    const int r = origins && place_of_site && sizes ? 0 : -ENOMEM;
 
-    if (r == 0) {
-        sum_origins(process, origins);
-        qsort(origins, n, sizeof(origins[0]), compare_origins);
+    if (sizes) {
+        sum_origins(process, origin_of_site, origins, (size_t)count);
+        qsort(origins, (size_t)count, sizeof(origins[0]), compare_origins);
     }
     ttm_json_key(json, "origins");
     ttm_json_array_begin(json);
-    for (size_t i = 0; r == 0 && i < n; i++) {
+    for (long i = 0; sizes && i < count; i++) {
         if (origins[i].count == 0 || !is_chosen(choice, &process->sites[origins[i].site]))
             continue;
-        place_of_site[origins[i].site] = place++;
+        place_of_origin[origin_of_site[origins[i].site]] = place++;
         put_origin(json, answer, process, &origins[i], sizes);
     }
     ttm_json_array_end(json);
-    if (r == 0)
-        put_buffers(json, choice, process, place_of_site);
+    if (sizes)
+        put_buffers(json, choice, process, origin_of_site, place_of_origin);
+    const int r = sizes ? 0 : -ENOMEM;
     free(origins);
-    free(place_of_site);
+    free(origin_of_site);
+    free(place_of_origin);
     free(sizes);
     return r;
+}
+
+static void put_marks(struct ttm_json *json, const struct ttm_answer_process *process)
+{
+    ttm_json_key(json, "marks");
+    ttm_json_array_begin(json);
+    for (size_t i = 0; i < process->mark_count; i++) {
+        ttm_json_object_begin(json);
+        ttm_json_put_string(json, "name", process->marks[i].name);
+        ttm_json_put_u64(json, "time_ns", process->marks[i].time_ns);
+        ttm_json_object_end(json);
+    }
+    ttm_json_array_end(json);
+}
+
+static void put_failures(struct ttm_json *json, const struct ttm_answer_process *process)
+{
+    ttm_json_key(json, "failures");
+    ttm_json_array_begin(json);
+    for (size_t i = 0; i < process->failure_count; i++) {
+        const struct ttm_failure_row *row = &process->failures[i];
+        ttm_json_object_begin(json);
+        ttm_json_put_string(json, "kind", ttm_failure_kind_name(row->kind));
+        ttm_json_put_u64(json, "time_ns", row->time_ns);
+        ttm_json_put_u64(json, "device_id", row->device_id);
+        ttm_json_put_string(json, "region", ttm_region_name(row->region));
+        ttm_json_put_u64(json, "wanted_bytes", row->wanted_bytes);
+        ttm_json_put_u64(json, "bank_wanted_bytes", row->bank_wanted_bytes);
+        ttm_json_put_u64(json, "free_bytes", row->bank_free_bytes);
+        ttm_json_put_u64(json, "largest_free_bytes", row->bank_largest_bytes);
+        ttm_json_put_string(json, "verdict",
+                            row->bank_free_bytes >= row->bank_wanted_bytes ? "fragmented"
+                                                                           : "exhausted");
+        put_empty_array(json, "owners");
+        ttm_json_object_end(json);
+    }
+    ttm_json_array_end(json);
 }
 
 static void put_finding(struct ttm_json *json, const char *kind, uint64_t count, const char *text)
@@ -306,10 +443,7 @@ static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
                        const struct ttm_answer_process *process)
 {
     const struct ttm_process_row *row = &process->row;
-    const bool is_tracked = row->source == TTM_SOURCE_TRACKED; /* its losses are made good */
-    const bool is_complete =
-        row->unknown_frees == 0 && row->refused == 0 && (is_tracked || row->lost_events == 0);
-    const bool is_history_complete = is_complete && row->lost_events == 0;
+    const bool is_complete = ttm_completeness_is_live_set_exact(row);
 
     ttm_json_object_begin(json);
     ttm_json_put_i64(json, "pid", row->pid);
@@ -321,20 +455,15 @@ static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
     ttm_json_put_null(json, "exit_code");
     ttm_json_put_null(json, "signal");
     ttm_json_put_bool(json, "complete", is_complete);
-    ttm_json_put_bool(json, "history_complete", is_history_complete);
-    ttm_json_put_string(json, "why_incomplete",
-                        row->unknown_frees > 0
-                            ? "it freed what it had allocated before tracking began"
-                        : row->refused > 0     ? "some of its messages made no sense"
-                        : row->lost_events > 0 ? "some of its events were lost"
-                                               : "");
+    ttm_json_put_bool(json, "history_complete", ttm_completeness_is_history_whole(row));
+    ttm_json_put_string(json, "why_incomplete", ttm_completeness_why(row));
     ttm_json_put_u64(json, "unknown_frees", row->unknown_frees);
     ttm_json_put_u64(json, "lost_events", row->lost_events);
     put_devices(json, answer, choice, process);
     const int r = put_lives(json, answer, choice, process);
-    put_empty_array(json, "marks");
+    put_marks(json, process);
     put_findings(json, row);
-    put_empty_array(json, "failures");
+    put_failures(json, process);
     ttm_json_object_end(json);
     return r;
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/histogram.h"
+#include "cli/origin_text.h"
 
 #define FOLDED_ROWS 8
 
@@ -107,8 +108,11 @@ static void put_row(struct dump *dump, const struct row *row)
                     ttm_format_bytes(row->life->bytes, size), row->life->address);
     if (row->site->region == TTM_REGION_KERNEL)
         ttm_text_format(dump->out, "%s kernel ", ttm_kernel_kind_name(row->site->kind));
-    if (row->life->id != row->life->address)
+    if (row->site->flags & TTM_SITE_PROGRAM)
+        ttm_text_format(dump->out, "of program %" PRIu64 " ", row->life->id);
+    else if (row->life->id != row->life->address)
         ttm_text_format(dump->out, "id %" PRIu64 " ", row->life->id);
+    ttm_origin_text(dump->out, ttm_answer_origin(row->process, row->site->origin));
     if (row->site->flags & TTM_SITE_ALIAS)
         ttm_text_append(dump->out, "view, adds nothing");
     /* Drop the space that separates from what is not there. */

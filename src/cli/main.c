@@ -6,11 +6,23 @@
 #include "base/log.h"
 #include "cli/command.h"
 
+/* clang-format off: one a line, in the order of --help */
 const struct ttm_command *const ttm_commands[] = {
-    &ttm_command_serve, &ttm_command_status, &ttm_command_monitor,
-    &ttm_command_dump,  &ttm_command_tail,   &ttm_command_devices,
-    &ttm_command_ps,    &ttm_command_demo,   NULL,
+    &ttm_command_run,
+    &ttm_command_env,
+    &ttm_command_serve,
+    &ttm_command_status,
+    &ttm_command_monitor,
+    &ttm_command_dump,
+    &ttm_command_tail,
+    &ttm_command_devices,
+    &ttm_command_ps,
+    &ttm_command_enable,
+    &ttm_command_disable,
+    &ttm_command_demo,
+    NULL,
 };
+/* clang-format on */
 
 static void print_help(void)
 {
@@ -56,11 +68,6 @@ int main(int argc, char **argv)
     }
     if (strcmp(word, "--completion") == 0)
         return ttm_completion_print(argc > 2 ? argv[2] : "");
-    if (strcmp(word, "run") == 0) {
-        ttm_log("'run' is not part of this version yet; 'tt-mem serve' takes reports of programs "
-                "that speak the original protocol");
-        return TTM_EXIT_FAILED;
-    }
     const struct ttm_command *command = find_command(word);
     if (!command) {
         ttm_log("there is no command '%s' (see tt-mem --help)", word);

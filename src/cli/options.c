@@ -14,18 +14,32 @@
 /* getopt_long's own form of the table; one command is parsed at a time. */
 static struct option long_options[OPTIONS_MAX + 1];
 
+static bool may_lack_argument(const struct ttm_option *option)
+{
+    return option->arg && strncmp(option->arg, "[=", 2) == 0;
+}
+
+static int argument_of(const struct ttm_option *option)
+{
+    return may_lack_argument(option) ? optional_argument
+           : option->arg             ? required_argument
+                                     : no_argument;
+}
+
 void ttm_options_init(struct ttm_options *options, const struct ttm_command *command, int argc,
                       char **argv)
 {
     size_t letters = 0, longs = 0;
 
     *options = (struct ttm_options){.command = command, .argc = argc, .argv = argv};
-    options->letters[letters++] = ':'; /* tell a missing argument from an unknown option */
+    if (command->takes_command)
+        options->letters[letters++] = '+'; /* what comes behind its name is the program's */
+    options->letters[letters++] = ':';     /* tell a missing argument from an unknown option */
     for (const struct ttm_option *o = command->options; o->id && longs < OPTIONS_MAX; o++) {
         if (o->name)
             long_options[longs++] = (struct option){
                 .name = o->name,
-                .has_arg = o->arg ? required_argument : no_argument,
+                .has_arg = argument_of(o),
                 .val = o->id,
             };
         if (o->id < 256) {
@@ -70,9 +84,15 @@ int ttm_options_next(struct ttm_options *options)
     }
     if (id >= 0)
         return id;
-    if (optind < options->argc)
+    if (optind < options->argc && !options->command->takes_command &&
+        !options->command->takes_operands)
         return ttm_options_complain(options, "'%s' is one word too many", options->argv[optind]);
     return TTM_OPTION_END;
+}
+
+char **ttm_options_rest(const struct ttm_options *options)
+{
+    return options->argv + optind;
 }
 
 /* A plain decimal number at the start of 'text'; '*ret_end' is behind it. */
@@ -131,7 +151,8 @@ void ttm_options_print_help(const struct ttm_command *command)
             continue;
         (void)snprintf(left, sizeof(left), "%c%c%s%s%s%s%s", o->id < 256 ? '-' : ' ',
                        o->id < 256 ? o->id : ' ', o->name ? (o->id < 256 ? ", --" : "  --") : "",
-                       o->name ? o->name : "", o->arg ? " " : "", o->arg ? o->arg : "", "");
+                       o->name ? o->name : "", o->arg && !may_lack_argument(o) ? " " : "",
+                       o->arg ? o->arg : "", "");
         printf("  %-26s %s\n", left, o->help);
     }
     printf("\nman tt-mem-%s tells more.\n", command->name);

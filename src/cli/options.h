@@ -19,7 +19,6 @@ struct ttm_options {
     int argc;
     char **argv;
     const char *value; /* of the option just returned */
-    void *parsed;      /* for getopt_long */
     char letters[160];
 };
 
@@ -27,10 +26,13 @@ void ttm_options_init(struct ttm_options *options, const struct ttm_command *com
                       char **argv);
 
 /*
- * The id of the next option, or one of TTM_OPTION_*. Operands are refused, as no
- * command of this version takes any.
+ * The id of the next option, or one of TTM_OPTION_*. Operands are refused, unless
+ * the command takes another program's name: then the options end before it.
  */
 int ttm_options_next(struct ttm_options *options);
+
+/* After TTM_OPTION_END: the words that are left, ending with a NULL. */
+char **ttm_options_rest(const struct ttm_options *options);
 
 /* "tt-mem dump: <message> (see tt-mem dump --help)". Returns TTM_OPTION_WRONG. */
 int ttm_options_complain(const struct ttm_options *options, const char *format, ...)

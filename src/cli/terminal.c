@@ -101,6 +101,19 @@ static size_t code_length(const char *s)
     return s[n] == 'm' ? n + 1 : 0;
 }
 
+size_t ttm_terminal_width(const char *line)
+{
+    size_t columns = 0;
+
+    while (*line) {
+        const size_t code = code_length(line);
+        const size_t n = code ? code : ttm_utf8_length(line);
+        columns += code == 0;
+        line += n ? n : 1;
+    }
+    return columns;
+}
+
 void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text *text,
                       struct ttm_text *out)
 {
@@ -124,17 +137,16 @@ void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text
     }
 }
 
-int ttm_terminal_print(const struct ttm_text *text)
+int ttm_terminal_write(int fd, const struct ttm_text *text)
 {
     const char *at = ttm_text_string(text);
     size_t left = text->length;
 
     if (ttm_text_failed(text))
         return -ENOMEM;
-    (void)fflush(stdout); /* what printf() was given comes first */
     /* Not through stdio: whoever hangs here would hold its lock and keep the process from ending. */
     while (left > 0) {
-        const ssize_t n = write(STDOUT_FILENO, at, left);
+        const ssize_t n = write(fd, at, left);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -143,4 +155,10 @@ int ttm_terminal_print(const struct ttm_text *text)
         left -= (size_t)n;
     }
     return 0;
+}
+
+int ttm_terminal_print(const struct ttm_text *text)
+{
+    (void)fflush(stdout); /* what printf() was given comes first */
+    return ttm_terminal_write(STDOUT_FILENO, text);
 }

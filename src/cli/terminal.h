@@ -42,12 +42,18 @@ const char *ttm_terminal_ellipsis(const struct ttm_terminal *terminal);
 /* A command line for people: the program without its folders, harmless to the terminal. */
 void ttm_terminal_command(struct ttm_text *out, const char *command);
 
+/* How many columns a line takes; colours take none. */
+size_t ttm_terminal_width(const char *line);
+
 /*
  * Cuts every line of 'text' to the width of the terminal; colours take no width. Text
  * that is not for a terminal is left as it is.
  */
 void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text *text,
                       struct ttm_text *out);
+
+/* Writes all of it to 'fd', as ttm_terminal_print() does to stdout. */
+int ttm_terminal_write(int fd, const struct ttm_text *text);
 
 /* Writes all of it to stdout. Returns 0, or -errno when the reader is gone or the disk is full. */
 int ttm_terminal_print(const struct ttm_text *text);

@@ -1,214 +1,390 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of ttmem.h. Off costs one load; on, a thread's first event finds
- * it a slot, which it keeps until it ends.
+ * The functions of ttmem.h that tell of something. Each looks whether tracking is
+ * on, checks what it was given, and hands a report to the tracker.
  */
 #include <ttmem/ttmem.h>
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "client/helper.h"
-#include "client/tracker.h"
+#include "client/switch.h"
+#include "wire/note.h"
 #include "wire/region.h"
 
 _Static_assert(TTM_REGION_COUNT - 1 <= TTM_LIVE_REGION_MAX, "fits a place of the table");
 _Static_assert(TTM_KERNEL_KIND_COUNT - 1 <= TTM_LIVE_KIND_MAX, "fits a place of the table");
 _Static_assert(TTM_NOTE_FIRST + TTM_NOTES_BYTES / 8 <= TTM_LIVE_NOTE_MAX, "fits a place too");
+_Static_assert((int)TTMEM_REGIONS == (int)TTM_REGION_COUNT, "the same regions");
+_Static_assert(TTM_RECORD_PROGRAM == TTM_LIVE_PROGRAM, "the same flag");
+_Static_assert((int)TTMEM_ALIAS == (int)TTM_RECORD_ALIAS, "the same flag");
 
-enum state { STATE_OFF, STATE_WANTED, STATE_ON };
+#define TEXT_MAX 255
 
-/* WANTED: by the environment; the first event switches it on. */
-static _Atomic int state = STATE_OFF;
+/* ---- notes ---- */
 
-/* Guards switching on and off; never taken on the way of an event. */
-static pthread_mutex_t switch_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ttm_tracker tracker;
-static struct ttm_helper helper;
-static bool has_tracker; /* made once, kept until the process ends: a thread may be inside */
-static bool has_helper;
-static pthread_key_t slot_key;
-
-/* Atomic for a signal handler that finds its thread looking for a slot. */
-static __thread struct ttm_slot *_Atomic own_slot __attribute__((tls_model("initial-exec")));
-
-static void release_slot(void *slot)
+static uint32_t note_text(const char *text)
 {
-    /* First, so that a signal handler does not report into what is another thread's by then. */
-    atomic_store_explicit(&own_slot, NULL, memory_order_relaxed); /* one thread */
-    atomic_signal_fence(memory_order_seq_cst);
-    ttm_tracker_release(&tracker, slot);
+    return ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_STRING, text,
+                            (uint32_t)strnlen(text, TEXT_MAX));
 }
 
-/* The child of a fork is its own process: it shares nothing and begins anew if it wants to. */
-static void forget_in_child(void)
+uint32_t ttmem_devices(const uint16_t *ids, uint32_t count)
 {
-    const bool was_on = atomic_load_explicit(&state, memory_order_relaxed) != STATE_OFF;
-
-    atomic_store_explicit(&state, STATE_OFF, memory_order_relaxed); /* one thread is left */
-    pthread_mutex_init(&switch_lock, NULL);
-    atomic_store_explicit(&own_slot, NULL, memory_order_relaxed);
-    if (has_tracker) {
-        /* Or the end of this thread would give back a slot that is gone. */
-        (void)pthread_key_delete(slot_key);
-        ttm_tracker_done(&tracker);
-    }
-    has_tracker = false;
-    has_helper = false;
-    if (was_on)
-        atomic_store_explicit(&state, STATE_WANTED, memory_order_relaxed);
-}
-
-__attribute__((constructor)) static void look_at_environment(void)
-{
-    const char *wanted = getenv("TT_ALLOC_TRACKING_ENABLED");
-
-    (void)pthread_atfork(NULL, NULL, forget_in_child);
-    if (wanted && strcmp(wanted, "1") == 0)
-        atomic_store_explicit(&state, STATE_WANTED, memory_order_relaxed); /* before any thread */
-}
-
-static int make_tracker(void)
-{
-    uint64_t seed = 0;
-
-    if (has_tracker)
+    if (ttm_switch_epoch() == 0 || count == 0 || count > TTM_DEVICE_COUNT)
         return 0;
-    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
-        seed = ttm_clock_monotonic_ns();
-    int r = -pthread_key_create(&slot_key, release_slot);
-    if (r == 0)
-        r = ttm_tracker_init(&tracker, seed);
-    has_tracker = r == 0;
-    return r;
+    if (count == 1)
+        return ids[0];
+    return ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_DEVICES, ids,
+                            count * (uint32_t)sizeof(ids[0]));
 }
 
-int ttmem_enable(void)
+uint32_t ttmem_cores(const struct ttmem_core_range *ranges, uint32_t count)
 {
-    const int saved_errno = errno;
-    int r;
+    uint8_t buf[TTM_CORE_RANGES_MAX * TTM_CORE_RANGE_SIZE];
 
-    pthread_mutex_lock(&switch_lock);
-    r = make_tracker();
-    if (r == 0 && !has_helper) {
-        r = ttm_helper_start(&helper, &tracker);
-        has_helper = r == 0;
+    if (ttm_switch_epoch() == 0 || count == 0 || count > TTM_CORE_RANGES_MAX)
+        return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_core_range range = {ranges[i].start_x, ranges[i].start_y, ranges[i].end_x,
+                                             ranges[i].end_y};
+        ttm_cores_note_encode(&range, 1, buf + (size_t)TTM_CORE_RANGE_SIZE * i);
     }
-    /* release: pairs with the acquire in switch_on_if_wanted(); the tracker is there. */
-    atomic_store_explicit(&state, r == 0 ? STATE_ON : STATE_OFF, memory_order_release);
-    pthread_mutex_unlock(&switch_lock);
-    errno = saved_errno;
-    return r;
+    return ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_CORES, buf, TTM_CORE_RANGE_SIZE * count);
 }
 
-void ttmem_disable(void)
+uint32_t ttmem_guest_note(uint32_t kind, const void *bytes, uint32_t length)
 {
-    const int saved_errno = errno;
-
-    pthread_mutex_lock(&switch_lock);
-    atomic_store_explicit(&state, STATE_OFF, memory_order_release);
-    if (has_helper)
-        ttm_helper_stop(&helper);
-    has_helper = false;
-    pthread_mutex_unlock(&switch_lock);
-    errno = saved_errno;
+    return ttm_switch_epoch() == 0 ? 0 : ttm_tracker_note(&ttm_own_tracker, kind, bytes, length);
 }
 
-int ttmem_is_enabled(void)
+void ttmem_guest_say(const char *runtime, const char *trouble)
 {
-    return atomic_load_explicit(&state, memory_order_relaxed) != STATE_OFF; /* only a look */
+    if (ttm_switch_epoch() == 0)
+        return;
+    struct ttm_segment *segment = ttm_own_tracker.producer.segment;
+    /* release: the note is whole before its number is there. */
+    atomic_store_explicit(&segment->runtime_note, runtime[0] ? note_text(runtime) : 0,
+                          memory_order_release);
+    atomic_store_explicit(&segment->trouble_note, trouble[0] ? note_text(trouble) : 0,
+                          memory_order_release);
 }
 
-/* Returns whether tracking is on. */
-static bool switch_on_if_wanted(void)
+/* ---- contexts ---- */
+
+/* The contexts of this thread; those of an earlier spell of tracking have gone. */
+static struct ttm_slot *contexts_of_thread(uint32_t epoch)
 {
-    /* acquire: pairs with the release in ttmem_enable(). */
-    const int now = atomic_load_explicit(&state, memory_order_acquire);
+    struct ttm_slot *slot = ttm_switch_slot();
 
-    return now == STATE_ON || (now == STATE_WANTED && ttmem_enable() == 0);
-}
-
-static struct ttm_slot *find_slot(void)
-{
-    const int saved_errno = errno;
-    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
-    struct ttm_slot *own = NULL;
-
-    /* relaxed: one thread; a signal handler may have been faster. */
-    if (slot && !atomic_compare_exchange_strong_explicit(
-                    &own_slot, &own, slot, memory_order_relaxed, memory_order_relaxed)) {
-        ttm_tracker_release(&tracker, slot);
-        slot = own;
+    if (slot && slot->context_epoch != epoch) {
+        slot->context_epoch = epoch;
+        slot->context_depth = 0;
+        slot->context_origin = 0;
     }
-    if (slot)
-        (void)pthread_setspecific(slot_key, slot);
-    errno = saved_errno;
     return slot;
 }
 
-static struct ttm_slot *slot_of_thread(void)
+static uint32_t innermost(const struct ttm_slot *slot)
 {
-    struct ttm_slot *slot = atomic_load_explicit(&own_slot, memory_order_relaxed); /* one thread */
+    const uint32_t depth =
+        slot->context_depth < TTM_CONTEXTS_MAX ? slot->context_depth : TTM_CONTEXTS_MAX;
 
-    return slot ? slot : find_slot();
+    return depth > 0 ? slot->contexts[depth - 1] : 0;
 }
 
-static void report(const struct ttm_report *event)
+static void set_context_origin(struct ttm_slot *slot)
 {
-    struct ttm_slot *slot = slot_of_thread();
+    const struct ttm_origin_note origin = {.context = innermost(slot)};
 
-    if (slot)
-        ttm_tracker_report(&tracker, slot, event);
+    slot->context_origin = origin.context != 0 ? ttm_tracker_origin(&ttm_own_tracker, &origin) : 0;
+}
+
+/* "outer/inner", or 'name' alone. */
+static uint32_t note_path(uint32_t outer, const char *name)
+{
+    char path[TEXT_MAX + 1];
+    uint32_t length = 0;
+    const void *text =
+        ttm_producer_read_note(&ttm_own_tracker.producer, outer, TTM_NOTE_STRING, &length);
+
+    if (!text || length > TEXT_MAX - 1)
+        return note_text(name);
+    memcpy(path, text, length);
+    path[length++] = '/';
+    const size_t n = strnlen(name, TEXT_MAX - length);
+    memcpy(path + length, name, n);
+    path[length + n] = '\0';
+    return note_text(path);
+}
+
+void ttmem_context_push(const char *name)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+    struct ttm_slot *slot = epoch != 0 ? contexts_of_thread(epoch) : NULL;
+
+    if (!slot || slot->context_depth == UINT32_MAX)
+        return;
+    if (slot->context_depth < TTM_CONTEXTS_MAX)
+        slot->contexts[slot->context_depth] = note_path(innermost(slot), name);
+    slot->context_depth++;
+    set_context_origin(slot);
+}
+
+void ttmem_context_pop(void)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+    struct ttm_slot *slot = epoch != 0 ? contexts_of_thread(epoch) : NULL;
+
+    if (!slot || slot->context_depth == 0)
+        return;
+    slot->context_depth--;
+    set_context_origin(slot);
+}
+
+static uint32_t origin_of_event(struct ttm_slot *slot, uint32_t epoch)
+{
+    const struct ttmem_guest *guest = ttm_own_guest;
+    const bool has_context = slot->context_depth > 0 && slot->context_epoch == epoch;
+
+    if (guest && guest->origin)
+        return guest->origin(has_context ? innermost(slot) : 0);
+    return has_context ? slot->context_origin : 0;
+}
+
+/* ---- allocations ---- */
+
+static bool is_sound(const struct ttmem_allocation *a)
+{
+    return a->address <= TTM_LIVE_NUMBER_MAX && a->bytes <= TTM_LIVE_NUMBER_MAX &&
+           a->footprint_bytes <= TTM_LIVE_NUMBER_MAX && a->bytes != 0 &&
+           a->region < TTM_REGION_COUNT && a->kind < TTM_KERNEL_KIND_COUNT &&
+           a->devices <= TTM_LIVE_NOTE_MAX && a->cores <= TTM_LIVE_NOTE_MAX &&
+           (a->program == 0 || a->id <= UINT16_MAX);
 }
 
 void ttmem_alloc(const struct ttmem_allocation *a)
 {
-    if (__builtin_expect(!switch_on_if_wanted(), 0))
+    const uint32_t epoch = ttm_switch_epoch();
+
+    if (__builtin_expect(epoch == 0, 0))
         return;
-    if (a->address > TTM_LIVE_NUMBER_MAX || a->bytes > TTM_LIVE_NUMBER_MAX ||
-        a->footprint_bytes > TTM_LIVE_NUMBER_MAX || a->bytes == 0 ||
-        a->region >= TTM_REGION_COUNT || a->kind >= TTM_KERNEL_KIND_COUNT ||
-        a->devices > TTM_LIVE_NOTE_MAX) {
-        /* relaxed: a number to be shown. */
-        atomic_fetch_add_explicit(&tracker.untracked, 1, memory_order_relaxed);
+    struct ttm_slot *slot = ttm_switch_slot();
+    if (!slot)
+        return;
+    if (!is_sound(a)) {
+        ttm_tracker_refuse(&ttm_own_tracker);
         return;
     }
-    const struct ttm_report event = {
-        .is_birth = true,
+    struct ttm_report event = {
+        .op = TTM_REPORT_BIRTH,
+        .epoch = epoch,
         .live = {.id = a->id,
                  .address = a->address,
                  .bytes = a->bytes,
                  .footprint_bytes = a->footprint_bytes ? a->footprint_bytes : a->bytes,
                  .devices = a->devices,
+                 .origin = origin_of_event(slot, epoch),
                  .allocator = a->allocator,
                  .region = a->region,
                  .kind = a->kind,
-                 .flags = (uint8_t)(a->flags & TTM_LIVE_FLAGS_MAX)},
+                 .flags = (uint8_t)(a->flags & TTM_RECORD_ALIAS)},
     };
-    report(&event);
+    if (a->program != 0) {
+        event.live.id = a->program;
+        event.live.allocator = (uint16_t)a->id;
+        event.live.flags |= TTM_RECORD_PROGRAM;
+    }
+    if (a->cores != 0 && a->region == TTM_REGION_CB) {
+        event.live.bytes = a->cores;
+        event.live.flags |= TTM_RECORD_CORES;
+    }
+    ttm_tracker_report(&ttm_own_tracker, slot, &event);
+}
+
+/* What has no more to it than a key. */
+static void report(enum ttm_report_op op, const struct ttm_live *live)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+
+    if (__builtin_expect(epoch == 0, 0))
+        return;
+    struct ttm_slot *slot = ttm_switch_slot();
+    if (!slot)
+        return;
+    const struct ttm_report event = {.op = op, .epoch = epoch, .live = *live};
+    ttm_tracker_report(&ttm_own_tracker, slot, &event);
 }
 
 void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
 {
-    if (__builtin_expect(!switch_on_if_wanted(), 0))
-        return;
-    const struct ttm_report event = {
-        .live = {.id = id, .allocator = allocator, .region = region},
-    };
-    report(&event);
+    const struct ttm_live live = {.id = id, .allocator = allocator, .region = region};
+
+    report(TTM_REPORT_END, &live);
 }
 
-uint32_t ttmem_devices(const uint16_t *ids, uint32_t count)
+void ttmem_allocator_close(uint16_t allocator)
 {
-    if (!switch_on_if_wanted() || count == 0 || count > TTM_DEVICE_COUNT)
-        return 0;
-    if (count == 1)
-        return ids[0];
-    return ttm_producer_note(&tracker.producer, TTM_NOTE_DEVICES, ids,
-                             count * (uint32_t)sizeof(ids[0]));
+    const struct ttm_live live = {.allocator = allocator};
+
+    report(TTM_REPORT_ALLOCATOR_CLOSE, &live);
+}
+
+void ttmem_name(uint16_t allocator, uint8_t region, uint64_t id, const char *name,
+                const char *context)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+
+    if (epoch == 0 || region >= TTM_REGION_COUNT)
+        return;
+    struct ttm_slot *slot = ttm_switch_slot();
+    if (!slot)
+        return;
+    const struct ttm_report event = {
+        .op = TTM_REPORT_NAME,
+        .epoch = epoch,
+        .live = {.id = id, .allocator = allocator, .region = region},
+        .name = name ? note_text(name) : 0,
+        .context = context ? note_text(context) : 0,
+    };
+    ttm_tracker_report(&ttm_own_tracker, slot, &event);
+}
+
+/* ---- programs ---- */
+
+void ttmem_program_free(uint64_t program, uint8_t region)
+{
+    const struct ttm_live live = {.id = program, .region = region};
+
+    if (region < TTM_REGION_COUNT)
+        report(TTM_REPORT_PROGRAM_FREE, &live);
+}
+
+void ttmem_program_end(uint64_t program)
+{
+    ttmem_program_free(program, TTM_REGION_CB);
+    ttmem_program_free(program, TTM_REGION_KERNEL);
+}
+
+static void dispatch_on(uint64_t program, uint32_t device)
+{
+    struct ttm_device_cell *cell = &ttm_own_tracker.producer.segment->devices[device];
+    /* relaxed: two threads that send to one device at once may overwrite each other's word. */
+    const uint32_t n = atomic_load_explicit(&cell->dispatched, memory_order_relaxed);
+
+    if (n > 0 && atomic_load_explicit(&cell->programs[(n - 1) % TTM_SEGMENT_PROGRAMS],
+                                      memory_order_relaxed) == program)
+        return;
+    atomic_store_explicit(&cell->programs[n % TTM_SEGMENT_PROGRAMS], program, memory_order_relaxed);
+    /* release: the program is there before it is counted. */
+    atomic_store_explicit(&cell->dispatched, n + 1, memory_order_release);
+}
+
+void ttmem_program_dispatch(uint64_t program, uint32_t devices)
+{
+    uint32_t length;
+
+    if (ttm_switch_epoch() == 0)
+        return;
+    if (devices < TTM_SEGMENT_DEVICES) {
+        dispatch_on(program, devices);
+        return;
+    }
+    const uint16_t *ids =
+        ttm_producer_read_note(&ttm_own_tracker.producer, devices, TTM_NOTE_DEVICES, &length);
+    for (uint32_t i = 0; ids && i < length / sizeof(ids[0]); i++) {
+        const uint16_t id = ids[i];
+        if (id < TTM_SEGMENT_DEVICES)
+            dispatch_on(program, id);
+    }
+}
+
+/* ---- devices, marks, failures ---- */
+
+static void report_record(const struct ttm_record *record)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+    struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
+
+    if (!slot)
+        return;
+    const struct ttm_report event = {.op = TTM_REPORT_RECORD, .epoch = epoch, .record = *record};
+    ttm_tracker_report(&ttm_own_tracker, slot, &event);
+}
+
+static void set_device(uint16_t id, uint32_t note)
+{
+    const struct ttm_record record = {.op = TTM_RECORD_DEVICE, .devices = id, .origin = note};
+
+    /* release: the note is whole before its number is there. */
+    atomic_store_explicit(&ttm_own_tracker.producer.segment->devices[id].note, note,
+                          memory_order_release);
+    report_record(&record);
+}
+
+void ttmem_device_open(const struct ttmem_device *device)
+{
+    uint8_t buf[TTM_DEVICE_NOTE_SIZE_MAX];
+
+    if (ttm_switch_epoch() == 0 || device->id >= TTM_DEVICE_COUNT)
+        return;
+    struct ttm_device_note note = {
+        .id = device->id,
+        .arch = device->arch,
+        .core_count = device->core_count,
+        .asic_id = device->asic_id,
+    };
+    memcpy(note.bank_bytes, device->bank_bytes, sizeof(note.bank_bytes));
+    memcpy(note.bank_count, device->bank_count, sizeof(note.bank_count));
+    memcpy(note.board, device->board, strnlen(device->board, TTM_BOARD_NAME_MAX));
+    const size_t length = ttm_device_note_encode(&note, buf);
+    set_device(device->id,
+               ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_DEVICE, buf, (uint32_t)length));
+}
+
+void ttmem_device_close(uint16_t id)
+{
+    const struct ttm_live live = {.devices = id};
+
+    if (ttm_switch_epoch() == 0 || id >= TTM_DEVICE_COUNT)
+        return;
+    report(TTM_REPORT_DEVICE_CLOSE, &live);
+    set_device(id, 0);
+}
+
+void ttmem_mark(const char *name)
+{
+    struct ttm_record record = {.op = TTM_RECORD_MARK};
+    const size_t length = strnlen(name, TEXT_MAX);
+
+    if (ttm_switch_epoch() == 0)
+        return;
+    /* Short ones travel in the record: a program may make a new one at every step for weeks. */
+    if (length > TTM_MARK_TEXT_MAX)
+        record.origin = note_text(name);
+    memcpy((char *)&record + TTM_MARK_TEXT_AT, name,
+           length < TTM_MARK_TEXT_MAX ? length : TTM_MARK_TEXT_MAX);
+    report_record(&record);
+}
+
+void ttmem_failure(const struct ttmem_failure *failure)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+    struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
+
+    if (!slot)
+        return;
+    const struct ttm_record record = {
+        .op = TTM_RECORD_FAILURE,
+        .id = failure->wanted_bytes,
+        .address = failure->bank_wanted_bytes,
+        .bytes = failure->bank_free_bytes,
+        .footprint_bytes = failure->bank_largest_bytes,
+        .devices = failure->devices,
+        .allocator = failure->allocator,
+        .region = failure->region,
+        .kind = failure->kind,
+        .origin = origin_of_event(slot, epoch),
+    };
+    report_record(&record);
 }

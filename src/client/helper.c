@@ -2,6 +2,7 @@
 #include "client/helper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,11 +21,13 @@
 
 #define LOOK_AGAIN_MS 200    /* a server that starts is found within 500 ms */
 #define SEND_TIMEOUT_MS 2000 /* a server that hangs is left alone */
+#define ALONE_MS 100         /* how often it looks whether it is the last thread */
 #define STACK_BYTES ((size_t)128 * 1024)
 
 struct talk {
     struct ttm_helper *helper;
     int fd;
+    uint32_t epoch_told; /* the server knows of the switch up to here */
     struct ttm_queue in;
 };
 
@@ -33,15 +36,42 @@ static int wait_for(struct talk *talk, short events, int timeout_ms)
 {
     struct pollfd fds[] = {
         {.fd = talk->fd, .events = events},
-        {.fd = talk->helper->tracker->helper_fd, .events = POLLIN},
+        {.fd = talk->helper->nudge_read.fd, .events = POLLIN},
     };
-    uint64_t count;
+    char bytes[64];
 
-    if (poll(fds, 2, timeout_ms) <= 0)
-        return 0;
-    if (fds[1].revents)
-        (void)!read(fds[1].fd, &count, sizeof(count));
-    return fds[0].revents;
+    if (!ttm_own_fd_is_ours(&talk->helper->nudge_read))
+        fds[1].fd = -1;
+    /* relaxed: the nudge that comes with it orders what matters. */
+    if (atomic_load_explicit(&talk->helper->is_watching_end, memory_order_relaxed) &&
+        (timeout_ms < 0 || timeout_ms > ALONE_MS))
+        timeout_ms = ALONE_MS;
+    const int n = poll(fds, 2, timeout_ms);
+    if (n > 0 && fds[1].revents)
+        (void)!read(fds[1].fd, bytes, sizeof(bytes));
+    return n > 0 ? fds[0].revents : 0;
+}
+
+/* Whether no thread of the program is left. */
+static bool is_alone(const struct ttm_helper *helper)
+{
+    char text[1024];
+
+    if (!atomic_load_explicit(&helper->is_watching_end, memory_order_relaxed))
+        return false;
+    const int fd = open("/proc/thread-self/stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    const ssize_t n = read(fd, text, sizeof(text) - 1);
+    (void)close(fd);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    /* The 20th field, the 18th behind the name in brackets, is the number of threads. */
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < 20; field++)
+        at = strchr(at + 1, ' ');
+    return at && atoi(at) == 1;
 }
 
 static bool is_stopping(const struct talk *talk)
@@ -109,45 +139,55 @@ static int send_all(struct talk *talk, struct ttm_queue *out)
     return 0;
 }
 
-static int say_hello(struct talk *talk)
+/* Hello, and the segment and its eventfd with it. What does not fit at once does not fit at all. */
+static int introduce(int fd, const struct ttm_producer *producer)
 {
     const struct ttm_hello hello = ttm_hello_own(getpid());
-    uint8_t buf[TTM_HELLO_SIZE];
-    struct ttm_queue out;
-
-    ttm_queue_init(&out);
-    ttm_hello_encode(&hello, buf);
-    int r = ttm_frame_append(&out, TTM_FRAME_HELLO, buf, sizeof(buf));
-    if (r == 0)
-        r = send_all(talk, &out);
-    ttm_queue_done(&out);
-    return r;
-}
-
-/* The segment and its eventfd go with the bytes of the frame. */
-static int attach(struct talk *talk)
-{
-    const struct ttm_producer *producer = &talk->helper->tracker->producer;
-    const int fds[2] = {producer->fd, producer->wake_fd};
-    uint8_t frame[TTM_FRAME_HEADER_SIZE] = {TTM_FRAME_ATTACH};
+    const int fds[2] = {producer->fd.fd, producer->wake_fd.fd};
+    uint8_t hello_payload[TTM_HELLO_SIZE], bytes[TTM_HELLO_SIZE + 2 * TTM_FRAME_HEADER_SIZE];
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(fds))];
     } control = {0};
-    struct iovec iov = {.iov_base = frame, .iov_len = sizeof(frame)};
-    struct msghdr msg = {
-        .msg_iov = &iov,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = sizeof(control.bytes),
-    };
-    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    struct ttm_queue out;
 
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(fds));
-    memcpy(CMSG_DATA(c), fds, sizeof(fds));
-    return sendmsg(talk->fd, &msg, MSG_NOSIGNAL) == sizeof(frame) ? 0 : -EPIPE;
+    if (!ttm_own_fd_is_ours(&producer->fd) || !ttm_own_fd_is_ours(&producer->wake_fd))
+        return -EBADF;
+    ttm_queue_init(&out);
+    ttm_hello_encode(&hello, hello_payload);
+    int r = ttm_frame_append(&out, TTM_FRAME_HELLO, hello_payload, sizeof(hello_payload));
+    if (r == 0)
+        r = ttm_frame_append(&out, TTM_FRAME_ATTACH, NULL, 0);
+    if (r == 0) {
+        struct iovec iov = {.iov_base = bytes, .iov_len = ttm_queue_length(&out)};
+        memcpy(bytes, ttm_queue_front(&out), iov.iov_len);
+        struct msghdr msg = {
+            .msg_iov = &iov,
+            .msg_iovlen = 1,
+            .msg_control = control.bytes,
+            .msg_controllen = sizeof(control.bytes),
+        };
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(fds));
+        memcpy(CMSG_DATA(c), fds, sizeof(fds));
+        r = sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)iov.iov_len ? 0 : -EPIPE;
+    }
+    ttm_queue_done(&out);
+    return r;
+}
+
+/* Finds a server and hands over the segment, without ever waiting. */
+static void connect_and_introduce(struct ttm_helper *helper)
+{
+    const int fd = find_server();
+
+    if (fd < 0)
+        return;
+    helper->connection = ttm_own_fd_of(fd);
+    if (introduce(fd, &helper->tracker->producer) < 0)
+        ttm_own_fd_close(&helper->connection);
 }
 
 static void tell_one(uint8_t *at, const struct ttm_live *live)
@@ -240,46 +280,108 @@ static int take_input(struct talk *talk)
     return 0;
 }
 
-/* One server, from hello to goodbye. */
+/* Tells the server of a switch since the last time. */
+static int tell_switch(struct talk *talk)
+{
+    const uint32_t epoch =
+        atomic_load_explicit(&talk->helper->tracker->epoch, memory_order_acquire);
+    struct ttm_queue out;
+    uint8_t buf[TTM_TOLD_HEAD_SIZE];
+    int r = 0;
+
+    if (epoch == talk->epoch_told)
+        return 0;
+    ttm_queue_init(&out);
+    if ((epoch - talk->epoch_told) % 2 == 0 && (epoch & 1) != 0) {
+        ttm_told_head_encode(0, 0, buf); /* off and on again: what was before is not known now */
+        r = ttm_frame_append(&out, TTM_FRAME_SWITCHED, buf, sizeof(buf));
+    }
+    ttm_told_head_encode(epoch & 1, 0, buf);
+    if (r == 0)
+        r = ttm_frame_append(&out, TTM_FRAME_SWITCHED, buf, sizeof(buf));
+    if (r == 0)
+        r = send_all(talk, &out);
+    ttm_queue_done(&out);
+    talk->epoch_told = epoch;
+    return r;
+}
+
+/* Whether the thread has to go. */
+static bool is_over(struct talk *talk)
+{
+    return is_stopping(talk) || is_alone(talk->helper);
+}
+
+/* One server, to which we have introduced ourselves, until goodbye. */
 static void talk_to_server(struct talk *talk)
 {
-    int r = say_hello(talk);
-
-    if (r == 0)
-        r = attach(talk);
-    while (r == 0 && !is_stopping(talk)) {
+    /* A server takes those who attach for being on. */
+    talk->epoch_told = 1;
+    int r = tell_switch(talk);
+    while (r == 0 && !is_over(talk)) {
         if (wait_for(talk, POLLIN, -1) & (POLLIN | POLLHUP | POLLERR))
             r = take_input(talk);
+        if (!is_stopping(talk))
+            talk->helper->on_wish();
+        if (r == 0)
+            r = tell_switch(talk);
     }
 }
 
 static void *run(void *arg)
 {
-    struct talk talk = {.helper = arg, .fd = -1};
+    struct ttm_helper *helper = arg;
+    struct talk talk = {.helper = helper, .fd = -1};
 
     ttm_queue_init(&talk.in);
-    while (!is_stopping(&talk)) {
-        talk.fd = find_server();
-        if (talk.fd >= 0) {
+    while (!is_over(&talk)) {
+        if (helper->connection.fd < 0)
+            connect_and_introduce(helper);
+        if (helper->connection.fd >= 0) {
+            talk.fd = helper->connection.fd;
             talk_to_server(&talk);
-            (void)close(talk.fd);
+            ttm_own_fd_close(&helper->connection);
             talk.fd = -1;
             ttm_queue_done(&talk.in);
         }
-        if (!is_stopping(&talk))
+        if (!is_over(&talk))
             (void)wait_for(&talk, 0, LOOK_AGAIN_MS);
+        if (!is_stopping(&talk))
+            helper->on_wish();
     }
     ttm_queue_done(&talk.in);
+    ttm_own_fd_close(&helper->connection);
     return NULL;
 }
 
-int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker)
+static int make_pipe(struct ttm_helper *helper)
+{
+    int fds[2];
+
+    helper->nudge_read = helper->nudge_write = helper->connection = TTM_OWN_FD_NONE;
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    helper->nudge_read = ttm_own_fd_of(fds[0]);
+    helper->nudge_write = ttm_own_fd_of(fds[1]);
+    /* Published before is_wanted is looked at again: see ttm_control_switch(). */
+    atomic_store_explicit(&helper->control->nudge_inode, helper->nudge_read.inode,
+                          memory_order_relaxed);
+    atomic_store_explicit(&helper->control->nudge_fd, fds[0], memory_order_seq_cst);
+    return 0;
+}
+
+static void close_pipe(struct ttm_helper *helper)
+{
+    atomic_store_explicit(&helper->control->nudge_fd, -1, memory_order_seq_cst);
+    ttm_own_fd_close(&helper->nudge_read);
+    ttm_own_fd_close(&helper->nudge_write);
+}
+
+static int start_thread(struct ttm_helper *helper)
 {
     pthread_attr_t attr;
     sigset_t all, before;
 
-    helper->tracker = tracker;
-    atomic_init(&helper->is_stopping, false);
     if (pthread_attr_init(&attr) != 0)
         return -ENOMEM;
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
@@ -293,11 +395,51 @@ int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker)
     return -r;
 }
 
+int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
+                     struct ttm_control *control, void (*on_wish)(void))
+{
+    helper->tracker = tracker;
+    helper->control = control;
+    helper->on_wish = on_wish;
+    atomic_init(&helper->is_stopping, false);
+    atomic_init(&helper->is_watching_end, false);
+    int r = make_pipe(helper);
+    if (r < 0)
+        return r;
+    /* Here and not in the thread: a program that ends at once is heard to the end all the same. */
+    connect_and_introduce(helper);
+    r = start_thread(helper);
+    if (r < 0) {
+        ttm_own_fd_close(&helper->connection);
+        close_pipe(helper);
+    }
+    return r;
+}
+
+void ttm_helper_nudge(const struct ttm_helper *helper)
+{
+    if (ttm_own_fd_is_ours(&helper->nudge_write))
+        (void)!write(helper->nudge_write.fd, "", 1);
+}
+
 void ttm_helper_stop(struct ttm_helper *helper)
 {
-    const uint64_t one = 1;
-
     atomic_store_explicit(&helper->is_stopping, true, memory_order_relaxed); /* see is_stopping() */
-    (void)!write(helper->tracker->helper_fd, &one, sizeof(one));
+    ttm_helper_nudge(helper);
     (void)pthread_join(helper->thread, NULL);
+    close_pipe(helper);
+}
+
+void ttm_helper_forget(struct ttm_helper *helper)
+{
+    ttm_own_fd_close(&helper->nudge_read);
+    ttm_own_fd_close(&helper->nudge_write);
+    ttm_own_fd_close(&helper->connection);
+}
+
+void ttm_helper_watch_end(struct ttm_helper *helper)
+{
+    atomic_store_explicit(&helper->is_watching_end, true,
+                          memory_order_relaxed); /* see wait_for() */
+    ttm_helper_nudge(helper);
 }

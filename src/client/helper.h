@@ -13,18 +13,39 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/own_fd.h"
 #include "client/tracker.h"
+#include "ring/control.h"
 
 struct ttm_helper {
     struct ttm_tracker *tracker;
+    struct ttm_control *control;
+    void (*on_wish)(void); /* a command may have said what it wants of the switch */
     pthread_t thread;
     _Atomic bool is_stopping;
+    _Atomic bool is_watching_end;
+    struct ttm_own_fd nudge_read; /* a pipe, as commands can open one that a process has */
+    struct ttm_own_fd nudge_write;
+    struct ttm_own_fd connection; /* for a child of a fork to let go */
 };
 
 /* Returns 0 or a negative errno. */
-int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker);
+int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
+                     struct ttm_control *control, void (*on_wish)(void));
 
 /* Ends the thread and waits for it; it never waits for long itself. */
 void ttm_helper_stop(struct ttm_helper *helper);
+
+/* Has it look at the switch. */
+void ttm_helper_nudge(const struct ttm_helper *helper);
+
+/* In the child of a fork, where the thread is not: lets go of what it had open. */
+void ttm_helper_forget(struct ttm_helper *helper);
+
+/*
+ * The main thread has ended by itself. A process ends with its last thread, and
+ * ours must not keep it: from now on it looks now and then whether it is alone.
+ */
+void ttm_helper_watch_end(struct ttm_helper *helper);
 
 #endif /* TTM_CLIENT_HELPER_H */

@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/hash.h"
 
@@ -32,6 +33,7 @@
  */
 #define GROWTH 2u
 #define GROW_SHARE 2u     /* of the overflow buckets in use: time for the next generation */
+#define SHARE 16u         /* of the address space, where that is limited */
 #define OVERFLOW_SHARE 8u /* one overflow bucket for so many buckets */
 
 /*
@@ -96,12 +98,24 @@ static int reserve_generations(struct ttm_live_table *table)
     return 0;
 }
 
+/* A program under a limit of its address space gets a smaller table: it has other plans for it. */
+static uint32_t places_wanted(void)
+{
+    struct rlimit limit;
+    uint32_t count = TTM_LIVES_PER_PROCESS;
+
+    if (getrlimit(RLIMIT_AS, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+        return count;
+    while (count >= 1u << 18 && count * sizeof(struct ttm_live_place) > limit.rlim_cur / SHARE)
+        count /= 4;
+    return count;
+}
+
 int ttm_live_table_init(struct ttm_live_table *table, uint64_t seed)
 {
     memset(table, 0, sizeof(*table));
     table->seed = seed;
-    /* A program under a limit of its address space gets a smaller table. */
-    for (uint32_t count = TTM_LIVES_PER_PROCESS; count >= 1u << 16; count /= 4) {
+    for (uint32_t count = places_wanted(); count >= 1u << 16; count /= 4) {
         table->places = reserve(count * sizeof(struct ttm_live_place));
         table->place_count = count;
         if (table->places)
@@ -236,21 +250,21 @@ void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *c
 
 /* ---- the contents of a place ---- */
 
-/* The part of the first word that belongs to the key. */
-static uint64_t key_of(uint16_t allocator, uint8_t region)
+/* The part of the word ADDRESS that belongs to the key. */
+static uint64_t key_of(const struct ttm_live *live)
 {
-    return (uint64_t)allocator << 40 | (uint64_t)region << 56;
+    return (uint64_t)live->allocator << 40 | (uint64_t)live->region << 56 |
+           (uint64_t)(live->flags & TTM_LIVE_PROGRAM) << 61;
 }
 
-#define KEY_MASK (UINT64_C(0x7ffff) << 40)
+#define KEY_MASK (UINT64_C(0x7ffff) << 40 | (uint64_t)TTM_LIVE_PROGRAM << 61)
 
 static void fill_place(struct ttm_live_place *place, const struct ttm_live *live)
 {
     set(place, ID, live->id);
     set(place, BIRTH, live->birth_ns);
     set(place, ADDRESS,
-        live->address | key_of(live->allocator, live->region) | (uint64_t)live->kind << 59 |
-            (uint64_t)live->flags << 61);
+        live->address | key_of(live) | (uint64_t)live->kind << 59 | (uint64_t)live->flags << 61);
     set(place, BYTES, live->bytes | (uint64_t)live->devices << 40);
     set(place, TAKEN, live->footprint_bytes | (uint64_t)live->origin << 40);
     set(place, SERIAL, live->serial);
@@ -411,11 +425,10 @@ static bool add_overflow(struct ttm_live_table *table, uint32_t generation,
     return true;
 }
 
-/* Puts the entry into the newest generation, or into an older one when that is full. */
-static bool put_entry(struct ttm_live_table *table, uint64_t hash, uint32_t entry)
+/* Puts the entry into a generation that was the newest, or into an older one when that is full. */
+static bool put_in_generation(struct ttm_live_table *table, uint32_t newest, uint64_t hash,
+                              uint32_t entry)
 {
-    const uint32_t newest =
-        atomic_load_explicit(&table->generation_count, memory_order_acquire) - 1;
     struct ttm_live_bucket *bucket = bucket_of(table, newest, hash);
 
     while (true) {
@@ -433,6 +446,20 @@ static bool put_entry(struct ttm_live_table *table, uint64_t hash, uint32_t entr
             return true;
     }
     return false;
+}
+
+static bool put_entry(struct ttm_live_table *table, uint64_t hash, uint32_t entry)
+{
+    uint32_t count = atomic_load_explicit(&table->generation_count, memory_order_acquire);
+
+    while (!put_in_generation(table, count - 1, hash, entry)) {
+        /* We may have slept while the generation that we knew filled up and others began. */
+        const uint32_t now = atomic_load_explicit(&table->generation_count, memory_order_acquire);
+        if (now == count)
+            return false;
+        count = now;
+    }
+    return true;
 }
 
 /* Ends the life at the spot if it still is the one that was seen. */
@@ -453,24 +480,67 @@ static bool end_life(struct ttm_live_table *table, struct ttm_live_cache *cache,
     return true;
 }
 
-int ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *cache,
-                          uint16_t allocator, uint8_t region, uint64_t id, struct ttm_live *ret)
+/* Finds the life of a key, of any serial or of the one that is given. */
+static bool find_live(const struct ttm_live_table *table, const struct ttm_live *live,
+                      struct spot *ret)
 {
-    const uint64_t key = key_of(allocator, region);
-    const uint64_t hash = key_hash(table, key, id);
+    const uint64_t key = key_of(live);
+
+    return find(table, key_hash(table, key, live->id), key, live->id, ret) &&
+           (live->serial == 0 || live->serial == ret->serial);
+}
+
+int ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                          const struct ttm_live *key, struct ttm_live *ret)
+{
     struct spot spot;
 
-    while (find(table, hash, key, id, &spot)) {
+    while (find_live(table, key, &spot)) {
         if (end_life(table, cache, &spot, ret))
             return 0;
     }
     return -ENOENT;
 }
 
+int ttm_live_table_get(const struct ttm_live_table *table, const struct ttm_live *key,
+                       struct ttm_live *ret)
+{
+    struct spot spot;
+
+    while (find_live(table, key, &spot)) {
+        read_place(spot.place, ret);
+        ret->serial = spot.serial;
+        if (get(spot.place, SERIAL) == spot.serial)
+            return 0;
+    }
+    return -ENOENT;
+}
+
+int ttm_live_table_set_origin(struct ttm_live_table *table, const struct ttm_live *key,
+                              uint32_t origin)
+{
+    struct spot spot;
+
+    if (!find_live(table, key, &spot))
+        return -ENOENT;
+    uint64_t taken = get(spot.place, TAKEN);
+    /*
+     * A life that ends just now and is followed in its place by one of the same size and origin
+     * would pass its new name on to it. Who names what another thread frees has to live with that.
+     */
+    do {
+        if (get(spot.place, SERIAL) != spot.serial)
+            return -ENOENT;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &spot.place->words[TAKEN], &taken, (taken & TTM_LIVE_NUMBER_MAX) | (uint64_t)origin << 40,
+        memory_order_acq_rel, memory_order_acquire));
+    return 0;
+}
+
 int ttm_live_table_add(struct ttm_live_table *table, struct ttm_live_cache *cache,
                        const struct ttm_live *live, struct ttm_live *ret_replaced)
 {
-    const uint64_t key = key_of(live->allocator, live->region);
+    const uint64_t key = key_of(live);
     const uint64_t hash = key_hash(table, key, live->id);
     struct spot old;
     uint32_t number;

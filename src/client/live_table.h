@@ -39,6 +39,9 @@ struct ttm_live {
 #define TTM_LIVE_KIND_MAX 3
 #define TTM_LIVE_FLAGS_MAX 7
 
+/* enum ttm_record_flags; this one belongs to the key: 'id' is a program, 'allocator' its part. */
+#define TTM_LIVE_PROGRAM 4
+
 #define TTM_LIVE_GENERATIONS 8
 #define TTM_LIVES_PER_PROCESS ((1u << 24) - 2)
 
@@ -82,9 +85,20 @@ void ttm_live_table_done(struct ttm_live_table *table);
 int ttm_live_table_add(struct ttm_live_table *table, struct ttm_live_cache *cache,
                        const struct ttm_live *live, struct ttm_live *ret_replaced);
 
-/* Removes the life of that key. Returns 0 or -ENOENT. */
+/*
+ * Removes the life of that key (allocator, region, id, TTM_LIVE_PROGRAM), and only
+ * if it has that serial when one is given. Returns 0 or -ENOENT.
+ */
 int ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *cache,
-                          uint16_t allocator, uint8_t region, uint64_t id, struct ttm_live *ret);
+                          const struct ttm_live *key, struct ttm_live *ret);
+
+/* Reads the life of that key. Returns 0 or -ENOENT. */
+int ttm_live_table_get(const struct ttm_live_table *table, const struct ttm_live *key,
+                       struct ttm_live *ret);
+
+/* Gives the life of that key and serial another origin. Returns 0 or -ENOENT. */
+int ttm_live_table_set_origin(struct ttm_live_table *table, const struct ttm_live *key,
+                              uint32_t origin);
 
 /* Gives back the places a thread had at hand, when it ends. */
 void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *cache);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,11 +22,12 @@ int ttm_tracker_init(struct ttm_tracker *tracker, uint64_t seed)
     int r;
 
     memset(tracker, 0, sizeof(*tracker));
-    tracker->helper_fd = -1;
     r = ttm_producer_new(&tracker->producer);
     if (r < 0)
         return r;
     r = ttm_live_table_init(&tracker->table, seed);
+    if (r == 0)
+        r = ttm_note_table_init(&tracker->notes, seed);
     if (r < 0)
         goto fail;
     void *slots = mmap(NULL, slots_bytes(), PROT_READ | PROT_WRITE,
@@ -37,11 +37,6 @@ int ttm_tracker_init(struct ttm_tracker *tracker, uint64_t seed)
         goto fail;
     }
     tracker->slots = slots;
-    tracker->helper_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (tracker->helper_fd < 0) {
-        r = -errno;
-        goto fail;
-    }
     return 0;
 
 fail:
@@ -56,10 +51,8 @@ void ttm_tracker_done(struct ttm_tracker *tracker)
         ttm_live_table_done(&tracker->table);
     if (tracker->slots)
         (void)munmap(tracker->slots, slots_bytes());
-    if (tracker->helper_fd >= 0)
-        (void)close(tracker->helper_fd);
+    ttm_note_table_done(&tracker->notes);
     tracker->slots = NULL;
-    tracker->helper_fd = -1;
 }
 
 struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker)
@@ -67,8 +60,7 @@ struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker)
     struct ttm_ring *ring = ttm_producer_claim(&tracker->producer, (uint32_t)syscall(SYS_gettid));
 
     if (!ring) {
-        /* relaxed: a number to be shown. */
-        atomic_fetch_add_explicit(&tracker->untracked, 1, memory_order_relaxed);
+        ttm_tracker_refuse(tracker);
         return NULL;
     }
     const uint32_t number = ttm_producer_number(&tracker->producer, ring);
@@ -100,42 +92,171 @@ static void push(struct ttm_tracker *tracker, struct ttm_slot *slot, uint8_t op,
     (void)ttm_ring_push(&tracker->producer, slot->ring, &record);
 }
 
-static void report_birth(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                         const struct ttm_live *wanted)
+void ttm_tracker_refuse(struct ttm_tracker *tracker)
 {
-    struct ttm_live live = *wanted, replaced;
+    /* relaxed: a number to be shown. */
+    atomic_fetch_add_explicit(&tracker->producer.segment->untracked, 1, memory_order_relaxed);
+}
+
+uint32_t ttm_tracker_origin(struct ttm_tracker *tracker, const struct ttm_origin_note *origin)
+{
+    uint8_t buf[TTM_ORIGIN_NOTE_SIZE];
+
+    ttm_origin_note_encode(origin, buf);
+    return ttm_tracker_note(tracker, TTM_NOTE_ORIGIN, buf, sizeof(buf));
+}
+
+/* Ends a life of that key (and serial). Returns whether there was one. */
+static bool end_life(struct ttm_tracker *tracker, struct ttm_slot *slot, const struct ttm_live *key,
+                     uint8_t how)
+{
+    struct ttm_live live;
+
+    if (ttm_live_table_remove(&tracker->table, &slot->cache, key, &live) < 0)
+        return false;
+    push(tracker, slot, how, &live, ttm_clock_monotonic_ns());
+    return true;
+}
+
+static void report_birth(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                         const struct ttm_report *report)
+{
+    struct ttm_live live = report->live, replaced;
 
     live.serial = (uint64_t)(slot->number + 1) << SERIAL_BITS | ++slot->counter;
     live.birth_ns = ttm_clock_monotonic_ns();
     const int r = ttm_live_table_add(&tracker->table, &slot->cache, &live, &replaced);
     if (r < 0) {
-        atomic_fetch_add_explicit(&tracker->untracked, 1, memory_order_relaxed); /* a number */
+        ttm_tracker_refuse(tracker);
         return;
     }
     if (r > 0)
         push(tracker, slot, TTM_RECORD_REPLACED, &replaced, live.birth_ns);
     push(tracker, slot, TTM_RECORD_BIRTH, &live, live.birth_ns);
+    /* acquire: pairs with the release of the switch, after which the table was forgotten. */
+    if (atomic_load_explicit(&tracker->epoch, memory_order_acquire) != report->epoch)
+        (void)end_life(tracker, slot, &live, TTM_RECORD_END);
 }
 
 static void report_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
                        const struct ttm_live *key)
 {
-    struct ttm_live live;
+    if (!end_life(tracker, slot, key, TTM_RECORD_END)) /* relaxed: a number to be shown */
+        atomic_fetch_add_explicit(&tracker->producer.segment->unknown_ends, 1,
+                                  memory_order_relaxed);
+}
 
-    if (ttm_live_table_remove(&tracker->table, &slot->cache, key->allocator, key->region, key->id,
-                              &live) < 0)
-        atomic_fetch_add_explicit(&tracker->unknown_ends, 1, memory_order_relaxed); /* a number */
-    else
-        push(tracker, slot, TTM_RECORD_END, &live, ttm_clock_monotonic_ns());
+/* The parts of a program are numbered from 0 on, without gaps. */
+static void report_program_free(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                const struct ttm_live *program)
+{
+    struct ttm_live part = *program;
+
+    part.flags = TTM_LIVE_PROGRAM;
+    for (part.allocator = 0; end_life(tracker, slot, &part, TTM_RECORD_END); part.allocator++)
+        ;
+}
+
+/* Whether a life stands on that device. */
+static bool is_on_device(const struct ttm_tracker *tracker, const struct ttm_live *live,
+                         uint32_t device)
+{
+    uint32_t length;
+
+    if (live->devices < TTM_NOTE_FIRST)
+        return live->devices == device;
+    const uint16_t *ids =
+        ttm_producer_read_note(&tracker->producer, live->devices, TTM_NOTE_DEVICES, &length);
+    for (uint32_t i = 0; ids && i < length / sizeof(ids[0]); i++) {
+        if (ids[i] == device)
+            return true;
+    }
+    return false;
+}
+
+/* Closing is rare, so it walks all that is live. What another thread adds meanwhile may stay. */
+static void report_close(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                         const struct ttm_report *report)
+{
+    struct ttm_live live;
+    uint32_t at = 0;
+
+    while (ttm_live_table_next(&tracker->table, &at, &live)) {
+        const bool has_ended =
+            report->op == TTM_REPORT_DEVICE_CLOSE
+                ? is_on_device(tracker, &live, report->live.devices)
+                : live.allocator == report->live.allocator && (live.flags & TTM_LIVE_PROGRAM) == 0;
+        if (has_ended)
+            (void)end_life(tracker, slot, &live, TTM_RECORD_CLOSED);
+    }
+}
+
+static void report_name(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                        const struct ttm_report *report)
+{
+    struct ttm_origin_note origin = {0};
+    struct ttm_live live;
+    uint32_t length;
+
+    if (ttm_live_table_get(&tracker->table, &report->live, &live) < 0)
+        return;
+    const void *note =
+        ttm_producer_read_note(&tracker->producer, live.origin, TTM_NOTE_ORIGIN, &length);
+    if (note)
+        (void)ttm_origin_note_decode(note, length, &origin);
+    if (report->name != 0)
+        origin.name = report->name;
+    if (report->context != 0)
+        origin.context = report->context;
+    live.origin = ttm_tracker_origin(tracker, &origin);
+    if (live.origin != 0 && ttm_live_table_set_origin(&tracker->table, &live, live.origin) == 0)
+        push(tracker, slot, TTM_RECORD_NAMED, &live, ttm_clock_monotonic_ns());
+}
+
+static void report_record(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                          const struct ttm_record *given)
+{
+    struct ttm_record record = *given;
+
+    record.time_ns = ttm_clock_monotonic_ns();
+    (void)ttm_ring_push(&tracker->producer, slot->ring, &record);
 }
 
 static void report_one(struct ttm_tracker *tracker, struct ttm_slot *slot,
                        const struct ttm_report *report)
 {
-    if (report->is_birth)
-        report_birth(tracker, slot, &report->live);
-    else
+    switch (report->op) {
+    case TTM_REPORT_BIRTH:
+        report_birth(tracker, slot, report);
+        break;
+    case TTM_REPORT_END:
         report_end(tracker, slot, &report->live);
+        break;
+    case TTM_REPORT_PROGRAM_FREE:
+        report_program_free(tracker, slot, &report->live);
+        break;
+    case TTM_REPORT_NAME:
+        report_name(tracker, slot, report);
+        break;
+    case TTM_REPORT_DEVICE_CLOSE:
+    case TTM_REPORT_ALLOCATOR_CLOSE:
+        report_close(tracker, slot, report);
+        break;
+    case TTM_REPORT_RECORD:
+        report_record(tracker, slot, &report->record);
+        break;
+    }
+}
+
+void ttm_tracker_forget(struct ttm_tracker *tracker)
+{
+    struct ttm_live_cache cache = {0};
+    struct ttm_live live, gone;
+    uint32_t at = 0;
+
+    while (ttm_live_table_next(&tracker->table, &at, &live))
+        (void)ttm_live_table_remove(&tracker->table, &cache, &live, &gone);
+    ttm_live_table_flush(&tracker->table, &cache);
 }
 
 /* A signal handler reports while its own thread is in here: it is seen to when that is done. */
@@ -151,7 +272,7 @@ static void defer(struct ttm_tracker *tracker, struct ttm_slot *slot,
 
     if (at >= TTM_DEFERRED_MAX) {
         atomic_fetch_sub_explicit(&slot->deferred_count, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&tracker->untracked, 1, memory_order_relaxed); /* a number */
+        ttm_tracker_refuse(tracker);
         return;
     }
     slot->deferred[at] = *report;

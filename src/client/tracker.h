@@ -14,15 +14,34 @@
 #include <stdint.h>
 
 #include "client/live_table.h"
+#include "client/note_table.h"
 #include "ring/producer.h"
+#include "wire/note.h"
 
 /* Events that a signal handler reports while its thread is in the middle of one. */
 #define TTM_DEFERRED_MAX 8
 
-struct ttm_report {
-    bool is_birth;
-    struct ttm_live live; /* of an end: its key alone */
+enum ttm_report_op {
+    TTM_REPORT_BIRTH,
+    TTM_REPORT_END,             /* live: its key */
+    TTM_REPORT_PROGRAM_FREE,    /* live: program (id) and region; all its parts end */
+    TTM_REPORT_NAME,            /* live: its key, and the origin's new name and context */
+    TTM_REPORT_DEVICE_CLOSE,    /* live.devices: all on that device ends */
+    TTM_REPORT_ALLOCATOR_CLOSE, /* live.allocator: all of it ends */
+    TTM_REPORT_RECORD,          /* as it is, but for the time */
 };
+
+struct ttm_report {
+    enum ttm_report_op op;
+    union {
+        struct ttm_live live;
+        struct ttm_record record;
+    };
+    uint32_t name, context; /* notes, of TTM_REPORT_NAME; 0: as it is */
+    uint32_t epoch;         /* of the tracker, when the event was let in */
+};
+
+#define TTM_CONTEXTS_MAX 64
 
 /* What a thread has to itself while it owns the ring of the same number. */
 struct ttm_slot {
@@ -33,15 +52,20 @@ struct ttm_slot {
     _Atomic uint32_t deferred_count; /* atomic for handlers that interrupt handlers */
     struct ttm_report deferred[TTM_DEFERRED_MAX];
     struct ttm_live_cache cache;
+    /* What the thread is about: notes of the whole path, innermost last. */
+    uint32_t context_epoch; /* contexts of an earlier one have gone */
+    uint32_t context_depth; /* may be more than there is room for */
+    uint32_t contexts[TTM_CONTEXTS_MAX];
+    uint32_t context_origin; /* an origin that says nothing but the context */
 };
 
 struct ttm_tracker {
+    /* Odd: tracking is on. Raised by one with each switch, so it tells one spell from the next. */
+    _Atomic uint32_t epoch;
     struct ttm_producer producer;
     struct ttm_live_table table;
     struct ttm_slot *slots; /* one for each ring */
-    int helper_fd;          /* eventfd that wakes the helper thread */
-    _Atomic uint64_t unknown_ends;
-    _Atomic uint64_t untracked; /* events for which there was no room at all */
+    struct ttm_note_table notes;
 };
 
 /* Returns 0 or a negative errno. */
@@ -57,7 +81,27 @@ struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker);
  */
 void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot);
 
+/*
+ * Reports an event. A birth that was let in before tracking was switched off is
+ * taken back: nobody will tell of its end.
+ */
 void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
                         const struct ttm_report *report);
+
+/* Counts an event that cannot be told of. */
+void ttm_tracker_refuse(struct ttm_tracker *tracker);
+
+/* Forgets what is live, after tracking was switched off. On any thread. */
+void ttm_tracker_forget(struct ttm_tracker *tracker);
+
+/* The number of the note with that content; 0 when there is no room. */
+static inline uint32_t ttm_tracker_note(struct ttm_tracker *tracker, uint32_t kind,
+                                        const void *bytes, uint32_t length)
+{
+    return ttm_note_table_intern(&tracker->notes, &tracker->producer, kind, bytes, length);
+}
+
+/* The note of an origin. */
+uint32_t ttm_tracker_origin(struct ttm_tracker *tracker, const struct ttm_origin_note *origin);
 
 #endif /* TTM_CLIENT_TRACKER_H */

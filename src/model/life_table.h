@@ -48,6 +48,13 @@ static inline const struct ttm_life *ttm_life_table_get(const struct ttm_life_ta
     return ttm_life_store_get(&table->store, ref);
 }
 
+/* Its hash must not depend on its site. */
+static inline void ttm_life_table_set_site(struct ttm_life_table *table, uint32_t ref,
+                                           uint32_t site)
+{
+    ttm_life_store_edit(&table->store, ref)->site = site;
+}
+
 /* 'ref' is in the bucket of 'hash'. */
 void ttm_life_table_remove(struct ttm_life_table *table, uint64_t hash, uint32_t ref);
 

@@ -81,6 +81,9 @@ int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_
     proc->seed = reg->seed;
     ttm_life_table_init(&proc->lives, life_hash, proc);
     ttm_site_table_init(&proc->sites);
+    ttm_origin_table_init(&proc->origins);
+    ttm_story_init(&proc->story);
+    ttm_cb_map_init(&proc->cbs);
     ttm_list_append(&reg->processes, &proc->link);
     reg->process_count++;
     *ret = proc;
@@ -98,6 +101,9 @@ void ttm_process_unref(struct ttm_process *proc)
         return;
     ttm_life_table_done(&proc->lives);
     ttm_site_table_done(&proc->sites);
+    ttm_origin_table_done(&proc->origins);
+    ttm_story_done(&proc->story);
+    ttm_cb_map_done(&proc->cbs);
     free(proc->devices);
     free(proc->slots);
     free(proc);
@@ -113,6 +119,9 @@ static void withdraw(struct ttm_device_totals *all, const struct ttm_device_tota
     }
     for (size_t i = 0; i < TTM_KERNEL_KIND_COUNT; i++)
         all->kernel_bytes[i] -= own->kernel_bytes[i];
+    all->cb.coreless_bytes -= own->cb.coreless_bytes;
+    all->cb.registered_bytes -= own->cb.registered_bytes;
+    all->cb.resident_bytes -= own->cb.resident_bytes;
 }
 
 static void keep_counters(struct ttm_process_counters *all, const struct ttm_process_counters *own)
@@ -123,6 +132,9 @@ static void keep_counters(struct ttm_process_counters *all, const struct ttm_pro
     all->replaced += own->replaced;
     all->refused += own->refused;
     all->lost_events += own->lost_events;
+    all->resyncs += own->resyncs;
+    all->untracked += own->untracked;
+    all->unknown_ends += own->unknown_ends;
 }
 
 void ttm_registry_bury(struct ttm_registry *reg, struct ttm_life_view *lives)
@@ -170,6 +182,30 @@ void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc
     ttm_life_table_take_over(&proc->lives, &lives);
     ttm_registry_bury(reg, &lives);
     ttm_process_unref(proc);
+}
+
+void ttm_registry_forget_lives(struct ttm_registry *reg, struct ttm_process *proc)
+{
+    struct ttm_life_view lives;
+
+    for (uint32_t i = 0; i < proc->device_count; i++) {
+        struct ttm_device_totals *own = &proc->devices[i].totals;
+        withdraw(&reg->devices[proc->devices[i].id]->totals, own);
+        for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
+            own->region[r].count = 0;
+            own->region[r].bytes = 0;
+            own->region[r].footprint_bytes = 0;
+        }
+        memset(own->kernel_bytes, 0, sizeof(own->kernel_bytes));
+        own->cb.coreless_bytes = 0;
+        own->cb.registered_bytes = 0;
+        own->cb.resident_bytes = 0;
+    }
+    proc->bytes = 0;
+    reg->lives -= proc->lives.store.live;
+    ttm_cb_map_clear(&proc->cbs);
+    ttm_life_table_take_over(&proc->lives, &lives);
+    ttm_registry_bury(reg, &lives);
 }
 
 bool ttm_registry_reclaim(struct ttm_registry *reg)
@@ -230,6 +266,28 @@ void ttm_device_set_arch(struct ttm_device *device, unsigned arch)
     device->is_known = true;
 }
 
+void ttm_device_set_note(struct ttm_device *device, const struct ttm_device_note *note)
+{
+    if (note->board[0] != '\0')
+        ttm_device_set_board(device, note->board);
+    ttm_device_set_arch(device, note->arch);
+    if (note->arch != TTM_ARCH_UNKNOWN)
+        device->arch = note->arch;
+    if (note->core_count != 0)
+        device->core_count = note->core_count;
+    if (note->asic_id != 0)
+        device->asic_id = note->asic_id;
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++) {
+        uint64_t capacity;
+        if (__builtin_mul_overflow(note->bank_bytes[i], note->bank_count[i], &capacity) ||
+            capacity > TTM_LIFE_BYTES_MAX || capacity == 0)
+            continue;
+        device->capacity_bytes[i] = capacity;
+        device->bank_count[i] = note->bank_count[i];
+    }
+    device->is_known = true;
+}
+
 size_t ttm_registry_life_bytes(const struct ttm_registry *reg)
 {
     size_t bytes = 0;
@@ -237,6 +295,23 @@ size_t ttm_registry_life_bytes(const struct ttm_registry *reg)
     TTM_LIST_FOR_EACH(pos, &reg->processes)
         bytes += ttm_life_table_bytes(&TTM_CONTAINER_OF(pos, struct ttm_process, link)->lives);
     return bytes;
+}
+
+/* A circular buffer that is not known by core: it is taken to be there with all its bytes. */
+static bool is_coreless(const struct ttm_site *site)
+{
+    return site->region == TTM_REGION_CB && !(site->flags & TTM_SITE_CORES);
+}
+
+static void change_coreless(struct ttm_cb_totals *cb, uint64_t bytes)
+{
+    cb->coreless_bytes += bytes;
+    cb->registered_bytes += bytes;
+    cb->resident_bytes += bytes;
+    if (cb->registered_bytes > cb->peak_registered_bytes)
+        cb->peak_registered_bytes = cb->registered_bytes;
+    if (cb->resident_bytes > cb->peak_resident_bytes)
+        cb->peak_resident_bytes = cb->resident_bytes;
 }
 
 void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *site,
@@ -256,6 +331,8 @@ void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *sit
         t->peak_footprint_bytes = t->footprint_bytes;
     if (site->region == TTM_REGION_KERNEL)
         totals->kernel_bytes[site->kind] += life->bytes;
+    if (is_coreless(site))
+        change_coreless(&totals->cb, life->footprint_bytes);
 }
 
 void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *site,
@@ -270,10 +347,11 @@ void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *si
     t->footprint_bytes -= life->footprint_bytes;
     if (site->region == TTM_REGION_KERNEL)
         totals->kernel_bytes[site->kind] -= life->bytes;
+    if (is_coreless(site))
+        change_coreless(&totals->cb, -life->footprint_bytes);
 }
 
-/* Makes sure that both sums of 'device' exist. */
-static int know_device(struct ttm_registry *reg, struct ttm_process *proc, uint16_t device)
+int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc, uint16_t device)
 {
     if (!proc->slots) {
         proc->slots = calloc(TTM_DEVICE_COUNT, sizeof(proc->slots[0]));
@@ -295,7 +373,19 @@ static int know_device(struct ttm_registry *reg, struct ttm_process *proc, uint1
     return 0;
 }
 
-enum change { ADD, TAKE_FREED, TAKE_REPLACED };
+enum change { ADD, TAKE_FREED, TAKE_REPLACED, TAKE_CLOSED };
+
+/* An end leaves its trace, but for a replaced life, whose memory another has. */
+static void count_end(struct ttm_totals *totals, const struct ttm_life *life, enum change change)
+{
+    if (change == TAKE_FREED)
+        totals->ends++;
+    if (change != TAKE_CLOSED)
+        return;
+    totals->closed_count++;
+    totals->closed_bytes += life->bytes;
+    totals->closed_footprint_bytes += life->footprint_bytes;
+}
 
 /* Applies a life to the totals of each device of its set. The devices are known. */
 static void change_totals(struct ttm_registry *reg, struct ttm_process *proc,
@@ -318,10 +408,10 @@ static void change_totals(struct ttm_registry *reg, struct ttm_process *proc,
         }
         ttm_totals_take(own, site, life);
         ttm_totals_take(all, site, life);
-        if (change == TAKE_FREED && !(site->flags & TTM_SITE_ALIAS)) {
-            own->region[site->region].ends++;
-            all->region[site->region].ends++;
-        }
+        if (site->flags & TTM_SITE_ALIAS)
+            continue;
+        count_end(&own->region[site->region], life, change);
+        count_end(&all->region[site->region], life, change);
     }
 }
 
@@ -396,7 +486,7 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
     if (r < 0)
         return r;
     for (uint16_t i = 0; i < set.count; i++) {
-        r = know_device(reg, proc, set.devices[i]);
+        r = ttm_registry_know_device(reg, proc, set.devices[i]);
         if (r < 0)
             return r;
     }
@@ -457,17 +547,45 @@ int ttm_registry_end(struct ttm_registry *reg, struct ttm_process *proc, uint32_
 }
 
 int ttm_registry_end_serial(struct ttm_registry *reg, struct ttm_process *proc, uint64_t serial,
-                            bool is_replaced, struct ttm_ended *ret)
+                            enum ttm_end how, struct ttm_ended *ret)
 {
+    static const enum change changes[] = {
+        [TTM_END_FREED] = TAKE_FREED,
+        [TTM_END_REPLACED] = TAKE_REPLACED,
+        [TTM_END_CLOSED] = TAKE_CLOSED,
+    };
     const uint64_t hash = serial_hash(proc->seed, serial);
     const uint32_t ref = find_serial(proc, hash, serial);
 
     if (ref == TTM_LIFE_NONE)
         return -ENOENT;
-    remove_life(reg, proc, hash, ref, is_replaced ? TAKE_REPLACED : TAKE_FREED, ret);
-    if (is_replaced)
+    remove_life(reg, proc, hash, ref, changes[how], ret);
+    if (ret->site.flags & TTM_SITE_CORES)
+        ttm_cb_map_remove(&proc->cbs, serial);
+    if (how == TTM_END_REPLACED)
         proc->counters.replaced++;
-    else
+    if (how == TTM_END_FREED)
         reg->ends++;
+    return 0;
+}
+
+int ttm_registry_set_origin(struct ttm_registry *reg, struct ttm_process *proc, uint64_t serial,
+                            uint32_t origin)
+{
+    const uint32_t ref = find_serial(proc, serial_hash(proc->seed, serial), serial);
+    uint32_t number;
+
+    (void)reg;
+    if (ref == TTM_LIFE_NONE)
+        return -ENOENT;
+    const uint32_t before = ttm_life_table_get(&proc->lives, ref)->site;
+    struct ttm_site site = *ttm_site_table_get(&proc->sites, before);
+    site.origin = origin;
+    const int r = ttm_site_table_intern(&proc->sites, &site, &number);
+    if (r < 0)
+        return r;
+    ttm_life_table_set_site(&proc->lives, ref, number);
+    proc->sites.counts[before].births--;
+    proc->sites.counts[number].births++;
     return 0;
 }

@@ -19,9 +19,12 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "model/cb_map.h"
 #include "model/device_sets.h"
 #include "model/life_table.h"
+#include "model/origin_table.h"
 #include "model/site_table.h"
+#include "model/story.h"
 #include "wire/totals.h"
 
 /* With sizes up to TTM_LIFE_BYTES_MAX no sum of this many can pass 64 bits. */
@@ -43,7 +46,15 @@ struct ttm_process_counters {
     uint64_t replaced;
     uint64_t refused;
     uint64_t lost_events;
-    uint32_t connections; /* open now */
+    uint64_t resyncs;
+    uint64_t untracked;    /* by the process's own count: events it had no room for */
+    uint64_t unknown_ends; /* likewise: ends of what was not live */
+    uint32_t connections;  /* open now */
+    uint32_t events_per_s;
+    uint16_t ring_permille; /* how full its fullest ring was when it was last read */
+    bool is_disabled;       /* tracking is switched off in it */
+    bool has_gap;           /* it was tracked before we knew it, or off for a while */
+    bool is_inexact;        /* it ended before it could make good what was lost */
 };
 
 struct ttm_process_info {
@@ -61,6 +72,11 @@ struct ttm_process {
     struct ttm_process_counters counters;
     struct ttm_life_table lives;
     struct ttm_site_table sites;
+    struct ttm_origin_table origins;
+    struct ttm_story story;
+    struct ttm_cb_map cbs;
+    char runtime[TTM_STRING_MAX + 1]; /* "ttnn 0.81.1" */
+    char trouble[TTM_STRING_MAX + 1]; /* why something in it is not tracked */
     struct ttm_process_device *devices;
     uint32_t device_count;
     uint64_t bytes;  /* of its lives, once per life; an alias adds nothing */
@@ -73,7 +89,9 @@ struct ttm_process {
 /* What is known of a device. A capacity of 0 is not known. */
 struct ttm_device {
     uint32_t users; /* processes that have named it */
-    bool is_known;  /* told by a client or the server's start, not only named in an event */
+    uint64_t asic_id;
+    uint32_t bank_count[TTM_REGION_COUNT];
+    bool is_known; /* told by a client or the server's start, not only named in an event */
     uint8_t arch;
     uint32_t core_count;
     uint32_t l1_per_core_bytes;
@@ -138,6 +156,13 @@ struct ttm_birth {
     struct ttm_site site;
 };
 
+/* How a life ended. */
+enum ttm_end {
+    TTM_END_FREED,    /* by its owner */
+    TTM_END_REPLACED, /* its key was born again */
+    TTM_END_CLOSED,   /* its device was closed */
+};
+
 /* A life that ended, for those who want to tell of it. */
 struct ttm_ended {
     struct ttm_life life;
@@ -154,11 +179,21 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
                        const struct ttm_birth *birth, struct ttm_ended *ret_replaced);
 
 /*
- * The life of that serial has ended, as freed by its owner or as replaced.
- * Returns 0, or -ENOENT, which is not counted: its birth may still be to come.
+ * The life of that serial has ended. Returns 0, or -ENOENT, which is not counted:
+ * its birth may still be to come.
  */
 int ttm_registry_end_serial(struct ttm_registry *reg, struct ttm_process *proc, uint64_t serial,
-                            bool is_replaced, struct ttm_ended *ret);
+                            enum ttm_end how, struct ttm_ended *ret);
+
+/*
+ * The life of that serial has another origin from now on. Returns 0; -ENOENT;
+ * -ENOSPC or -ENOMEM, and then it keeps its own.
+ */
+int ttm_registry_set_origin(struct ttm_registry *reg, struct ttm_process *proc, uint64_t serial,
+                            uint32_t origin);
+
+/* Nothing is known any more of what the process holds: its lives go, neither freed nor closed. */
+void ttm_registry_forget_lives(struct ttm_registry *reg, struct ttm_process *proc);
 
 /*
  * The owner gave back 'id' in one of the regions of 'region_bits'. When several
@@ -174,6 +209,11 @@ struct ttm_device *ttm_registry_device(struct ttm_registry *reg, uint32_t id);
 /* Fill in what a board fixes, where nothing better is known. */
 void ttm_device_set_board(struct ttm_device *device, const char *name);
 void ttm_device_set_arch(struct ttm_device *device, unsigned arch);
+/* What a tracked process says of it holds, wherever it says something. */
+void ttm_device_set_note(struct ttm_device *device, const struct ttm_device_note *note);
+
+/* Both sums of 'device' exist from here on. Returns 0 or -ENOMEM. */
+int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc, uint16_t device);
 
 /* Memory that lives and their index take, graves not included. */
 size_t ttm_registry_life_bytes(const struct ttm_registry *reg);

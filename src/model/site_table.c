@@ -23,13 +23,15 @@ void ttm_site_table_done(struct ttm_site_table *table)
 static bool is_same(const struct ttm_site *a, const struct ttm_site *b)
 {
     return a->allocator == b->allocator && a->device_set == b->device_set &&
-           a->region == b->region && a->kind == b->kind && a->flags == b->flags;
+           a->origin == b->origin && a->region == b->region && a->kind == b->kind &&
+           a->flags == b->flags;
 }
 
 static uint64_t site_hash(const struct ttm_site *site)
 {
     const uint64_t low = (uint64_t)site->allocator << 32 | site->device_set;
-    const uint64_t high = (uint64_t)site->region << 16 | (uint64_t)site->kind << 8 | site->flags;
+    const uint64_t high = (uint64_t)site->origin << 32 | (uint64_t)site->region << 16 |
+                          (uint64_t)site->kind << 8 | site->flags;
 
     return ttm_hash_u64(ttm_hash_u64(low) + high);
 }

@@ -35,6 +35,7 @@ static int take_process(struct ttm_registry *reg, struct ttm_process *proc,
         .process = proc,
         .live_count = proc->lives.store.live,
         .site_count = proc->sites.count,
+        .origin_count = proc->origins.count,
         .counters = proc->counters,
         .device_count = proc->device_count,
     };

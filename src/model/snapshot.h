@@ -18,6 +18,7 @@ struct ttm_snapshot_process {
     struct ttm_process *process; /* a reference; its sites are append-only */
     uint32_t live_count;
     uint32_t site_count;
+    uint32_t origin_count; /* these are append-only too */
     struct ttm_site_counts *site_counts;
     struct ttm_process_counters counters;
     struct ttm_process_device *devices;

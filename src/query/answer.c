@@ -18,6 +18,11 @@ void ttm_answer_done(struct ttm_answer *answer)
         struct ttm_answer_process *p = &answer->processes[i];
         for (size_t s = 0; s < p->site_count; s++)
             free(p->sites[s].devices);
+        for (size_t o = 0; o < p->origin_count; o++)
+            free(p->origins[o].context); /* the first of one piece */
+        free(p->origins);
+        free(p->marks);
+        free(p->failures);
         free(p->sites);
         free(p->devices);
         free(p->lives);
@@ -89,6 +94,123 @@ static int take_process_device(struct ttm_answer *answer, const struct ttm_frame
     return 0;
 }
 
+/* The texts lie in one piece of memory, the context first. */
+static int copy_texts(const struct ttm_origin_row *row, struct ttm_answer_origin *ret)
+{
+    const char *const from[] = {row->context,   row->name,   row->thread,
+                                row->operation, row->python, row->native};
+    char **const to[] = {&ret->context,   &ret->name,   &ret->thread,
+                         &ret->operation, &ret->python, &ret->native};
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++)
+        bytes += strlen(from[i]) + 1;
+    char *at = malloc(bytes);
+    if (!at)
+        return -ENOMEM;
+    for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+        const size_t n = strlen(from[i]) + 1;
+        memcpy(at, from[i], n);
+        *to[i] = at;
+        at += n;
+    }
+    ret->number = row->number;
+    return 0;
+}
+
+static int take_origin(struct ttm_answer *answer, const struct ttm_frame *frame)
+{
+    struct ttm_origin_texts *texts = malloc(sizeof(*texts));
+    struct ttm_origin_row row;
+
+    if (!texts)
+        return -ENOMEM;
+    int r = ttm_origin_row_decode(frame->payload, frame->length, texts, &row);
+    struct ttm_answer_process *p = r == 0 ? process_at(answer, row.process_index) : NULL;
+    if (r == 0 && !p)
+        r = -EPROTO;
+    void *grown = r == 0 ? grow(p->origins, p->origin_count, sizeof(p->origins[0])) : NULL;
+    if (r == 0 && !grown)
+        r = -ENOMEM;
+    if (r == 0) {
+        p->origins = grown;
+        r = copy_texts(&row, &p->origins[p->origin_count]);
+    }
+    if (r == 0)
+        p->origin_count++;
+    free(texts);
+    return r;
+}
+
+static int take_mark(struct ttm_answer *answer, const struct ttm_frame *frame)
+{
+    struct ttm_mark_row row;
+
+    int r = ttm_mark_row_decode(frame->payload, frame->length, &row);
+    if (r < 0)
+        return r;
+    struct ttm_answer_process *p = process_at(answer, row.process_index);
+    if (!p)
+        return -EPROTO;
+    void *grown = grow(p->marks, p->mark_count, sizeof(p->marks[0]));
+    if (!grown)
+        return -ENOMEM;
+    p->marks = grown;
+    p->marks[p->mark_count++] = row;
+    return 0;
+}
+
+static int take_failure(struct ttm_answer *answer, const struct ttm_frame *frame)
+{
+    struct ttm_failure_row row;
+
+    int r = ttm_failure_row_decode(frame->payload, frame->length, &row);
+    if (r < 0)
+        return r;
+    struct ttm_answer_process *p = process_at(answer, row.process_index);
+    if (!p)
+        return -EPROTO;
+    void *grown = grow(p->failures, p->failure_count, sizeof(p->failures[0]));
+    if (!grown)
+        return -ENOMEM;
+    p->failures = grown;
+    p->failures[p->failure_count++] = row;
+    return 0;
+}
+
+static int compare_origins(const void *a, const void *b)
+{
+    const struct ttm_answer_origin *x = a;
+    const struct ttm_answer_origin *y = b;
+
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static uint32_t index_of_origin(const struct ttm_answer_process *p, uint32_t number)
+{
+    const struct ttm_answer_origin key = {.number = number};
+    const struct ttm_answer_origin *found =
+        number != 0 && p->origin_count > 0
+            ? bsearch(&key, p->origins, p->origin_count, sizeof(key), compare_origins)
+            : NULL;
+
+    return found ? (uint32_t)(found - p->origins) + 1 : 0;
+}
+
+/* Sites and failures name origins by number; from here on by index. */
+static void link_origins(struct ttm_answer *answer)
+{
+    for (size_t i = 0; i < answer->process_count; i++) {
+        struct ttm_answer_process *p = &answer->processes[i];
+        if (p->origin_count > 0)
+            qsort(p->origins, p->origin_count, sizeof(p->origins[0]), compare_origins);
+        for (size_t s = 0; s < p->site_count; s++)
+            p->sites[s].origin = index_of_origin(p, p->sites[s].origin);
+        for (size_t f = 0; f < p->failure_count; f++)
+            p->failures[f].origin = index_of_origin(p, p->failures[f].origin);
+    }
+}
+
 static int take_site(struct ttm_answer *answer, const struct ttm_frame *frame)
 {
     struct ttm_site_row row;
@@ -106,6 +228,7 @@ static int take_site(struct ttm_answer *answer, const struct ttm_frame *frame)
     struct ttm_answer_site site = {
         .births = row.births,
         .ends = row.ends,
+        .origin = row.origin,
         .region = row.region,
         .kind = row.kind,
         .flags = row.flags,
@@ -175,6 +298,12 @@ static int take_frame(struct ttm_answer *answer, const struct ttm_frame *frame)
         return take_site(answer, frame);
     case TTM_FRAME_LIVES:
         return take_lives(answer, frame);
+    case TTM_FRAME_ORIGIN:
+        return take_origin(answer, frame);
+    case TTM_FRAME_MARK:
+        return take_mark(answer, frame);
+    case TTM_FRAME_FAILURE:
+        return take_failure(answer, frame);
     default:
         return 0; /* of a newer server */
     }
@@ -187,8 +316,10 @@ int ttm_answer_receive(struct ttm_connection *conn, int timeout_ms, struct ttm_a
         int r = ttm_connection_receive(conn, timeout_ms, &frame);
         if (r <= 0)
             return r < 0 ? r : -ETIMEDOUT;
-        if (frame.type == TTM_FRAME_END)
+        if (frame.type == TTM_FRAME_END) {
+            link_origins(answer);
             return 0;
+        }
         r = take_frame(answer, &frame);
         if (r < 0)
             return r;
@@ -200,6 +331,12 @@ int ttm_answer_ask(struct ttm_connection *conn, uint16_t request, struct ttm_ans
     const int r = ttm_connection_send(conn, request, NULL, 0);
 
     return r < 0 ? r : ttm_answer_receive(conn, ANSWER_TIMEOUT_MS, answer);
+}
+
+const struct ttm_answer_origin *ttm_answer_origin(const struct ttm_answer_process *process,
+                                                  uint32_t origin)
+{
+    return origin != 0 ? &process->origins[origin - 1] : NULL;
 }
 
 const struct ttm_device_row *ttm_answer_device(const struct ttm_answer *answer, unsigned id)

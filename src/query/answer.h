@@ -14,6 +14,7 @@
 
 #include "query/connection.h"
 #include "wire/life_row.h"
+#include "wire/origin_row.h"
 #include "wire/status.h"
 #include "wire/totals.h"
 
@@ -21,6 +22,7 @@
 struct ttm_answer_site {
     uint64_t births;
     uint64_t ends;
+    uint32_t origin; /* index among the origins of the process + 1, 0: not known */
     uint8_t region;
     uint8_t kind;
     uint8_t flags;
@@ -28,10 +30,27 @@ struct ttm_answer_site {
     uint16_t *devices;
 };
 
+/* As ttm_origin_row, with its texts allocated. */
+struct ttm_answer_origin {
+    uint32_t number;
+    char *context;
+    char *name;
+    char *thread;
+    char *operation;
+    char *python;
+    char *native;
+};
+
 struct ttm_answer_process {
     struct ttm_process_row row;
     struct ttm_process_device_row *devices;
     size_t device_count;
+    struct ttm_answer_origin *origins; /* by number */
+    size_t origin_count;
+    struct ttm_mark_row *marks;
+    size_t mark_count;
+    struct ttm_failure_row *failures; /* 'origin' is an index as that of a site */
+    size_t failure_count;
     struct ttm_answer_site *sites;
     size_t site_count;
     struct ttm_life_row *lives;
@@ -60,6 +79,10 @@ int ttm_answer_receive(struct ttm_connection *conn, int timeout_ms, struct ttm_a
 
 /* One request without payload and its answer. */
 int ttm_answer_ask(struct ttm_connection *conn, uint16_t request, struct ttm_answer *answer);
+
+/* What is known of the origin of a site or failure, or NULL. */
+const struct ttm_answer_origin *ttm_answer_origin(const struct ttm_answer_process *process,
+                                                  uint32_t origin);
 
 /* The device of that id, or NULL. */
 const struct ttm_device_row *ttm_answer_device(const struct ttm_answer *answer, unsigned id);

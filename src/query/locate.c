@@ -13,7 +13,8 @@
 
 #define SYSTEM_SOCKET "/run/tt-mem/tt-mem.sock"
 
-static bool is_answered(const char *path)
+/* '*ret_denied': somebody may be there, and we may not ask. */
+static bool is_answered(const char *path, bool *ret_denied)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -21,9 +22,9 @@ static bool is_answered(const char *path)
     if (fd < 0)
         return false;
     memcpy(addr.sun_path, path, strlen(path) + 1);
-    const bool answered = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ||
-                          errno == EAGAIN ||
-                          errno == EACCES; /* there is one, and it will say why */
+    const bool answered =
+        connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EAGAIN;
+    *ret_denied = !answered && errno == EACCES;
     (void)close(fd);
     return answered;
 }
@@ -37,9 +38,14 @@ static bool is_listed(const struct ttm_places *places, const char *path)
     return false;
 }
 
-static int add_if_answered(struct ttm_places *places, const char *path)
+static int add_if_answered(struct ttm_places *places, const char *path, bool is_inside_command)
 {
-    if (strlen(path) >= TTM_SOCKET_PATH_SIZE || is_listed(places, path) || !is_answered(path))
+    bool is_denied = false;
+
+    if (strlen(path) >= TTM_SOCKET_PATH_SIZE || is_listed(places, path))
+        return 0;
+    /* A server that turns us away is worth a line that says so; another user's command is not. */
+    if (!is_answered(path, &is_denied) && (!is_denied || is_inside_command))
         return 0;
     void *grown = realloc(places->paths, (places->count + 1) * sizeof(places->paths[0]));
     if (!grown)
@@ -57,11 +63,11 @@ static int add_folder(struct ttm_places *places, const char *folder)
     int r;
 
     (void)snprintf(pattern, sizeof(pattern), "%s/tt-mem.sock", folder);
-    r = add_if_answered(places, pattern);
+    r = add_if_answered(places, pattern, false);
     (void)snprintf(pattern, sizeof(pattern), "%s/tt-mem.run.*.sock", folder);
     if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
         for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)
-            r = add_if_answered(places, found.gl_pathv[i]);
+            r = add_if_answered(places, found.gl_pathv[i], true);
         globfree(&found);
     }
     return r;
@@ -116,5 +122,25 @@ int ttm_locate_default(char ret[TTM_SOCKET_PATH_SIZE], bool *ret_public)
         n = snprintf(ret, TTM_SOCKET_PATH_SIZE, "%s/tt-mem.sock", runtime);
     else
         n = snprintf(ret, TTM_SOCKET_PATH_SIZE, "/tmp/tt-mem-%u/tt-mem.sock", (unsigned)geteuid());
+    return n < TTM_SOCKET_PATH_SIZE ? 0 : -ENAMETOOLONG;
+}
+
+int ttm_locate_run(unsigned choice, int pid, char ret[TTM_SOCKET_PATH_SIZE])
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char own[64];
+    const char *folders[2];
+    unsigned count = 0;
+
+    (void)snprintf(own, sizeof(own), "/tmp/tt-mem-%u", (unsigned)geteuid());
+    if (runtime && runtime[0] == '/')
+        folders[count++] = runtime;
+    else if (geteuid() == 0)
+        folders[count++] = "/run/tt-mem";
+    folders[count++] = own;
+    if (choice >= count)
+        return -ENOENT;
+    const int n =
+        snprintf(ret, TTM_SOCKET_PATH_SIZE, "%s/tt-mem.run.%d.sock", folders[choice], pid);
     return n < TTM_SOCKET_PATH_SIZE ? 0 : -ENAMETOOLONG;
 }

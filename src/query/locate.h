@@ -29,4 +29,12 @@ void ttm_places_done(struct ttm_places *places);
  */
 int ttm_locate_default(char ret[TTM_SOCKET_PATH_SIZE], bool *ret_public);
 
+/*
+ * Where the server inside a command listens: "tt-mem.run.<pid>.sock" beside the
+ * server of this user, whatever TTMEM_SOCKET says. There may be a second place,
+ * for where the first cannot be had ('choice' 0 and 1). Returns 0; -ENOENT when
+ * there is no such choice; -ENAMETOOLONG.
+ */
+int ttm_locate_run(unsigned choice, int pid, char ret[TTM_SOCKET_PATH_SIZE]);
+
 #endif /* TTM_QUERY_LOCATE_H */

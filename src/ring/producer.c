@@ -18,9 +18,14 @@ static size_t ring_stride(void)
     return sizeof(struct ttm_ring) + TTM_RING_SLOTS * sizeof(struct ttm_record);
 }
 
+static size_t header_bytes(void)
+{
+    return (sizeof(struct ttm_segment) + PAGE - 1) / PAGE * PAGE;
+}
+
 static size_t notes_offset(void)
 {
-    return PAGE + TTM_RINGS * ring_stride();
+    return header_bytes() + TTM_RINGS * ring_stride();
 }
 
 static size_t segment_bytes(void)
@@ -80,14 +85,15 @@ int ttm_producer_new(struct ttm_producer *ret)
     struct ttm_segment *segment = mem;
     segment->magic = TTM_SEGMENT_MAGIC;
     segment->version = TTM_SEGMENT_VERSION;
-    segment->header_bytes = PAGE;
+    segment->header_bytes = (uint32_t)header_bytes();
     segment->segment_bytes = segment_bytes();
     segment->ring_count = TTM_RINGS;
     segment->ring_slots = TTM_RING_SLOTS;
     segment->ring_stride = ring_stride();
     segment->notes_offset = notes_offset();
     segment->notes_bytes = TTM_NOTES_BYTES;
-    *ret = (struct ttm_producer){.segment = segment, .fd = fd, .wake_fd = wake_fd};
+    *ret = (struct ttm_producer){
+        .segment = segment, .fd = ttm_own_fd_of(fd), .wake_fd = ttm_own_fd_of(wake_fd)};
     return 0;
 
 fail:
@@ -102,14 +108,14 @@ void ttm_producer_done(struct ttm_producer *producer)
     if (!producer->segment)
         return;
     (void)munmap(producer->segment, segment_bytes());
-    (void)close(producer->fd);
-    (void)close(producer->wake_fd);
-    *producer = (struct ttm_producer){.fd = -1, .wake_fd = -1};
+    ttm_own_fd_close(&producer->fd);
+    ttm_own_fd_close(&producer->wake_fd);
+    producer->segment = NULL;
 }
 
 static struct ttm_ring *ring_at(struct ttm_segment *segment, uint32_t number)
 {
-    return (struct ttm_ring *)((char *)segment + PAGE + number * ring_stride());
+    return (struct ttm_ring *)((char *)segment + header_bytes() + number * ring_stride());
 }
 
 static bool try_claim(struct ttm_ring *ring, uint32_t tid)
@@ -150,7 +156,7 @@ uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct t
 {
     const size_t offset = (size_t)((const char *)ring - (const char *)producer->segment);
 
-    return (uint32_t)((offset - PAGE) / ring_stride());
+    return (uint32_t)((offset - header_bytes()) / ring_stride());
 }
 
 void ttm_producer_release(struct ttm_ring *ring)
@@ -168,8 +174,12 @@ static void wake_reader(struct ttm_producer *producer)
         atomic_exchange_explicit(&segment->is_reader_asleep, 0, memory_order_seq_cst) != 0) {
         const uint64_t one = 1;
         const int saved_errno = errno; /* the host may be about to read it */
-        /* Not write(), which is a cancellation point: the thread would end in mid-event. */
-        (void)syscall(SYS_write, producer->wake_fd, &one, sizeof(one));
+        /*
+         * Not write(), which is a cancellation point: the thread would end in mid-event. A reader
+         * that is not woken because the fd is gone looks by itself now and then.
+         */
+        if (ttm_own_fd_is_ours(&producer->wake_fd))
+            (void)syscall(SYS_write, producer->wake_fd.fd, &one, sizeof(one));
         errno = saved_errno;
     }
 }
@@ -238,4 +248,24 @@ uint32_t ttm_producer_note(struct ttm_producer *producer, uint32_t kind, const v
     /* release: pairs with the reader's acquire; a note is whole when its kind is there. */
     atomic_store_explicit(&note->kind, kind, memory_order_release);
     return at / 8 + TTM_NOTE_FIRST;
+}
+
+const void *ttm_producer_read_note(const struct ttm_producer *producer, uint32_t number,
+                                   uint32_t kind, uint32_t *ret_length)
+{
+    const uint64_t at = ((uint64_t)number - TTM_NOTE_FIRST) * 8;
+
+    if (number < TTM_NOTE_FIRST || at > TTM_NOTES_BYTES - sizeof(struct ttm_note))
+        return NULL;
+    const struct ttm_note *note =
+        (const struct ttm_note *)((const char *)producer->segment + notes_offset() + at);
+    /* acquire: pairs with the release in ttm_producer_note(). */
+    if (atomic_load_explicit(&note->kind, memory_order_acquire) != kind)
+        return NULL;
+    /* The other side can write here too: whatever it says, we stay within the area. */
+    const uint32_t length = *(const volatile uint32_t *)&note->length;
+    if (length > TTM_NOTES_BYTES - sizeof(*note) - at)
+        return NULL;
+    *ret_length = length;
+    return note + 1;
 }

@@ -11,17 +11,18 @@
 
 #include <stdbool.h>
 
+#include "base/own_fd.h"
 #include "ring/segment.h"
 
 /* Virtual size; pages are taken as they are written. */
 #define TTM_RINGS 512
 #define TTM_RING_SLOTS 4096 /* 256 KiB a thread */
-#define TTM_NOTES_BYTES (16u << 20)
+#define TTM_NOTES_BYTES (64u << 20)
 
 struct ttm_producer {
     struct ttm_segment *segment;
-    int fd;      /* of the memfd */
-    int wake_fd; /* eventfd on which the reader sleeps */
+    struct ttm_own_fd fd;      /* of the memfd */
+    struct ttm_own_fd wake_fd; /* eventfd on which the reader sleeps */
 };
 
 /* Returns 0 or a negative errno. */
@@ -55,5 +56,9 @@ void ttm_ring_lose(struct ttm_producer *producer, struct ttm_ring *ring);
  */
 uint32_t ttm_producer_note(struct ttm_producer *producer, uint32_t kind, const void *bytes,
                            uint32_t length);
+
+/* The bytes of a note of that kind, where they lie; NULL when there is none. */
+const void *ttm_producer_read_note(const struct ttm_producer *producer, uint32_t number,
+                                   uint32_t kind, uint32_t *ret_length);
 
 #endif /* TTM_RING_PRODUCER_H */

@@ -26,7 +26,7 @@ static int read_header(const struct ttm_segment *segment, uint64_t bytes,
         return -EBADMSG;
     const uint64_t ring_bytes =
         sizeof(struct ttm_ring) + (uint64_t)copy.ring_slots * sizeof(struct ttm_record);
-    if (copy.header_bytes < sizeof(copy) || copy.header_bytes % 64 != 0 ||
+    if (copy.header_bytes < TTM_SEGMENT_HEADER_LEAST || copy.header_bytes % 64 != 0 ||
         copy.ring_stride < ring_bytes || copy.ring_stride % 64 != 0 ||
         copy.ring_stride > TTM_SEGMENT_BYTES_MAX)
         return -EBADMSG;
@@ -53,8 +53,11 @@ static void begin_at_heads(struct ttm_ring_reader *reader)
 {
     const uint32_t used = rings_used(reader);
 
-    for (uint32_t i = 0; i < used; i++) /* relaxed: no other reader is there any more */
+    for (uint32_t i = 0; i < used; i++) {
+        /* relaxed: no other reader is there any more. */
         reader->heads[i] = atomic_load_explicit(&ring_at(reader, i)->head, memory_order_relaxed);
+        reader->is_late = reader->is_late || reader->heads[i] != 0;
+    }
 }
 
 int ttm_ring_reader_open(int fd, struct ttm_ring_reader *ret)
@@ -74,7 +77,7 @@ int ttm_ring_reader_open(int fd, struct ttm_ring_reader *ret)
         return -EPERM;
     if (fstat(fd, &st) < 0)
         return -errno;
-    if (st.st_size < (off_t)sizeof(struct ttm_segment) || st.st_size > (off_t)TTM_SEGMENT_BYTES_MAX)
+    if (st.st_size < (off_t)TTM_SEGMENT_HEADER_LEAST || st.st_size > (off_t)TTM_SEGMENT_BYTES_MAX)
         return -EBADMSG;
     mem = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (mem == MAP_FAILED)
@@ -210,6 +213,11 @@ static bool is_empty(const struct ttm_ring_reader *reader)
     return true;
 }
 
+bool ttm_ring_reader_has_more(const struct ttm_ring_reader *reader)
+{
+    return !is_empty(reader);
+}
+
 bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader)
 {
     /* seq_cst: comes before our look at the tails; see ttm_ring_push(). */
@@ -246,4 +254,61 @@ long ttm_ring_reader_note(const struct ttm_ring_reader *reader, uint32_t number,
         return -EMSGSIZE;
     memcpy(ret, note + 1, length);
     return (long)length;
+}
+
+uint32_t ttm_ring_reader_fill(const struct ttm_ring_reader *reader)
+{
+    const uint32_t used = rings_used(reader);
+    uint64_t fullest = 0;
+
+    for (uint32_t i = 0; i < used; i++) { /* relaxed: a number to be shown */
+        const uint64_t n = atomic_load_explicit(&ring_at(reader, i)->tail, memory_order_relaxed) -
+                           reader->heads[i];
+        if (n > fullest && n <= reader->ring_slots)
+            fullest = n;
+    }
+    return (uint32_t)(fullest * 1000 / reader->ring_slots);
+}
+
+bool ttm_ring_reader_is_late(const struct ttm_ring_reader *reader)
+{
+    return reader->is_late;
+}
+
+/* A process of an older version has a smaller header. */
+static bool has_states(const struct ttm_ring_reader *reader)
+{
+    return reader->rings_offset >= sizeof(struct ttm_segment);
+}
+
+void ttm_ring_reader_device(const struct ttm_ring_reader *reader, uint32_t id,
+                            struct ttm_device_state *ret)
+{
+    *ret = (struct ttm_device_state){0};
+    if (!has_states(reader) || id >= TTM_SEGMENT_DEVICES)
+        return;
+    struct ttm_device_cell *cell = &reader->segment->devices[id];
+    /* acquire: pairs with the releases of the process; notes and programs are there. */
+    ret->note = atomic_load_explicit(&cell->note, memory_order_acquire);
+    ret->dispatched = atomic_load_explicit(&cell->dispatched, memory_order_acquire);
+    ret->program_count =
+        ret->dispatched < TTM_SEGMENT_PROGRAMS ? ret->dispatched : TTM_SEGMENT_PROGRAMS;
+    for (uint32_t i = 0; i < ret->program_count; i++)
+        ret->programs[i] =
+            atomic_load_explicit(&cell->programs[(ret->dispatched - 1 - i) % TTM_SEGMENT_PROGRAMS],
+                                 memory_order_relaxed);
+}
+
+void ttm_ring_reader_process(const struct ttm_ring_reader *reader, struct ttm_process_state *ret)
+{
+    struct ttm_segment *segment = reader->segment;
+
+    *ret = (struct ttm_process_state){0};
+    if (!has_states(reader))
+        return;
+    /* relaxed: numbers to be shown; acquire: the notes are whole. */
+    ret->unknown_ends = atomic_load_explicit(&segment->unknown_ends, memory_order_relaxed);
+    ret->untracked = atomic_load_explicit(&segment->untracked, memory_order_relaxed);
+    ret->runtime_note = atomic_load_explicit(&segment->runtime_note, memory_order_acquire);
+    ret->trouble_note = atomic_load_explicit(&segment->trouble_note, memory_order_acquire);
 }

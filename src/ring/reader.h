@@ -31,6 +31,7 @@ struct ttm_ring_reader {
     uint32_t marked;
     uint32_t at_ring; /* the ring to go on with */
     uint64_t corrupt; /* times a tail made no sense */
+    bool is_late;
 };
 
 /* Maps the segment behind 'fd', which stays the caller's. Returns 0, -EPERM, -EBADMSG, -ENOMEM. */
@@ -63,6 +64,37 @@ bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader);
 
 /* Takes the announcement back, after waking for another reason. */
 void ttm_ring_reader_wake(struct ttm_ring_reader *reader);
+
+/* Whether there is something to read. */
+bool ttm_ring_reader_has_more(const struct ttm_ring_reader *reader);
+
+/* How full the fullest ring is, in thousandths. */
+uint32_t ttm_ring_reader_fill(const struct ttm_ring_reader *reader);
+
+/* Whether a reader before us has read something. */
+bool ttm_ring_reader_is_late(const struct ttm_ring_reader *reader);
+
+/* What holds for a device now; 'programs' are those sent there last, newest first. */
+struct ttm_device_state {
+    uint32_t note;
+    uint32_t dispatched;
+    uint32_t program_count;
+    uint64_t programs[TTM_SEGMENT_PROGRAMS];
+};
+
+/* All zero when there is nothing to say of it. */
+void ttm_ring_reader_device(const struct ttm_ring_reader *reader, uint32_t id,
+                            struct ttm_device_state *ret);
+
+/* What the process says of itself. */
+struct ttm_process_state {
+    uint64_t unknown_ends;
+    uint64_t untracked;
+    uint32_t runtime_note;
+    uint32_t trouble_note;
+};
+
+void ttm_ring_reader_process(const struct ttm_ring_reader *reader, struct ttm_process_state *ret);
 
 /*
  * Copies the bytes of a note of that kind, at most 'max'. Returns their number;

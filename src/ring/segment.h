@@ -20,14 +20,33 @@
 
 #define TTM_SEGMENT_MAGIC 0x314745534d4d5454ull /* "TTMMSEG1" */
 #define TTM_SEGMENT_VERSION 1
+#define TTM_SEGMENT_HEADER_LEAST 192 /* what the first version had; the rest may be missing */
 
 enum ttm_record_op {
     TTM_RECORD_BIRTH = 1,
     TTM_RECORD_END = 2,
     TTM_RECORD_REPLACED = 3, /* ended because its key was born again */
+    TTM_RECORD_CLOSED = 4,   /* ended because its device or allocator was closed */
+    TTM_RECORD_NAMED = 5,    /* 'origin' is what the life has from now on */
+    TTM_RECORD_MARK = 6,    /* a moment: 'origin' is a note with its name, or it is in the record */
+    TTM_RECORD_FAILURE = 7, /* an allocation that could not be made, see below */
+    TTM_RECORD_DEVICE = 8,  /* what is known of 'devices' has changed: look at its cell */
 };
 
-/* One event. The serial is given by the process and never used twice by it. */
+enum ttm_record_flags {
+    TTM_RECORD_ALIAS = 1,   /* adds nothing: another life owns the memory */
+    TTM_RECORD_CORES = 2,   /* 'bytes' is the note of its cores; requested as the footprint */
+    TTM_RECORD_PROGRAM = 4, /* 'id' is a program and 'allocator' the number of its part */
+};
+
+/*
+ * One event. The serial is given by the process and never used twice by it.
+ *
+ * Of a failure, id is what was wanted, address what was wanted of each bank, bytes
+ * what is free in a bank and footprint_bytes its largest free block; kind is the
+ * kind of failure. Of a mark without a note, its name takes the bytes from serial
+ * to footprint_bytes, NUL at the end when it is shorter.
+ */
 struct ttm_record {
     uint64_t time_ns; /* CLOCK_MONOTONIC, taken after the live table was changed */
     uint64_t serial;
@@ -43,6 +62,10 @@ struct ttm_record {
     uint8_t kind;
     uint8_t flags;
 };
+
+/* The name of a mark that has no note. */
+#define TTM_MARK_TEXT_AT 8
+#define TTM_MARK_TEXT_MAX 40
 
 /* Producer and consumer each have a cache line of their own. */
 struct ttm_ring {
@@ -61,6 +84,11 @@ struct ttm_ring {
  */
 enum ttm_note_kind {
     TTM_NOTE_DEVICES = 1, /* device ids, u16 each */
+    TTM_NOTE_STRING = 2,
+    TTM_NOTE_CORES = 3,   /* ranges of cores; wire/note.h has this and the two below */
+    TTM_NOTE_DEVICE = 4,  /* what is known of a device */
+    TTM_NOTE_ORIGIN = 5,  /* where an allocation comes from */
+    TTM_NOTE_STACKS = 16, /* kinds from here on are those of wire/origin.h */
 };
 
 struct ttm_note {
@@ -69,6 +97,21 @@ struct ttm_note {
 };
 
 #define TTM_NOTE_FIRST 1024 /* smaller numbers stand for single devices */
+
+/*
+ * What holds for a device now, and not only from some event on: a server that
+ * comes late reads it here. A cell is one cache line.
+ */
+#define TTM_SEGMENT_PROGRAMS 7
+
+struct ttm_device_cell {
+    _Alignas(64) _Atomic uint32_t note; /* TTM_NOTE_DEVICE, 0: not open */
+    _Atomic uint32_t dispatched;        /* programs sent there so far */
+    /* The latest of them, each in place 'dispatched' % TTM_SEGMENT_PROGRAMS of its time. */
+    _Atomic uint64_t programs[TTM_SEGMENT_PROGRAMS];
+};
+
+#define TTM_SEGMENT_DEVICES 1024
 
 struct ttm_segment {
     uint64_t magic;
@@ -83,6 +126,12 @@ struct ttm_segment {
     _Alignas(64) _Atomic uint32_t rings_used; /* rings from here on were never taken */
     _Atomic uint32_t notes_used;              /* bytes */
     _Alignas(64) _Atomic uint32_t is_reader_asleep;
+    /* What the process says of itself. */
+    _Alignas(64) _Atomic uint64_t unknown_ends; /* ends of what was not live */
+    _Atomic uint64_t untracked;                 /* events for which there was no room at all */
+    _Atomic uint32_t runtime_note;              /* "ttnn 0.81.1", a string */
+    _Atomic uint32_t trouble_note;              /* why something is not tracked, a string */
+    struct ttm_device_cell devices[TTM_SEGMENT_DEVICES];
 };
 
 _Static_assert(sizeof(struct ttm_record) == 64, "a record is one cache line");
@@ -93,6 +142,9 @@ _Static_assert(offsetof(struct ttm_ring, head) == 64, "layout");
 _Static_assert(offsetof(struct ttm_segment, ring_stride) == 32, "layout");
 _Static_assert(offsetof(struct ttm_segment, rings_used) == 64, "layout");
 _Static_assert(offsetof(struct ttm_segment, is_reader_asleep) == 128, "layout");
+_Static_assert(offsetof(struct ttm_segment, unknown_ends) == 192, "layout");
+_Static_assert(offsetof(struct ttm_segment, devices) == 256, "layout");
+_Static_assert(sizeof(struct ttm_device_cell) == 64, "layout");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "atomics cross processes");
 
 #endif /* TTM_RING_SEGMENT_H */

@@ -29,14 +29,21 @@ static void end_client(struct ttm_client *client)
 
     if (client->tracked) {
         ttm_tracked_drain(client->tracked);
+        client->process->counters.is_inexact = ttm_tracked_is_behind(client->tracked);
+        ttm_tracked_refresh(client->tracked);
         ttm_tracked_free(client->tracked);
         client->tracked = NULL;
     }
+    if (server->options.process_ended)
+        server->options.process_ended(server->options.process_context, server->reg, client->process,
+                                      false);
     ttm_registry_end_process(server->reg, client->process, &departure);
     if (!ttm_list_is_empty(&server->tails))
         ttm_tail_process_end(server, client, &departure);
-    if (client->pidfd >= 0)
+    if (client->pidfd >= 0) {
+        (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, client->pidfd, NULL);
         (void)close(client->pidfd);
+    }
     client->pidfd = -1;
     client->watch.handle = ignore_event; /* one for its pidfd may be under way */
     ttm_list_remove(&client->link);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -204,4 +205,32 @@ void ttm_listener_close(struct ttm_listener *listener)
     drop_lock(listener->lock_fd, listener->path);
     listener->fd = -1;
     listener->lock_fd = -1;
+}
+
+static void remove_left_behind(const char *path)
+{
+    char lock_path[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
+
+    if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+        return;
+    (void)snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
+    const int fd = open(lock_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still_there(fd, lock_path)) {
+        (void)unlink(path);
+        (void)unlink(lock_path);
+    }
+    (void)close(fd);
+}
+
+void ttm_listener_remove_left_behind(const char *pattern)
+{
+    glob_t found;
+
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        remove_left_behind(found.gl_pathv[i]);
+    globfree(&found);
 }

@@ -33,4 +33,10 @@ int ttm_listener_open(struct ttm_listener *listener, const char *path, bool is_p
 /* Removes the socket and the lock. Fine on a listener that is closed. */
 void ttm_listener_close(struct ttm_listener *listener);
 
+/*
+ * Removes sockets and locks that killed servers left behind, of all those that
+ * the glob pattern names. One whose lock is held, or that has none, is left alone.
+ */
+void ttm_listener_remove_left_behind(const char *pattern);
+
 #endif /* TTM_SERVER_LISTENER_H */

@@ -17,6 +17,7 @@
 #include "wire/frame.h"
 #include "wire/hello.h"
 #include "wire/life_row.h"
+#include "wire/origin_row.h"
 #include "wire/totals.h"
 
 #ifndef TTM_VERSION
@@ -24,6 +25,7 @@
 #endif
 
 #define LIVES_PER_FRAME 512
+#define CATCH_UP_SLICES 32 /* of rings, before an answer: a millisecond where all are full */
 #define INTERVAL_MIN_MS 10
 #define INTERVAL_MAX_MS 3600000
 
@@ -85,8 +87,17 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
         .replaced = counters->replaced,
         .refused = counters->refused,
         .lost_events = counters->lost_events,
+        .resyncs = counters->resyncs,
+        .untracked = counters->untracked,
+        .unknown_ends = counters->unknown_ends,
+        .events_per_s = counters->events_per_s,
+        .ring_permille = counters->ring_permille,
+        .is_disabled = counters->is_disabled,
+        .has_gap = counters->has_gap,
     };
 
+    memcpy(row.runtime, proc->runtime, sizeof(row.runtime));
+    memcpy(row.trouble, proc->trouble, sizeof(row.trouble));
     memcpy(row.command, proc->info.command, sizeof(row.command));
     if (!row.has_lives) /* its arguments are no business of other users */
         row.command[strcspn(row.command, " ")] = '\0';
@@ -141,11 +152,26 @@ static void put_moment(struct ttm_session *session, uint64_t time_ns, uint32_t p
     (void)ttm_frame_append(&session->out, TTM_FRAME_TOTALS, buf, (uint32_t)n);
 }
 
+/* An answer has what was reported before the question, and what is worked out only when asked. */
+static void refresh(struct ttm_server *server)
+{
+    uint32_t budget = CATCH_UP_SLICES;
+
+    TTM_LIST_FOR_EACH(pos, &server->clients) {
+        struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
+        if (!client->tracked)
+            continue;
+        ttm_tracked_catch_up(client->tracked, &budget);
+        ttm_tracked_refresh(client->tracked);
+    }
+}
+
 static void answer_totals(struct ttm_session *session)
 {
     const struct ttm_registry *reg = session->server->reg;
     uint32_t index = 0;
 
+    refresh(session->server);
     put_moment(session, session->server->now_ns, reg->process_count);
     for (uint16_t id = 0; id < TTM_DEVICE_COUNT; id++) {
         if (reg->devices[id])
@@ -167,6 +193,7 @@ static void answer_status(struct ttm_session *session)
     struct ttm_status status;
     uint32_t index = 0;
 
+    refresh(session->server);
     ttm_server_status(session->server, &status);
     ttm_status_encode(&status, buf);
     (void)ttm_frame_append(&session->out, TTM_FRAME_STATUS, buf, sizeof(buf));
@@ -201,6 +228,28 @@ static bool may_dump(const struct ttm_session *session)
     return session->uid == 0 || (all < TTM_DUMPS_MAX && own < TTM_DUMPS_PER_USER);
 }
 
+/* Marks and failures, which are few. */
+static void put_story(struct ttm_session *session, uint32_t index, const struct ttm_story *story)
+{
+    const uint64_t wall_ns = session->server->wall_offset_ns;
+    uint8_t buf[TTM_ROW_SIZE_MAX];
+
+    for (uint32_t i = 0; i < ttm_story_marks(story); i++) {
+        const struct ttm_mark *mark = ttm_story_mark(story, i);
+        struct ttm_mark_row row = {.process_index = index, .time_ns = mark->time_ns + wall_ns};
+        memcpy(row.name, mark->name, strnlen(mark->name, TTM_STRING_MAX));
+        const size_t n = ttm_mark_row_encode(&row, buf);
+        (void)ttm_frame_append(&session->out, TTM_FRAME_MARK, buf, (uint32_t)n);
+    }
+    for (uint32_t i = 0; i < ttm_story_failures(story); i++) {
+        struct ttm_failure_row row = *ttm_story_failure(story, i);
+        row.process_index = index;
+        row.time_ns += wall_ns;
+        const size_t n = ttm_failure_row_encode(&row, buf);
+        (void)ttm_frame_append(&session->out, TTM_FRAME_FAILURE, buf, (uint32_t)n);
+    }
+}
+
 /* Totals of the snapshot at once; its lives follow in ttm_native_work(). */
 static void begin_lives(struct ttm_session *session, uint32_t ticket)
 {
@@ -215,6 +264,7 @@ static void begin_lives(struct ttm_session *session, uint32_t ticket)
         say_error(session, "too many dumps are under way, try again in a moment");
         return;
     }
+    refresh(server);
     if (!ticket)
         snap = ttm_snapshot_take(server->reg, server->now_ns);
     else if (session->uid == server->uid || session->uid == 0)
@@ -230,6 +280,8 @@ static void begin_lives(struct ttm_session *session, uint32_t ticket)
         const struct ttm_snapshot_process *p = &snap->processes[i];
         put_process(session, i, p->process, &p->counters, p->live_count);
         put_process_devices(session, i, p->devices, p->device_count);
+        if (ttm_session_may_see(session, p->process->info.uid))
+            put_story(session, i, &p->process->story);
     }
     for (uint32_t i = 0; i < snap->process_count; i++) { /* what is not shown is not kept */
         if (!ttm_session_may_see(session, snap->processes[i].process->info.uid))
@@ -254,6 +306,7 @@ static void put_site(struct ttm_session *session, uint32_t process_index,
         .allocator = site->allocator,
         .births = p->site_counts[number].births,
         .ends = p->site_counts[number].ends,
+        .origin = site->origin,
         .region = site->region,
         .kind = site->kind,
         .flags = site->flags,
@@ -263,6 +316,25 @@ static void put_site(struct ttm_session *session, uint32_t process_index,
     memcpy(row.devices, set.devices, set.count * sizeof(row.devices[0]));
     const size_t n = ttm_site_row_encode(&row, buf);
     (void)ttm_frame_append(&session->out, TTM_FRAME_SITE, buf, (uint32_t)n);
+}
+
+static void put_origin(struct ttm_session *session, uint32_t process_index,
+                       const struct ttm_origin *origin)
+{
+    const struct ttm_origin_row row = {
+        .process_index = process_index,
+        .number = origin->number,
+        .context = origin->text[TTM_ORIGIN_CONTEXT],
+        .name = origin->text[TTM_ORIGIN_NAME],
+        .thread = origin->text[TTM_ORIGIN_THREAD],
+        .operation = origin->text[TTM_ORIGIN_OPERATION],
+        .python = origin->text[TTM_ORIGIN_PYTHON],
+        .native = origin->text[TTM_ORIGIN_NATIVE],
+    };
+    uint8_t buf[TTM_ORIGIN_ROW_SIZE_MAX];
+    const size_t n = ttm_origin_row_encode(&row, buf);
+
+    (void)ttm_frame_append(&session->out, TTM_FRAME_ORIGIN, buf, (uint32_t)n);
 }
 
 /* One frame of lives. Returns whether the process may have more. */
@@ -302,6 +374,12 @@ static void continue_lives(struct ttm_session *session)
         struct ttm_snapshot_process *p = &answer->snap->processes[answer->process];
 
         if (ttm_session_may_see(session, p->process->info.uid)) {
+            while (answer->origins_sent < p->origin_count) {
+                if (ttm_queue_length(&session->out) > TTM_OUT_LOW)
+                    return;
+                put_origin(session, answer->process,
+                           p->process->origins.origins[answer->origins_sent++]);
+            }
             while (answer->sites_sent < p->site_count) {
                 if (ttm_queue_length(&session->out) > TTM_OUT_LOW)
                     return;
@@ -313,6 +391,7 @@ static void continue_lives(struct ttm_session *session)
             } while (put_lives(session, p));
         }
         answer->process++;
+        answer->origins_sent = 0;
         answer->sites_sent = 0;
         answer->at = 0;
     }
@@ -500,6 +579,10 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
     case TTM_FRAME_TOLD_END:
         if (ttm_tracked_told_end(session, frame->payload, frame->length) < 0)
             say_error(session, "a telling makes no sense");
+        break;
+    case TTM_FRAME_SWITCHED:
+        if (ttm_tracked_switched(session, frame->payload, frame->length) < 0)
+            say_error(session, "a switch makes no sense");
         break;
     default: /* of a newer version: skipped */
         session->server->counter[TTM_COUNTER_REFUSED_TYPE]++;

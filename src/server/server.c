@@ -34,6 +34,7 @@
 #define ACCEPTS_PER_TURN 64
 #define ACCEPT_PAUSE_NS (100 * TTM_NS_PER_MS)
 #define CHECKED_PER_TURN 8192 /* lives, over all who have asked for a check */
+#define SETTLE_TURNS 4096     /* for one that never stops reporting; a turn takes what is there */
 #define OWN_FDS 32ull         /* kept for the server itself and the commands it prints with */
 
 int ttm_server_watch(struct ttm_server *server, int epoll_fd, int fd, uint32_t events,
@@ -244,6 +245,7 @@ static void init_lists(struct ttm_server *server)
     ttm_list_init(&server->bulk);
     ttm_list_init(&server->rings);
     ttm_list_init(&server->dead_rings);
+    ttm_list_init(&server->alone);
     ttm_list_init(&server->tails);
 }
 
@@ -421,7 +423,7 @@ static int wait_for(int epoll_fd, struct epoll_event events[EVENTS_PER_POLL], ui
  * Asks the first row, waiting for at most 'timeout_ns', and handles what it has.
  * What is there at once has arrived since the row was last asked, which is how
  * long a query can have waited; the longest such time is the longest that anybody
- * was held up.
+ * was held up. Returns the number of events, or a negative errno.
  */
 static int poll_first_row(struct ttm_server *server, uint64_t timeout_ns)
 {
@@ -442,7 +444,7 @@ static int poll_first_row(struct ttm_server *server, uint64_t timeout_ns)
         watch->handle(watch, events[i].events);
     }
     flush_dirty(server);
-    return 0;
+    return n;
 }
 
 static void read_second_row(struct ttm_server *server)
@@ -503,6 +505,8 @@ static bool do_chores(struct ttm_server *server)
     has_more |= ttm_registry_reclaim(server->reg);
     ttm_ticket_expire(server, server->now_ns);
     ttm_ticket_print_late(server);
+    if (!ttm_list_is_empty(&server->alone) && server->now_ns >= server->visit_alone_ns)
+        ttm_tracked_visit_alone(server);
     if (!server->is_accepting && server->now_ns >= server->accept_again_ns)
         set_accepting(server, true);
     flush_dirty(server);
@@ -535,6 +539,8 @@ static uint64_t next_chore_ns(const struct ttm_server *server)
     }
     if (!server->is_accepting)
         due_ns = sooner(due_ns, server->accept_again_ns);
+    if (!ttm_list_is_empty(&server->alone))
+        due_ns = sooner(due_ns, server->visit_alone_ns);
     return due_ns;
 }
 
@@ -578,20 +584,51 @@ static void ask_for_short_turns(void)
         (void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
+/* The second row and the rings. */
+static void read_rows(struct ttm_server *server)
+{
+    server->has_backlog = false;
+    if (!ttm_list_is_empty(&server->bulk))
+        read_second_row(server);
+    if (!ttm_list_is_empty(&server->rings))
+        read_rings(server);
+}
+
 int ttm_server_run(struct ttm_server *server)
 {
     int r = 0;
 
     ask_for_short_turns();
     server->now_ns = ttm_clock_monotonic_ns();
-    while (!server->is_stopping && r == 0) {
+    while (!server->is_stopping && r >= 0) {
         const bool has_more = do_chores(server);
         r = poll_first_row(server, has_more ? 0 : sleep_ns(server));
-        server->has_backlog = false;
-        if (!ttm_list_is_empty(&server->bulk))
-            read_second_row(server);
-        if (!ttm_list_is_empty(&server->rings))
-            read_rings(server);
+        read_rows(server);
     }
-    return r;
+    return r < 0 ? r : 0;
+}
+
+void ttm_server_settle(struct ttm_server *server)
+{
+    uint64_t count;
+    int events = 1;
+
+    (void)!read(server->stop_fd, &count, sizeof(count)); /* or it would be an event in each turn */
+    server->now_ns = ttm_clock_monotonic_ns();
+    for (int i = 0; i < SETTLE_TURNS && (events > 0 || server->has_backlog); i++) {
+        (void)do_chores(server);
+        events = poll_first_row(server, 0);
+        read_rows(server);
+    }
+    free_dead(server);
+}
+
+void ttm_server_each_process(struct ttm_server *server, ttm_process_fn fn, void *context)
+{
+    TTM_LIST_FOR_EACH(pos, &server->clients) {
+        const struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
+        if (client->tracked)
+            ttm_tracked_drain(client->tracked);
+        fn(context, server->reg, client->process, true);
+    }
 }

@@ -14,6 +14,8 @@
 #include "server/listener.h"
 #include "wire/status.h"
 
+struct ttm_process;
+struct ttm_registry;
 struct ttm_server;
 
 /* What a client of the original protocol wants printed on the server's stdout. */
@@ -25,6 +27,13 @@ enum ttm_print { TTM_PRINT_REMAINING, TTM_PRINT_KERNELS };
  */
 typedef void (*ttm_print_fn)(void *context, enum ttm_print what, uint32_t ticket);
 
+/*
+ * A process that reported, with all that the registry has of it; borrowed until
+ * the call returns. 'is_running' is false for one that has just ended.
+ */
+typedef void (*ttm_process_fn)(void *context, const struct ttm_registry *reg,
+                               const struct ttm_process *process, bool is_running);
+
 struct ttm_server_options {
     const char *socket_path;
     const char *legacy_path; /* NULL: no original protocol */
@@ -33,6 +42,10 @@ struct ttm_server_options {
     bool takes_signals;      /* SIGINT and SIGTERM end it */
     ttm_print_fn print;      /* NULL: such requests are ignored */
     void *print_context;
+    /* Called in the server's thread when a process has ended, all it said was read and its lives
+     * are still there; must not block. NULL: nobody wants to know. */
+    ttm_process_fn process_ended;
+    void *process_context;
 };
 
 /* Returns 0, or a negative errno with one sentence in 'why'. On success it is listening. */
@@ -50,6 +63,17 @@ int ttm_server_run(struct ttm_server *server);
 
 /* From any thread, or a signal handler. */
 void ttm_server_stop(struct ttm_server *server);
+
+/*
+ * Takes in what is there already, without waiting for more: what processes that
+ * have ended left in their connections and rings, and their ends. Only while it
+ * does not run. A process that goes on reporting cannot hold it up: after some
+ * turns it returns.
+ */
+void ttm_server_settle(struct ttm_server *server);
+
+/* Calls 'fn' for every process that reports still. Only while it does not run. */
+void ttm_server_each_process(struct ttm_server *server, ttm_process_fn fn, void *context);
 
 /* The counters; only while it does not run. */
 void ttm_server_status(struct ttm_server *server, struct ttm_status *ret);

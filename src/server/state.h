@@ -72,7 +72,8 @@ struct ttm_lives_answer {
     struct ttm_snapshot *snap; /* NULL: none under way */
     uint32_t process;
     uint64_t began_ns;
-    uint32_t sites_sent; /* of that process */
+    uint32_t origins_sent; /* of that process */
+    uint32_t sites_sent;   /* likewise */
     uint64_t at;
 };
 
@@ -169,6 +170,8 @@ struct ttm_server {
     struct ttm_list bulk;
     struct ttm_list rings; /* segments that are read at intervals */
     struct ttm_list dead_rings;
+    struct ttm_list alone; /* segments whose process is not connected */
+    uint64_t visit_alone_ns;
     struct ttm_list tails;
     struct ttm_ticket tickets[TTM_TICKETS];
     uint32_t last_ticket;

@@ -25,6 +25,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -33,13 +34,17 @@
 #include "wire/event.h"
 #include "wire/frame.h"
 #include "wire/life_row.h"
+#include "wire/note.h"
 
 #define RECORDS_PER_SLICE 1024
 #define SWEEP_PER_SLICE 4096
 #define CALM_READS 8
 #define DRAIN_MAX (1u << 18)
 #define ENDED_MAX (1u << 22)
-#define NOTES_MAX 4096
+#define LATE_NAMES_MAX 256
+#define RATE_NS UINT64_C(1000000000)
+#define SUM_CBS_NS UINT64_C(100000000) /* at most so often while events come in */
+#define ALONE_NS UINT64_C(50000000)    /* a process without connection may be unable to wake us */
 
 static void activate(struct ttm_tracked *tracked)
 {
@@ -75,6 +80,8 @@ static void ask(struct ttm_tracked *tracked)
     ttm_session_dirty(tracked->session);
 }
 
+static void take_device(struct ttm_tracked *tracked, uint32_t id);
+
 static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
 {
     struct ttm_tracked *tracked = calloc(1, sizeof(*tracked));
@@ -86,6 +93,7 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     tracked->wake_fd = wake_fd;
     tracked->lost_known = UINT64_MAX;
     ttm_list_init(&tracked->active_link);
+    ttm_list_init(&tracked->alone_link);
     ttm_u64_set_init(&tracked->told);
     ttm_u64_set_init(&tracked->ended);
     ttm_u64_set_init(&tracked->ended_before);
@@ -117,9 +125,17 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
         return r;
     }
     /* It connected before: what that connection's rings said is in the new telling. */
+    const bool is_back = client->tracked != NULL;
     ttm_tracked_free(client->tracked);
     client->tracked = tracked;
     tracked->session = session;
+    tracked->rate_since_ns = server->now_ns;
+    ttm_notes_init(&tracked->notes, &tracked->reader, server->reg, client->process);
+    client->process->counters.is_disabled = false;
+    if (!is_back && ttm_ring_reader_is_late(&tracked->reader))
+        client->process->counters.has_gap = true;
+    for (uint32_t id = 0; id < TTM_SEGMENT_DEVICES; id++)
+        take_device(tracked, id);
     activate(tracked); /* what is in the rings is read first, then all is asked for */
     return 0;
 }
@@ -132,6 +148,18 @@ void ttm_tracked_detach(struct ttm_session *session)
         return;
     tracked->session = NULL;
     tracked->is_telling = false;
+    /* A program that has closed all its fds goes on writing, but its eventfd is gone. */
+    struct ttm_server *server = session->server;
+    if (ttm_list_is_empty(&server->alone))
+        server->visit_alone_ns = server->now_ns + ALONE_NS;
+    ttm_list_append(&server->alone, &tracked->alone_link);
+}
+
+void ttm_tracked_visit_alone(struct ttm_server *server)
+{
+    TTM_LIST_FOR_EACH(pos, &server->alone)
+        activate(TTM_CONTAINER_OF(pos, struct ttm_tracked, alone_link));
+    server->visit_alone_ns = server->now_ns + ALONE_NS;
 }
 
 void ttm_tracked_free(struct ttm_tracked *tracked)
@@ -139,6 +167,7 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     if (!tracked)
         return;
     ttm_list_remove(&tracked->active_link);
+    ttm_list_remove(&tracked->alone_link);
     /* The process has the same eventfd open, so closing ours does not end the watch. */
     (void)epoll_ctl(tracked->client->server->epoll_fd, EPOLL_CTL_DEL, tracked->wake_fd, NULL);
     (void)close(tracked->wake_fd);
@@ -147,56 +176,15 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     ttm_u64_set_done(&tracked->ended);
     ttm_u64_set_done(&tracked->ended_before);
     (void)ttm_life_view_release(&tracked->sweep, UINT32_MAX);
-    free(tracked->notes);
-    free(tracked->sets);
+    ttm_notes_done(&tracked->notes);
+    free(tracked->late_names);
+    tracked->late_names = NULL;
+    tracked->late_name_count = 0;
     tracked->wake_watch.handle = ignore_event;
     ttm_list_append(&tracked->client->server->dead_rings, &tracked->active_link);
 }
 
 /* ---- what a record or a telling says ---- */
-
-static int learn_set(struct ttm_tracked *tracked, uint32_t note, uint32_t *ret)
-{
-    struct ttm_registry *reg = tracked->client->server->reg;
-    uint8_t bytes[2 * TTM_DEVICE_COUNT];
-    uint16_t devices[TTM_DEVICE_COUNT];
-    const long n =
-        ttm_ring_reader_note(&tracked->reader, note, TTM_NOTE_DEVICES, bytes, sizeof(bytes));
-
-    if (n < 0 || tracked->note_count == NOTES_MAX)
-        return -EINVAL;
-    for (long i = 0; i < n / 2; i++)
-        devices[i] = get_le16(bytes + 2 * i);
-    int r = ttm_device_sets_intern(&reg->sets, devices, (uint32_t)(n / 2), ret);
-    if (r < 0)
-        return r;
-    uint32_t *notes = realloc(tracked->notes, (tracked->note_count + 1) * sizeof(notes[0]));
-    if (!notes)
-        return -ENOMEM;
-    tracked->notes = notes;
-    uint32_t *sets = realloc(tracked->sets, (tracked->note_count + 1) * sizeof(sets[0]));
-    if (!sets)
-        return -ENOMEM;
-    tracked->sets = sets;
-    tracked->notes[tracked->note_count] = note;
-    tracked->sets[tracked->note_count++] = *ret;
-    return 0;
-}
-
-static int device_set_of(struct ttm_tracked *tracked, uint32_t devices, uint32_t *ret)
-{
-    if (devices < TTM_DEVICE_COUNT) {
-        *ret = devices;
-        return 0;
-    }
-    for (uint32_t i = 0; i < tracked->note_count; i++) {
-        if (tracked->notes[i] == devices) {
-            *ret = tracked->sets[i];
-            return 0;
-        }
-    }
-    return learn_set(tracked, devices, ret);
-}
 
 static void refuse(struct ttm_tracked *tracked, enum ttm_counter why)
 {
@@ -204,25 +192,87 @@ static void refuse(struct ttm_tracked *tracked, enum ttm_counter why)
     tracked->client->process->counters.refused++;
 }
 
-static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told, bool is_news)
+/* Both sides read one clock; what lies ahead of it is not believed. */
+static uint64_t time_of(const struct ttm_tracked *tracked, uint64_t time_ns)
 {
-    struct ttm_client *client = tracked->client;
-    struct ttm_server *server = client->server;
-    struct ttm_birth birth = {
+    const uint64_t now_ns = tracked->client->server->now_ns;
+
+    return time_ns < now_ns ? time_ns : now_ns;
+}
+
+/* The name that a life was given before its birth was read; 0: none. */
+static uint32_t late_name_of(const struct ttm_tracked *tracked, uint64_t serial)
+{
+    for (uint32_t i = tracked->late_name_count; i-- > 0;) {
+        if (tracked->late_names[i].serial == serial)
+            return tracked->late_names[i].origin;
+    }
+    return 0;
+}
+
+/* What is wrong with a birth that the registry did not take. */
+static enum ttm_counter why_refused(int r)
+{
+    return r == -ERANGE   ? TTM_COUNTER_REFUSED_SIZE
+           : r == -EINVAL ? TTM_COUNTER_REFUSED_REGION
+                          : TTM_COUNTER_REFUSED_MEMORY;
+}
+
+/* A birth as the registry wants it. Returns 0 or a negative errno. */
+static int translate(struct ttm_tracked *tracked, const struct ttm_told *told,
+                     struct ttm_birth *ret, int *ret_cores)
+{
+    *ret = (struct ttm_birth){
         .serial = told->serial,
         .id = told->id,
         .address = told->address,
         .bytes = told->bytes,
         .footprint_bytes = told->footprint_bytes,
-        /* Both sides read one clock; what lies ahead of it is not believed. */
-        .time_ns = told->birth_ns < server->now_ns ? told->birth_ns : server->now_ns,
+        .time_ns = time_of(tracked, told->birth_ns),
         .site = {.allocator = told->allocator,
                  .region = told->region,
                  .kind = told->kind,
                  .flags = told->flags},
     };
+    *ret_cores = -1;
+    if (told->flags & TTM_RECORD_CORES) {
+        ret->bytes = told->footprint_bytes;
+        *ret_cores = ttm_notes_cores(&tracked->notes, (uint32_t)told->bytes);
+        if (*ret_cores < 0)
+            ret->site.flags &= (uint8_t)~TTM_SITE_CORES;
+    }
+    const uint32_t late = tracked->late_name_count > 0 ? late_name_of(tracked, told->serial) : 0;
+    ret->site.origin = ttm_notes_origin(&tracked->notes, late != 0 ? late : told->origin);
+    if (told->serial == 0)
+        return -EINVAL;
+    return ttm_notes_device_set(&tracked->notes, told->devices, &ret->site.device_set);
+}
 
-    if (told->serial == 0 || device_set_of(tracked, told->devices, &birth.site.device_set) < 0) {
+/* A circular buffer whose cores are known takes part in the sums over cores. */
+static void place_cb(struct ttm_tracked *tracked, const struct ttm_birth *birth, int cores)
+{
+    struct ttm_cb_map *map = &tracked->client->process->cbs;
+    const struct ttm_cb cb = {
+        .serial = birth->serial,
+        .program = birth->id,
+        .address = birth->address,
+        .core_bytes = birth->footprint_bytes / map->core_sets[cores].count,
+        .core_set = (uint32_t)cores,
+        .device_set = birth->site.device_set,
+    };
+
+    if (ttm_cb_map_add(map, &cb) < 0)
+        tracked->client->server->counter[TTM_COUNTER_REFUSED_MEMORY]++;
+}
+
+static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told, bool is_news)
+{
+    struct ttm_client *client = tracked->client;
+    struct ttm_server *server = client->server;
+    struct ttm_birth birth;
+    int cores;
+
+    if (translate(tracked, told, &birth, &cores) < 0) {
         refuse(tracked, TTM_COUNTER_REFUSED_DEVICE);
         return;
     }
@@ -230,11 +280,11 @@ static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
     if (r == -EEXIST)
         return;
     if (r < 0) {
-        refuse(tracked, r == -ERANGE   ? TTM_COUNTER_REFUSED_SIZE
-                        : r == -EINVAL ? TTM_COUNTER_REFUSED_REGION
-                                       : TTM_COUNTER_REFUSED_MEMORY);
+        refuse(tracked, why_refused(r));
         return;
     }
+    if (cores >= 0)
+        place_cb(tracked, &birth, cores);
     if (!is_news || ttm_list_is_empty(&server->tails))
         return;
     const struct ttm_life life = {
@@ -265,47 +315,237 @@ static void remember_told(struct ttm_tracked *tracked, uint64_t serial)
         tracked->is_spoiled = true;
 }
 
-static void take_record(struct ttm_tracked *tracked, const struct ttm_record *record)
+static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_record *record)
 {
+    const struct ttm_told told = {
+        .serial = record->serial,
+        .id = record->id,
+        .address = record->address,
+        .bytes = record->bytes,
+        .footprint_bytes = record->footprint_bytes,
+        .birth_ns = record->time_ns,
+        .devices = record->devices,
+        .origin = record->origin,
+        .allocator = (uint16_t)record->allocator,
+        .region = record->region,
+        .kind = record->kind,
+        .flags = record->flags,
+    };
+
+    if (has_ended(tracked, record->serial))
+        return; /* its end was read first */
+    if (tracked->is_telling)
+        remember_told(tracked, record->serial);
+    take_birth(tracked, &told, true);
+}
+
+static void take_end(struct ttm_tracked *tracked, uint64_t serial, enum ttm_end how)
+{
+    static const uint8_t events[] = {
+        [TTM_END_FREED] = TTM_EVENT_END,
+        [TTM_END_REPLACED] = TTM_EVENT_REPLACED,
+        [TTM_END_CLOSED] = TTM_EVENT_CLOSED,
+    };
     struct ttm_client *client = tracked->client;
     struct ttm_server *server = client->server;
     struct ttm_ended ended;
 
-    client->process->counters.events++;
-    if (record->op == TTM_RECORD_BIRTH) {
-        const struct ttm_told told = {
-            .serial = record->serial,
-            .id = record->id,
-            .address = record->address,
-            .bytes = record->bytes,
-            .footprint_bytes = record->footprint_bytes,
-            .birth_ns = record->time_ns,
-            .devices = record->devices,
-            .origin = record->origin,
-            .allocator = (uint16_t)record->allocator,
-            .region = record->region,
-            .kind = record->kind,
-            .flags = record->flags,
-        };
-        if (has_ended(tracked, record->serial))
-            return; /* its end was read first */
-        if (tracked->is_telling)
-            remember_told(tracked, record->serial);
-        take_birth(tracked, &told, true);
-        return;
-    }
-    if ((record->op != TTM_RECORD_END && record->op != TTM_RECORD_REPLACED) ||
-        record->serial == 0) {
+    if (serial == 0) {
         refuse(tracked, TTM_COUNTER_REFUSED_TYPE);
         return;
     }
-    const bool is_replaced = record->op == TTM_RECORD_REPLACED;
-    const int r =
-        ttm_registry_end_serial(server->reg, client->process, record->serial, is_replaced, &ended);
-    remember_end(tracked, record->serial);
+    const int r = ttm_registry_end_serial(server->reg, client->process, serial, how, &ended);
+    remember_end(tracked, serial);
     if (r == 0 && !ttm_list_is_empty(&server->tails))
-        ttm_tail_life(server, client, is_replaced ? TTM_EVENT_REPLACED : TTM_EVENT_END, &ended.site,
-                      &ended.life);
+        ttm_tail_life(server, client, events[how], &ended.site, &ended.life);
+}
+
+static void take_name(struct ttm_tracked *tracked, const struct ttm_record *record)
+{
+    struct ttm_client *client = tracked->client;
+    const uint32_t origin = ttm_notes_origin(&tracked->notes, record->origin);
+
+    if (origin == 0 || ttm_registry_set_origin(client->server->reg, client->process, record->serial,
+                                               origin) != -ENOENT)
+        return;
+    /* Another thread named it, and its ring was read first. */
+    if (tracked->late_name_count == LATE_NAMES_MAX)
+        return;
+    if (!tracked->late_names)
+        tracked->late_names = malloc(LATE_NAMES_MAX * sizeof(tracked->late_names[0]));
+    if (tracked->late_names)
+        tracked->late_names[tracked->late_name_count++] =
+            (struct ttm_late_name){record->serial, record->origin};
+}
+
+static void take_mark(struct ttm_tracked *tracked, const struct ttm_record *record)
+{
+    char name[TTM_STRING_MAX + 1] = "";
+
+    if (record->origin != 0) {
+        ttm_notes_text(&tracked->notes, record->origin, name);
+    } else {
+        memcpy(name, (const char *)record + TTM_MARK_TEXT_AT, TTM_MARK_TEXT_MAX);
+        name[TTM_MARK_TEXT_MAX] = '\0';
+    }
+    (void)ttm_story_add_mark(&tracked->client->process->story, time_of(tracked, record->time_ns),
+                             name);
+}
+
+static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *record)
+{
+    struct ttm_client *client = tracked->client;
+    uint32_t set;
+
+    if (record->region >= TTM_REGION_COUNT || record->kind >= TTM_FAILURE_KIND_COUNT ||
+        ttm_notes_device_set(&tracked->notes, record->devices, &set) < 0) {
+        refuse(tracked, TTM_COUNTER_REFUSED_REGION);
+        return;
+    }
+    const struct ttm_device_set devices = ttm_device_sets_get(&client->server->reg->sets, set);
+    const struct ttm_failure_row failure = {
+        .time_ns = time_of(tracked, record->time_ns),
+        .wanted_bytes = record->id,
+        .bank_wanted_bytes = record->address,
+        .bank_free_bytes = record->bytes,
+        .bank_largest_bytes = record->footprint_bytes,
+        .origin = ttm_notes_origin(&tracked->notes, record->origin),
+        .device_id = devices.count > 0 ? devices.devices[0] : 0,
+        .region = record->region,
+        .kind = record->kind,
+    };
+    (void)ttm_story_add_failure(&client->process->story, &failure);
+}
+
+static void take_device(struct ttm_tracked *tracked, uint32_t id)
+{
+    struct ttm_device_state state;
+
+    ttm_ring_reader_device(&tracked->reader, id, &state);
+    if (state.note != 0)
+        ttm_notes_device(&tracked->notes, state.note);
+}
+
+static void take_record(struct ttm_tracked *tracked, const struct ttm_record *record)
+{
+    tracked->client->process->counters.events++;
+    if (tracked->is_off)
+        return;
+    switch (record->op) {
+    case TTM_RECORD_BIRTH:
+        take_birth_record(tracked, record);
+        break;
+    case TTM_RECORD_END:
+        take_end(tracked, record->serial, TTM_END_FREED);
+        break;
+    case TTM_RECORD_REPLACED:
+        take_end(tracked, record->serial, TTM_END_REPLACED);
+        break;
+    case TTM_RECORD_CLOSED:
+        take_end(tracked, record->serial, TTM_END_CLOSED);
+        break;
+    case TTM_RECORD_NAMED:
+        take_name(tracked, record);
+        break;
+    case TTM_RECORD_MARK:
+        take_mark(tracked, record);
+        break;
+    case TTM_RECORD_FAILURE:
+        take_failure(tracked, record);
+        break;
+    case TTM_RECORD_DEVICE:
+        take_device(tracked, record->devices);
+        break;
+    default:
+        refuse(tracked, TTM_COUNTER_REFUSED_TYPE);
+        break;
+    }
+}
+
+/* ---- what holds now ---- */
+
+static void sum_cbs_of_device(struct ttm_tracked *tracked, struct ttm_process_device *device)
+{
+    struct ttm_server *server = tracked->client->server;
+    struct ttm_cb_totals *own = &device->totals.cb;
+    struct ttm_cb_totals *all = &server->reg->devices[device->id]->totals.cb;
+    struct ttm_device_state state;
+    struct ttm_cb_sums sums;
+
+    ttm_ring_reader_device(&tracked->reader, device->id, &state);
+    if (ttm_cb_map_sum(&tracked->client->process->cbs, &server->reg->sets, device->id,
+                       state.programs, state.program_count, &sums) < 0)
+        return;
+    sums.registered_bytes += own->coreless_bytes;
+    sums.resident_bytes += own->coreless_bytes;
+    all->registered_bytes += sums.registered_bytes - own->registered_bytes;
+    all->resident_bytes += sums.resident_bytes - own->resident_bytes;
+    own->registered_bytes = sums.registered_bytes;
+    own->resident_bytes = sums.resident_bytes;
+    struct ttm_cb_totals *both[] = {own, all};
+    for (size_t i = 0; i < 2; i++) {
+        if (both[i]->registered_bytes > both[i]->peak_registered_bytes)
+            both[i]->peak_registered_bytes = both[i]->registered_bytes;
+        if (both[i]->resident_bytes > both[i]->peak_resident_bytes)
+            both[i]->peak_resident_bytes = both[i]->resident_bytes;
+    }
+}
+
+static uint64_t dispatched(const struct ttm_tracked *tracked)
+{
+    const struct ttm_process *process = tracked->client->process;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < process->device_count; i++) {
+        struct ttm_device_state state;
+        ttm_ring_reader_device(&tracked->reader, process->devices[i].id, &state);
+        sum += state.dispatched;
+    }
+    return sum;
+}
+
+static void sum_cbs(struct ttm_tracked *tracked)
+{
+    struct ttm_process *process = tracked->client->process;
+    const uint64_t sent = dispatched(tracked);
+
+    if (!process->cbs.is_changed && sent == tracked->cbs_dispatched)
+        return;
+    process->cbs.is_changed = false;
+    tracked->cbs_dispatched = sent;
+    tracked->cbs_summed_ns = tracked->client->server->now_ns;
+    for (uint32_t i = 0; i < process->device_count; i++)
+        sum_cbs_of_device(tracked, &process->devices[i]);
+}
+
+/* Counts events for the rate, which is that of the last second or so. */
+static void count_rate(struct ttm_tracked *tracked, uint32_t n)
+{
+    const uint64_t now_ns = tracked->client->server->now_ns;
+    const uint64_t elapsed_ns = now_ns - tracked->rate_since_ns;
+
+    tracked->rate_events += n;
+    if (elapsed_ns < RATE_NS)
+        return;
+    tracked->client->process->counters.events_per_s =
+        (uint32_t)((double)tracked->rate_events * 1e9 / (double)elapsed_ns);
+    tracked->rate_events = 0;
+    tracked->rate_since_ns = now_ns;
+}
+
+void ttm_tracked_refresh(struct ttm_tracked *tracked)
+{
+    struct ttm_process *process = tracked->client->process;
+    struct ttm_process_state state;
+
+    ttm_ring_reader_process(&tracked->reader, &state);
+    process->counters.unknown_ends = state.unknown_ends;
+    process->counters.untracked = state.untracked;
+    process->counters.ring_permille = (uint16_t)ttm_ring_reader_fill(&tracked->reader);
+    ttm_notes_text(&tracked->notes, state.runtime_note, process->runtime);
+    ttm_notes_text(&tracked->notes, state.trouble_note, process->trouble);
+    count_rate(tracked, 0);
+    sum_cbs(tracked);
 }
 
 /* ---- telling ---- */
@@ -371,8 +611,8 @@ static bool sweep(struct ttm_tracked *tracked)
         if (!life)
             return true;
         if (!ttm_u64_set_has(&tracked->told, life->serial))
-            (void)ttm_registry_end_serial(client->server->reg, client->process, life->serial, false,
-                                          &ended);
+            (void)ttm_registry_end_serial(client->server->reg, client->process, life->serial,
+                                          TTM_END_FREED, &ended);
     }
     return false;
 }
@@ -384,6 +624,35 @@ static void end_telling(struct ttm_tracked *tracked)
     tracked->is_telling = false;
     tracked->lost_known = tracked->lost_asked;
     ttm_u64_set_done(&tracked->told);
+    if (tracked->has_told || tracked->client->process->counters.has_gap)
+        tracked->client->process->counters.resyncs++;
+    tracked->has_told = true;
+}
+
+int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length)
+{
+    struct ttm_tracked *tracked = session->client ? session->client->tracked : NULL;
+    uint32_t is_on;
+
+    if (ttm_told_head_decode(payload, length, &is_on) < 0)
+        return -EBADMSG;
+    if (!tracked || tracked->session != session)
+        return 0;
+    struct ttm_process *process = tracked->client->process;
+    if (is_on == 0) {
+        ttm_tracked_drain(tracked);
+        if (tracked->is_sweeping)
+            end_telling(tracked);
+        tracked->is_telling = false;
+        ttm_registry_forget_lives(tracked->client->server->reg, process);
+        process->counters.has_gap = true;
+    } else {
+        tracked->lost_known = UINT64_MAX; /* asks for what is live */
+        activate(tracked);
+    }
+    tracked->is_off = is_on == 0;
+    process->counters.is_disabled = tracked->is_off;
+    return 0;
 }
 
 /* A loss since the last telling: once every ring was read again, the process is asked. */
@@ -396,7 +665,7 @@ static void watch_losses(struct ttm_tracked *tracked)
         tracked->lost_known = UINT64_MAX;
         tracked->is_spoiled = false;
     }
-    if (lost == tracked->lost_known || tracked->is_telling) {
+    if (lost == tracked->lost_known || tracked->is_telling || tracked->is_off) {
         tracked->ask_at_pass = 0;
         return;
     }
@@ -422,6 +691,12 @@ static void count_pass(struct ttm_tracked *tracked)
     ttm_u64_set_done(&tracked->ended_before);
     tracked->ended_before = tracked->ended;
     ttm_u64_set_init(&tracked->ended);
+    /* The same goes for names. */
+    tracked->late_name_count -= tracked->late_names_old;
+    if (tracked->late_name_count > 0)
+        memmove(tracked->late_names, tracked->late_names + tracked->late_names_old,
+                tracked->late_name_count * sizeof(tracked->late_names[0]));
+    tracked->late_names_old = tracked->late_name_count;
 }
 
 /* Whether the rings can be left alone until the process wakes us. */
@@ -429,7 +704,7 @@ static bool may_sleep(struct ttm_tracked *tracked)
 {
     if (tracked->empty_reads < CALM_READS || !ttm_ring_reader_sleep(&tracked->reader))
         return false;
-    if (!tracked->session || tracked->is_telling ||
+    if (!tracked->session || tracked->is_telling || tracked->is_off ||
         ttm_ring_reader_lost(&tracked->reader) == tracked->lost_known)
         return true;
     ttm_ring_reader_wake(&tracked->reader); /* there is something to ask first */
@@ -447,6 +722,12 @@ bool ttm_tracked_read(struct ttm_tracked *tracked)
     for (uint32_t i = 0; i < n; i++)
         take_record(tracked, &records[i]);
     server->counter[TTM_COUNTER_EVENTS] += n;
+    if (n > 0) {
+        count_rate(tracked, n);
+        if (tracked->client->process->cbs.is_changed &&
+            server->now_ns - tracked->cbs_summed_ns > SUM_CBS_NS)
+            sum_cbs(tracked);
+    }
     tracked->empty_reads = n > 0 ? 0 : tracked->empty_reads + 1;
     if (n == 0 || tracked->looked != looked)
         count_pass(tracked);
@@ -467,4 +748,25 @@ void ttm_tracked_drain(struct ttm_tracked *tracked)
         if (tracked->empty_reads > 0)
             return;
     }
+}
+
+void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget)
+{
+    if (!ttm_ring_reader_has_more(&tracked->reader))
+        return;
+    const uint64_t looked = tracked->looked;
+    /* Each ring is looked at once: after two rounds that began now, all is read that was there. */
+    while (*budget > 0 && tracked->looked - looked < 2) {
+        (*budget)--;
+        (void)ttm_tracked_read(tracked);
+        if (tracked->empty_reads > 0)
+            break;
+    }
+}
+
+bool ttm_tracked_is_behind(const struct ttm_tracked *tracked)
+{
+    const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
+
+    return lost > 0 && lost != tracked->lost_known;
 }

@@ -12,11 +12,18 @@
 
 #include "base/u64_set.h"
 #include "ring/reader.h"
+#include "server/notes.h"
 #include "server/state.h"
+
+struct ttm_late_name {
+    uint64_t serial;
+    uint32_t origin;
+};
 
 struct ttm_tracked {
     struct ttm_watch wake_watch;
     struct ttm_list active_link; /* has something to read, or had a moment ago */
+    struct ttm_list alone_link;  /* is not connected, and perhaps unable to wake us */
     struct ttm_client *client;
     struct ttm_session *session; /* where it is asked; NULL while it is not connected */
     struct ttm_ring_reader reader;
@@ -39,10 +46,22 @@ struct ttm_tracked {
     struct ttm_life_view sweep;
     uint64_t sweep_at;
 
-    /* Notes that stand for sets of devices, as the registry numbers them. */
-    uint32_t *notes;
-    uint32_t *sets;
-    uint32_t note_count;
+    struct ttm_notes notes;
+    bool is_off;   /* tracking is switched off in the process: what comes is not believed */
+    bool has_told; /* one telling is over */
+
+    /* Names given to lives whose birth may still come, since the last but one pass. */
+    struct ttm_late_name *late_names;
+    uint32_t late_name_count;
+    uint32_t late_names_old; /* of these, from before the last pass */
+
+    /* Of the rate: events since a moment. */
+    uint64_t rate_since_ns;
+    uint64_t rate_events;
+
+    /* Of the sums of circular buffers. */
+    uint64_t cbs_summed_ns;
+    uint64_t cbs_dispatched; /* programs sent to all devices, when they were summed */
 };
 
 /* The process behind the session hands over its segment; both fds are taken, also on an error. */
@@ -52,14 +71,32 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
 int ttm_tracked_told(struct ttm_session *session, const uint8_t *payload, size_t length);
 int ttm_tracked_told_end(struct ttm_session *session, const uint8_t *payload, size_t length);
 
+/* Frame SWITCHED. Returns 0 or -EBADMSG. */
+int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length);
+
+/*
+ * Reads what was in the rings when it was called, so that an answer has all that
+ * was reported before it was asked for; at most '*budget' slices, which it lowers.
+ */
+void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget);
+
+/* Brings what the process says of itself, and the sums of circular buffers, up to date. */
+void ttm_tracked_refresh(struct ttm_tracked *tracked);
+
 /* The session has closed. */
 void ttm_tracked_detach(struct ttm_session *session);
+
+/* Looks after those who may be unable to wake us. */
+void ttm_tracked_visit_alone(struct ttm_server *server);
 
 /* Reads a slice. Returns whether there may be more at once. */
 bool ttm_tracked_read(struct ttm_tracked *tracked);
 
 /* Reads what a process that has ended left behind. */
 void ttm_tracked_drain(struct ttm_tracked *tracked);
+
+/* Whether events were lost that no telling has made good, so that its lives are not exact. */
+bool ttm_tracked_is_behind(const struct ttm_tracked *tracked);
 
 /* NULL is fine. Its memory goes at the end of the turn: an event for it may be under way. */
 void ttm_tracked_free(struct ttm_tracked *tracked);

@@ -7,6 +7,8 @@
  *   TELL       server → process: 0 u32 epoch | 4 u32 0. Tell all that is live.
  *   TOLD       process → server: 0 u32 epoch | 4 u32 count | 8 … lives of 64 bytes
  *   TOLD_END   process → server: 0 u32 epoch | 4 u32 0
+ *   SWITCHED   process → server: 0 u32 1: tracking is on, 0: off | 4 u32 0. While it is
+ *              off nothing is known of what the process holds.
  *
  * A life is told as its record of birth (ring/segment.h), little-endian.
  */

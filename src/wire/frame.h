@@ -32,6 +32,7 @@ enum ttm_frame_type {
     TTM_FRAME_ATTACH = 64,
     TTM_FRAME_TOLD = 65,
     TTM_FRAME_TOLD_END = 66,
+    TTM_FRAME_SWITCHED = 67,
     TTM_FRAME_TELL = 80,
 
     /* answers */
@@ -45,6 +46,9 @@ enum ttm_frame_type {
     TTM_FRAME_EVENTS = 39,
     TTM_FRAME_LOST = 40,
     TTM_FRAME_CHECKED = 41,
+    TTM_FRAME_ORIGIN = 42,
+    TTM_FRAME_MARK = 43,
+    TTM_FRAME_FAILURE = 44,
 };
 
 #define TTM_FRAME_HEADER_SIZE 8

@@ -3,7 +3,8 @@
 
 #include "wire/row.h"
 
-#define SITE_FIXED 40 /* device ids follow as u16 */
+#define SITE_LEAST 40
+#define SITE_FIXED 48 /* device ids follow as u16 */
 
 size_t ttm_site_row_encode(const struct ttm_site_row *row, uint8_t *buf)
 {
@@ -18,6 +19,8 @@ size_t ttm_site_row_encode(const struct ttm_site_row *row, uint8_t *buf)
     memset(buf + 19, 0, 5);
     put_le64(buf + 24, row->births);
     put_le64(buf + 32, row->ends);
+    put_le32(buf + 40, row->origin);
+    put_le32(buf + 44, 0);
     for (size_t i = 0; i < row->device_count; i++)
         put_le16(buf + SITE_FIXED + 2 * i, row->devices[i]);
     return SITE_FIXED + 2 * (size_t)row->device_count;
@@ -25,19 +28,21 @@ size_t ttm_site_row_encode(const struct ttm_site_row *row, uint8_t *buf)
 
 int ttm_site_row_decode(const uint8_t *buf, size_t len, struct ttm_site_row *ret)
 {
-    const int fixed = row_fixed_size(buf, len, SITE_FIXED);
+    uint8_t part[SITE_FIXED];
+    const int fixed = row_get_fixed(buf, len, SITE_LEAST, sizeof(part), part);
 
     if (fixed < 0)
         return fixed;
-    ret->device_count = get_le16(buf + 2);
-    ret->process_index = get_le32(buf + 4);
-    ret->site = get_le32(buf + 8);
-    ret->allocator = get_le32(buf + 12);
-    ret->region = buf[16];
-    ret->kind = buf[17];
-    ret->flags = buf[18];
-    ret->births = get_le64(buf + 24);
-    ret->ends = get_le64(buf + 32);
+    ret->device_count = get_le16(part + 2);
+    ret->process_index = get_le32(part + 4);
+    ret->site = get_le32(part + 8);
+    ret->allocator = get_le32(part + 12);
+    ret->region = part[16];
+    ret->kind = part[17];
+    ret->flags = part[18];
+    ret->births = get_le64(part + 24);
+    ret->ends = get_le64(part + 32);
+    ret->origin = get_le32(part + 40);
     if (ret->region >= TTM_REGION_COUNT || ret->kind >= TTM_KERNEL_KIND_COUNT ||
         ret->device_count > TTM_DEVICE_COUNT || len - (size_t)fixed < 2 * (size_t)ret->device_count)
         return -EBADMSG;

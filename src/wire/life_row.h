@@ -15,7 +15,9 @@
 #include "wire/region.h"
 
 enum ttm_site_flags {
-    TTM_SITE_ALIAS = 1 << 0, /* a view of memory that another life owns: adds nothing */
+    TTM_SITE_ALIAS = 1 << 0,   /* a view of memory that another life owns: adds nothing */
+    TTM_SITE_CORES = 1 << 1,   /* it is known on which cores it lies */
+    TTM_SITE_PROGRAM = 1 << 2, /* a part of a program: 'id' is the program, 'allocator' the part */
 };
 
 /* The frame TTM_FRAME_SITE. */
@@ -24,7 +26,8 @@ struct ttm_site_row {
     uint32_t site;
     uint32_t allocator;
     uint64_t births;
-    uint64_t ends; /* freed by their owner */
+    uint64_t ends;   /* freed by their owner */
+    uint32_t origin; /* number of an origin of the process, 0: not known */
     uint8_t region;
     uint8_t kind; /* enum ttm_kernel_kind */
     uint8_t flags;
@@ -41,7 +44,7 @@ struct ttm_life_row {
     uint32_t site;
 };
 
-#define TTM_SITE_ROW_SIZE_MAX (40 + 2 * TTM_DEVICE_COUNT)
+#define TTM_SITE_ROW_SIZE_MAX (48 + 2 * TTM_DEVICE_COUNT)
 #define TTM_LIVES_HEAD_SIZE 8
 #define TTM_LIFE_ROW_SIZE 48
 

@@ -14,15 +14,32 @@
 
 #include "base/bytes.h"
 
-/* Returns the size of the fixed part, at least 'known', or -EBADMSG. */
-static inline int row_fixed_size(const uint8_t *buf, size_t len, size_t known)
+/* Returns the size of the fixed part, at least 'least', or -EBADMSG. */
+static inline int row_fixed_size(const uint8_t *buf, size_t len, size_t least)
 {
     if (len < 2)
         return -EBADMSG;
     const size_t fixed = get_le16(buf);
-    if (fixed < known || fixed > len)
+    if (fixed < least || fixed > len)
         return -EBADMSG;
     return (int)fixed;
+}
+
+/*
+ * Copies the fixed part of a row to 'ret', which has 'known' bytes. A sender that
+ * knows fewer fields, but at least those in the first 'least' bytes, has zeros for
+ * the rest. Returns the size of the part as it was sent, or -EBADMSG.
+ */
+static inline int row_get_fixed(const uint8_t *buf, size_t len, size_t least, size_t known,
+                                uint8_t *ret)
+{
+    const int fixed = row_fixed_size(buf, len, least);
+
+    if (fixed < 0)
+        return fixed;
+    memset(ret, 0, known);
+    memcpy(ret, buf, (size_t)fixed < known ? (size_t)fixed : known);
+    return fixed;
 }
 
 /* Appends at most 'max' bytes of 'string'; returns the bytes written. */

@@ -22,13 +22,36 @@ struct ttm_totals {
     uint64_t peak_bytes;
     uint64_t peak_footprint_bytes;
     uint64_t births;
-    uint64_t ends; /* freed by their owner */
+    uint64_t ends;         /* freed by their owner */
+    uint64_t closed_count; /* ended with their device */
+    uint64_t closed_bytes;
+    uint64_t closed_footprint_bytes;
+};
+
+/*
+ * Circular buffers by core. Cached programs share the same addresses, so what they
+ * hold is the union, never the sum; resident is what the programs sent last hold.
+ */
+struct ttm_cb_totals {
+    uint64_t coreless_bytes; /* of those whose cores are not known, a part of the two below */
+    uint64_t registered_bytes;
+    uint64_t resident_bytes;
+    uint64_t peak_registered_bytes;
+    uint64_t peak_resident_bytes;
 };
 
 struct ttm_device_totals {
     struct ttm_totals region[TTM_REGION_COUNT];
     uint64_t kernel_bytes[TTM_KERNEL_KIND_COUNT];
+    struct ttm_cb_totals cb;
 };
+
+/* What is taken of a region, as its capacity is meant. */
+static inline uint64_t ttm_device_used(const struct ttm_device_totals *totals, unsigned region)
+{
+    return region == TTM_REGION_CB ? totals->cb.registered_bytes
+                                   : totals->region[region].footprint_bytes;
+}
 
 #define TTM_STRING_MAX 255
 
@@ -66,7 +89,16 @@ struct ttm_process_row {
     uint64_t replaced;
     uint64_t refused;
     uint64_t lost_events;
+    uint64_t resyncs;
+    uint64_t untracked;    /* events that the process had no room for */
+    uint64_t unknown_ends; /* ends of what was not live, by the process's own count */
+    uint32_t events_per_s;
+    uint16_t ring_permille; /* how full its fullest ring is */
+    bool is_disabled;       /* tracking is switched off in it */
+    bool has_gap;           /* it was tracked before this server knew it, or off for a while */
     char command[TTM_STRING_MAX + 1];
+    char runtime[TTM_STRING_MAX + 1]; /* "ttnn 0.81.1" */
+    char trouble[TTM_STRING_MAX + 1]; /* why something in it is not tracked */
 };
 
 /* The frame TTM_FRAME_PROCESS_DEVICE. */
@@ -77,7 +109,7 @@ struct ttm_process_device_row {
 };
 
 /* Every encoder needs at most this much room and returns what it used. */
-#define TTM_ROW_SIZE_MAX 1024
+#define TTM_ROW_SIZE_MAX 1536
 
 size_t ttm_moment_encode(const struct ttm_moment *row, uint8_t *buf);
 size_t ttm_device_row_encode(const struct ttm_device_row *row, uint8_t *buf);

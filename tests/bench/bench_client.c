@@ -242,7 +242,7 @@ int main(int argc, char **argv)
     (void)setenv("TTMEM_SOCKET", native_path, 1);
     const pid_t server = start_server(argv[1]);
     if (ttm_original_client_open(&client, legacy_path, TTM_ORIGINAL_V112) < 0 ||
-        ttm_producer_new(&producer) < 0 || ttm_ring_reader_open(producer.fd, &reader) < 0)
+        ttm_producer_new(&producer) < 0 || ttm_ring_reader_open(producer.fd.fd, &reader) < 0)
         die("set-up");
     struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
     (void)ttmem_enable();

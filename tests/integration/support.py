@@ -5,6 +5,7 @@ Server        a real `tt-mem serve` on private sockets, watched for sanitizer re
 Original      a stand-in of the original client and monitor, in each of its three layouts
 Native        a client of the native protocol, byte by byte
 Worker        a client in a process of its own: can be killed, can be another user
+Run           a `tt-mem run` in a runtime folder of its own
 Tracked       a program on libttmem that keeps books of its own
 Tree          a folder that stands in for a machine with cards
 run, run_json our own commands
@@ -17,6 +18,7 @@ from basics import *  # noqa: F403
 from commands import *  # noqa: F403
 from native import *  # noqa: F403
 from original import *  # noqa: F403
+from runs import *  # noqa: F403
 from servers import *  # noqa: F403
 from tracked import *  # noqa: F403
 from trees import *  # noqa: F403

@@ -580,6 +580,13 @@ static void leave(const char *verb, int status)
     }
 }
 
+/* Nothing is known afterwards of what was there before. */
+static void disable(void)
+{
+    ttmem_disable();
+    forget_all();
+}
+
 static int obey(const char *verb, const unsigned long long n[4])
 {
     if (strcmp(verb, "alloc") == 0)
@@ -608,7 +615,7 @@ static int obey(const char *verb, const unsigned long long n[4])
     else if (strcmp(verb, "enable") == 0)
         return ttmem_enable();
     else if (strcmp(verb, "disable") == 0)
-        ttmem_disable();
+        disable();
     else if (strcmp(verb, "truth") != 0)
         die("what?");
     return 0;

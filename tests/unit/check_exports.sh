@@ -25,7 +25,7 @@ awk '
 ' "$2" | sort >"$work/listed"
 nm -D --defined-only "$1" | awk '{ print $3 }' | sort >"$work/visible"
 # The version itself is a symbol, with one @ in older binutils and two in newer ones, or none.
-sed -i '/^TTMEM_[0-9.]*\(@.*\)\{0,1\}$/d' "$work/listed" "$work/visible"
+sed -i '/^TTMEM_[0-9A-Z.]*\(@.*\)\{0,1\}$/d' "$work/listed" "$work/visible"
 # The runtime of a sanitizer or of coverage shows names of its own.
 sed -i '/^__\(asan\|ubsan\|tsan\|sanitizer\|odr_asan\|gcov\|llvm\|start___sancov\|stop___sancov\)/d' \
     "$work/visible"

@@ -36,16 +36,13 @@ static void assert_golden_site(void)
     assert_int_equal(site.devices[2], 1023);
 }
 
-static void the_golden_site_is_decoded_and_encoded_again_the_same(void **state)
+static void the_golden_site_is_decoded(void **state)
 {
     struct bytes file = golden("site.v1.bin");
-    uint8_t buf[TTM_SITE_ROW_SIZE_MAX];
     (void)state;
 
     assert_int_equal(decode_site(file.data, file.length), 0);
     assert_golden_site();
-    memset(buf, 0xff, sizeof(buf));
-    assert_bytes_equal(&file, buf, ttm_site_row_encode(&site, buf));
     bytes_done(&file);
 }
 
@@ -173,7 +170,7 @@ static void a_count_of_lives_that_would_overflow_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_golden_site_is_decoded_and_encoded_again_the_same),
+        cmocka_unit_test(the_golden_site_is_decoded),
         cmocka_unit_test(a_site_cut_off_anywhere_is_refused),
         cmocka_unit_test(a_longer_site_of_a_newer_sender_says_the_same),
         cmocka_unit_test(a_site_with_a_field_that_is_none_is_refused),

@@ -12,6 +12,15 @@
 #define SEED 0x5eed
 
 static struct ttm_live_table table;
+
+/* Removes what has that key, of any serial. */
+static int remove_key(struct ttm_live_cache *own, uint16_t allocator, uint8_t region, uint64_t id,
+                      struct ttm_live *ret)
+{
+    const struct ttm_live key = {.allocator = allocator, .region = region, .id = id};
+
+    return ttm_live_table_remove(&table, own, &key, ret);
+}
 static struct ttm_live_cache cache;
 
 static int set_up(void **state)
@@ -45,7 +54,7 @@ static struct ttm_live life_of(uint64_t serial, uint64_t id)
         .allocator = (uint16_t)(id % 5),
         .region = (uint8_t)(id % 7),
         .kind = mixed >> 8 & TTM_LIVE_KIND_MAX,
-        .flags = mixed >> 16 & TTM_LIVE_FLAGS_MAX,
+        .flags = mixed >> 16 & (TTM_LIVE_FLAGS_MAX & ~TTM_LIVE_PROGRAM),
     };
 }
 
@@ -78,8 +87,7 @@ static bool take(struct ttm_live_cache *own, uint64_t serial, uint64_t id)
 {
     struct ttm_live live;
 
-    return ttm_live_table_remove(&table, own, (uint16_t)(id % 5), (uint8_t)(id % 7), id, &live) ==
-               0 &&
+    return remove_key(own, (uint16_t)(id % 5), (uint8_t)(id % 7), id, &live) == 0 &&
            is_life_of(&live, serial, id);
 }
 
@@ -129,9 +137,7 @@ static void a_life_is_kept_with_all_that_it_is_up_to_the_limits(void **state)
         assert_int_equal(ttm_live_table_add(&table, &cache, &lives[i], &got), 0);
     assert_int_equal(count_lives(), COUNT_OF(lives));
     for (size_t i = 0; i < COUNT_OF(lives); i++) {
-        assert_int_equal(ttm_live_table_remove(&table, &cache, lives[i].allocator, lives[i].region,
-                                               lives[i].id, &got),
-                         0);
+        assert_int_equal(ttm_live_table_remove(&table, &cache, &lives[i], &got), 0);
         assert_true(is_same(&got, &lives[i]));
     }
     assert_int_equal(count_lives(), 0);
@@ -143,14 +149,14 @@ static void the_end_of_an_unknown_key_changes_nothing(void **state)
     struct ttm_live got;
     (void)state;
 
-    assert_int_equal(ttm_live_table_remove(&table, &cache, 3, 2, 10, &got), -ENOENT);
+    assert_int_equal(remove_key(&cache, 3, 2, 10, &got), -ENOENT);
     assert_int_equal(ttm_live_table_add(&table, &cache, &life, &got), 0);
-    assert_int_equal(ttm_live_table_remove(&table, &cache, 4, 2, 10, &got), -ENOENT);
-    assert_int_equal(ttm_live_table_remove(&table, &cache, 3, 1, 10, &got), -ENOENT);
-    assert_int_equal(ttm_live_table_remove(&table, &cache, 3, 2, 11, &got), -ENOENT);
+    assert_int_equal(remove_key(&cache, 4, 2, 10, &got), -ENOENT);
+    assert_int_equal(remove_key(&cache, 3, 1, 10, &got), -ENOENT);
+    assert_int_equal(remove_key(&cache, 3, 2, 11, &got), -ENOENT);
     assert_int_equal(count_lives(), 1);
-    assert_int_equal(ttm_live_table_remove(&table, &cache, 3, 2, 10, &got), 0);
-    assert_int_equal(ttm_live_table_remove(&table, &cache, 3, 2, 10, &got), -ENOENT);
+    assert_int_equal(remove_key(&cache, 3, 2, 10, &got), 0);
+    assert_int_equal(remove_key(&cache, 3, 2, 10, &got), -ENOENT);
 }
 
 static void a_key_that_is_born_again_replaces_the_life_it_had(void **state)
@@ -184,7 +190,7 @@ static void the_same_number_in_another_allocator_or_region_is_another_life(void 
         }
     }
     assert_int_equal(count_lives(), serial);
-    assert_int_equal(ttm_live_table_remove(&table, &cache, 299, 6, 5, &got), 0);
+    assert_int_equal(remove_key(&cache, 299, 6, 5, &got), 0);
     assert_int_equal(got.serial, serial);
 }
 
@@ -538,8 +544,7 @@ static void *fight(void *arg)
         const struct ttm_live bystander = life_of(serial + 1, serial + 1);
         fighter->wrong += ttm_live_table_add(&table, &own, &bystander, &got) != 0;
 
-        if (ttm_live_table_remove(&table, &own, (uint16_t)contended, (uint8_t)contended, contended,
-                                  &got) == 0) {
+        if (remove_key(&own, (uint16_t)contended, (uint8_t)contended, contended, &got) == 0) {
             fighter->removed++;
             fighter->wrong += !is_life_of(&got, got.serial, contended);
         }
@@ -571,7 +576,7 @@ static void threads_that_fight_over_a_key_do_no_harm_to_others(void **state)
     }
     assert_int_equal(count_lives(), left);
     for (uint16_t key = 0; key < 2; key++) {
-        while (ttm_live_table_remove(&table, &cache, key, (uint8_t)key, key, &got) == 0)
+        while (remove_key(&cache, key, (uint8_t)key, key, &got) == 0)
             left--;
     }
     assert_int_equal(left, 0); /* what was there could be found */

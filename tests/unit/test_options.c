@@ -28,6 +28,21 @@ static const struct ttm_command command = {
     .options = table,
 };
 
+static const struct ttm_option run_table[] = {
+    {.id = 'v', .name = "verbose", .help = "say more"},
+    {.id = OPTION_ONCE, .name = "limit", .arg = "[=BYTES]", .help = "a limit, if any"},
+    TTM_OPTION_HELP_ROW,
+    {0},
+};
+
+static const struct ttm_command run_command = {
+    .name = "do",
+    .synopsis = "CMD",
+    .summary = "Does.",
+    .options = run_table,
+    .takes_command = true,
+};
+
 static char said[4096]; /* by the last call, on stdout or stderr */
 
 /* Catches what is written to 'fd'; returns what it was before. */
@@ -252,6 +267,55 @@ static void what_is_no_device_list_is_refused(void **state)
     }
 }
 
+static void what_comes_behind_a_program_is_the_programs(void **state)
+{
+    struct ttm_options options;
+    char *plain[] = {"do", "-v", "prog", "-v", "--help", "--", "x", NULL};
+    char *dashed[] = {"do", "--", "-v", "--limit", NULL};
+    char *none[] = {"do", "-v", NULL};
+    (void)state;
+
+    ttm_options_init(&options, &run_command, 7, plain);
+    assert_int_equal(ttm_options_next(&options), 'v');
+    assert_int_equal(ttm_options_next(&options), TTM_OPTION_END);
+    assert_ptr_equal(ttm_options_rest(&options), &plain[2]);
+    ttm_options_init(&options, &run_command, 4, dashed);
+    assert_int_equal(ttm_options_next(&options), TTM_OPTION_END);
+    assert_ptr_equal(ttm_options_rest(&options), &dashed[2]);
+    ttm_options_init(&options, &run_command, 2, none);
+    assert_int_equal(ttm_options_next(&options), 'v');
+    assert_int_equal(ttm_options_next(&options), TTM_OPTION_END);
+    assert_null(ttm_options_rest(&options)[0]);
+}
+
+static void a_value_that_may_be_left_out_is_taken_with_an_equals_sign_only(void **state)
+{
+    struct ttm_options options;
+    char *argv[] = {"do", "--limit", "--limit=5", "--limit=", "prog", NULL};
+    (void)state;
+
+    ttm_options_init(&options, &run_command, 5, argv);
+    assert_int_equal(ttm_options_next(&options), OPTION_ONCE);
+    assert_null(options.value);
+    assert_int_equal(ttm_options_next(&options), OPTION_ONCE);
+    assert_string_equal(options.value, "5");
+    assert_int_equal(ttm_options_next(&options), OPTION_ONCE);
+    assert_string_equal(options.value, "");
+    assert_int_equal(ttm_options_next(&options), TTM_OPTION_END);
+    assert_string_equal(ttm_options_rest(&options)[0], "prog");
+}
+
+static void help_shows_a_value_that_may_be_left_out_as_such(void **state)
+{
+    struct ttm_options options;
+    char *argv[] = {"do", "--help", NULL};
+    (void)state;
+
+    ttm_options_init(&options, &run_command, 2, argv);
+    assert_int_equal(next_caught(&options, STDOUT_FILENO), TTM_OPTION_HELP);
+    assert_non_null(strstr(said, "--limit[=BYTES] "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +328,9 @@ int main(void)
         cmocka_unit_test(what_is_no_number_within_bounds_is_refused),
         cmocka_unit_test(a_device_list_is_added_to_the_filter),
         cmocka_unit_test(what_is_no_device_list_is_refused),
+        cmocka_unit_test(what_comes_behind_a_program_is_the_programs),
+        cmocka_unit_test(a_value_that_may_be_left_out_is_taken_with_an_equals_sign_only),
+        cmocka_unit_test(help_shows_a_value_that_may_be_left_out_as_such),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

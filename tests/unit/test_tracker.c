@@ -20,7 +20,7 @@ static int set_up(void **state)
     (void)state;
     if (ttm_tracker_init(&tracker, 0x5eed) < 0)
         return -1;
-    return ttm_ring_reader_open(tracker.producer.fd, &reader);
+    return ttm_ring_reader_open(tracker.producer.fd.fd, &reader);
 }
 
 static int tear_down(void **state)
@@ -36,7 +36,7 @@ static struct ttm_report birth_of(uint64_t id)
     const uint64_t mixed = ttm_hash_u64(id);
 
     return (struct ttm_report){
-        .is_birth = true,
+        .op = TTM_REPORT_BIRTH,
         .live = {.id = id,
                  .address = mixed & TTM_LIVE_NUMBER_MAX,
                  .bytes = mixed >> 8 & TTM_LIVE_NUMBER_MAX,
@@ -46,7 +46,7 @@ static struct ttm_report birth_of(uint64_t id)
                  .allocator = (uint16_t)(id % 5),
                  .region = (uint8_t)(id % 7),
                  .kind = mixed >> 8 & TTM_LIVE_KIND_MAX,
-                 .flags = mixed >> 16 & TTM_LIVE_FLAGS_MAX},
+                 .flags = mixed >> 16 & (TTM_LIVE_FLAGS_MAX & ~TTM_LIVE_PROGRAM)},
     };
 }
 
@@ -60,6 +60,7 @@ static void birth(struct ttm_slot *slot, uint64_t id)
 static void end(struct ttm_slot *slot, uint64_t id)
 {
     const struct ttm_report report = {
+        .op = TTM_REPORT_END,
         .live = {.id = id, .allocator = (uint16_t)(id % 5), .region = (uint8_t)(id % 7)},
     };
 
@@ -156,7 +157,7 @@ static void the_end_of_what_was_never_born_is_counted_and_not_told(void **state)
 
     end(slot, 7);
     assert_no_record();
-    assert_int_equal(atomic_load(&tracker.unknown_ends), 1);
+    assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 1);
 }
 
 static void a_birth_for_which_the_table_has_no_room_is_counted_and_not_told(void **state)
@@ -168,7 +169,7 @@ static void a_birth_for_which_the_table_has_no_room_is_counted_and_not_told(void
     tracker.table.place_count = 1;
     birth(slot, 1);
     birth(slot, 2);
-    assert_int_equal(atomic_load(&tracker.untracked), 1);
+    assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 1);
     (void)assert_record(TTM_RECORD_BIRTH, 1);
     assert_no_record();
     tracker.table.place_count = place_count;
@@ -186,7 +187,7 @@ static void what_a_full_ring_loses_is_in_the_table_all_the_same(void **state)
     for (uint64_t id = 0; id < TTM_RING_SLOTS + 500; id++)
         end(slot, id);
     assert_int_equal(count_lives(), 0);
-    assert_int_equal(atomic_load(&tracker.unknown_ends), 0);
+    assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
 }
 
 static void when_all_slots_are_taken_a_thread_gets_none_and_it_is_counted(void **state)
@@ -199,7 +200,7 @@ static void when_all_slots_are_taken_a_thread_gets_none_and_it_is_counted(void *
         assert_non_null(last);
     }
     assert_null(ttm_tracker_claim(&tracker));
-    assert_int_equal(atomic_load(&tracker.untracked), 1);
+    assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 1);
     ttm_tracker_release(&tracker, last);
     assert_ptr_equal(ttm_tracker_claim(&tracker), last);
 }
@@ -251,7 +252,7 @@ static void what_a_handler_reports_meanwhile_is_told_in_order(void **state)
     (void)assert_record(TTM_RECORD_END, 1);
     (void)assert_record(TTM_RECORD_END, 2);
     assert_no_record();
-    assert_int_equal(atomic_load(&tracker.unknown_ends), 0);
+    assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
 }
 
 static void more_than_can_be_deferred_is_counted(void **state)
@@ -264,7 +265,7 @@ static void more_than_can_be_deferred_is_counted(void **state)
         birth(slot, id);
     slot->is_busy = false;
     birth(slot, 100);
-    assert_int_equal(atomic_load(&tracker.untracked), 3);
+    assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 3);
     assert_int_equal(count_lives(), TTM_DEFERRED_MAX + 1);
     birth(slot, 101);
     assert_int_equal(count_lives(), TTM_DEFERRED_MAX + 2);
@@ -403,8 +404,8 @@ static void signals_at_any_instruction_lose_and_tear_nothing(void **state)
     drain(&account);
 
     assert_int_equal(account.wrong, 0);
-    assert_int_equal(atomic_load(&tracker.unknown_ends), 0);
-    assert_int_equal(atomic_load(&tracker.untracked), 0);
+    assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
+    assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 0);
     assert_int_equal(account.born + account.ended + ttm_ring_reader_lost(&reader),
                      atomic_load(&storm.progress) + atomic_load(&storm.handled[0]) +
                          atomic_load(&storm.handled[1]));
@@ -461,7 +462,7 @@ static void threads_that_come_and_go_by_the_thousand_use_the_same_slots(void **s
     assert_int_equal(count_lives(), threads);
     assert_in_range(atomic_load(&tracker.table.next_place), threads,
                     threads + 8ul * TTM_LIVE_CACHE);
-    assert_int_equal(atomic_load(&tracker.untracked), 0);
+    assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 0);
 }
 
 /* ---- a host without the means ---- */
@@ -481,7 +482,7 @@ static void a_program_that_is_out_of_fds_is_refused_and_keeps_what_it_had(void *
     (void)state;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    for (int fds = 0; fds < 3; fds++) { /* the segment, its eventfd, the helper's */
+    for (int fds = 0; fds < 2; fds++) { /* the segment, its eventfd */
         small = (struct rlimit){.rlim_cur = (rlim_t)(first + fds), .rlim_max = limit.rlim_max};
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
         const int r = ttm_tracker_init(&tracker, 1);

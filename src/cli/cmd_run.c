@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs a program with tracking. The program comes first: whatever goes wrong with
+ * the tracking is said in one line, and the program runs without it. Only a wrong
+ * command line, and a server that was asked for and is not there, keep it from
+ * starting.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/ask.h"
+#include "cli/child.h"
+#include "cli/command.h"
+#include "cli/embedded.h"
+#include "cli/options.h"
+#include "cli/program.h"
+#include "cli/run_summary.h"
+#include "cli/terminal.h"
+#include "cli/tracked_env.h"
+#include "cli/watched.h"
+
+#define FRAMES_MAX 128
+
+/* As a shell says it. */
+enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
+
+enum {
+    OPTION_NO_RECORD = 256,
+    OPTION_PYTHON_FRAMES,
+    OPTION_NATIVE_FRAMES,
+    OPTION_NO_STACKS,
+    OPTION_CONNECT,
+    OPTION_FAIL_ON_LEAK,
+    OPTION_SUPPRESSIONS,
+    OPTION_DEBUG_LOG,
+    OPTION_HOLDERS,
+};
+
+static const struct ttm_option options[] = {
+    {.id = OPTION_NO_RECORD, .name = "no-record", .help = "keep no recording"},
+    {.id = OPTION_PYTHON_FRAMES,
+     .name = "python-frames",
+     .arg = "N",
+     .help = "how much of a Python call stack is kept"},
+    {.id = OPTION_NATIVE_FRAMES,
+     .name = "native-frames",
+     .arg = "N",
+     .help = "how much of a native call stack is kept"},
+    {.id = OPTION_NO_STACKS, .name = "no-stacks", .help = "keep no call stacks"},
+    {.id = OPTION_CONNECT,
+     .name = "connect",
+     .arg = "SOCKET",
+     .help = "report to the server that listens there"},
+    TTM_OPTION_HELP_ROW,
+    /* Understood, and refused with a line of their own. */
+    {.id = 'o', .arg = "FILE", .help = "record to FILE", .is_hidden = true},
+    {.id = OPTION_FAIL_ON_LEAK,
+     .name = "fail-on-leak",
+     .arg = "[=BYTES]",
+     .help = "exit with 3 when more than BYTES leak",
+     .is_hidden = true},
+    {.id = OPTION_SUPPRESSIONS,
+     .name = "suppressions",
+     .arg = "FILE",
+     .help = "leaks that are known",
+     .is_hidden = true},
+    {.id = OPTION_DEBUG_LOG,
+     .name = "debug-log",
+     .arg = "FILE",
+     .help = "every event as text",
+     .is_hidden = true},
+    {.id = OPTION_HOLDERS, .name = "holders", .help = "who holds what leaks", .is_hidden = true},
+    {0},
+};
+
+struct run {
+    char **argv;            /* of the program */
+    const char *connect;    /* NULL: a server of our own */
+    uint64_t python_frames; /* UINT64_MAX: as the library likes */
+    uint64_t native_frames; /* likewise */
+    bool is_untracked;      /* there is no server, which was said */
+    enum ttm_program program;
+    struct ttm_env env;
+    struct ttm_embedded embedded; /* this one, */
+    struct ttm_watched watched;   /* or with 'connect' this */
+    struct ttm_child child;
+};
+
+/* ---- the command line ---- */
+
+/* Options of a later version: better refused than forgotten. */
+static int refuse(int id)
+{
+    for (const struct ttm_option *o = options; o->id; o++) {
+        if (o->id != id)
+            continue;
+        if (o->name)
+            ttm_log("--%s is not part of this version yet", o->name);
+        else
+            ttm_log("-%c is not part of this version yet", o->id);
+    }
+    return TTM_OPTION_WRONG;
+}
+
+static int take_option(struct run *run, const struct ttm_options *parsed, int id)
+{
+    switch (id) {
+    case OPTION_NO_RECORD: /* nothing is recorded yet */
+        return 0;
+    case OPTION_PYTHON_FRAMES:
+        return ttm_options_number(parsed, "a number of frames", 0, FRAMES_MAX, &run->python_frames);
+    case OPTION_NATIVE_FRAMES:
+        return ttm_options_number(parsed, "a number of frames", 0, FRAMES_MAX, &run->native_frames);
+    case OPTION_NO_STACKS:
+        run->python_frames = run->native_frames = 0;
+        return 0;
+    case OPTION_CONNECT:
+        run->connect = parsed->value;
+        return 0;
+    default:
+        return refuse(id);
+    }
+}
+
+static int parse(struct run *run, int argc, char **argv)
+{
+    struct ttm_options parsed;
+    int id, r = 0;
+
+    ttm_options_init(&parsed, &ttm_command_run, argc, argv);
+    while (r == 0 && (id = ttm_options_next(&parsed)) > 0)
+        r = take_option(run, &parsed, id);
+    if (r < 0 || id != TTM_OPTION_END)
+        return r < 0 ? r : id;
+    run->argv = ttm_options_rest(&parsed);
+    if (!run->argv[0])
+        return ttm_options_complain(&parsed, "the program to run is missing");
+    return TTM_OPTION_END;
+}
+
+/* ---- what the program gets ---- */
+
+static void set_frames(struct ttm_env *env, const char *name, uint64_t frames)
+{
+    char number[TTM_NUMBER_SIZE];
+
+    if (frames == UINT64_MAX)
+        return;
+    (void)snprintf(number, sizeof(number), "%u", (unsigned)frames);
+    ttm_env_set(env, name, number);
+}
+
+static void set_preload(struct run *run)
+{
+    char hook[PATH_MAX];
+    struct ttm_text preload;
+
+    if (run->program == TTM_PROGRAM_FOREIGN) /* its loader would complain, or give up */
+        return;
+    if (ttm_hook_say_missing(ttm_hook_find(hook), hook) < 0)
+        return; /* programs on libttmem are tracked all the same */
+    ttm_text_init(&preload);
+    ttm_preload_append(&preload, hook, ttm_env_get(&run->env, "LD_PRELOAD"));
+    if (!ttm_text_failed(&preload))
+        ttm_env_set(&run->env, "LD_PRELOAD", ttm_text_string(&preload));
+    ttm_text_done(&preload);
+}
+
+static void set_environment(struct run *run, const char *socket_path)
+{
+    ttm_env_set(&run->env, "TT_ALLOC_TRACKING_ENABLED", "1");
+    ttm_env_set(&run->env, "TTMEM_SOCKET", socket_path);
+    set_frames(&run->env, "TTMEM_PYTHON_FRAMES", run->python_frames);
+    set_frames(&run->env, "TTMEM_NATIVE_FRAMES", run->native_frames);
+    set_preload(run);
+}
+
+/* ---- its server ---- */
+
+/* Returns TTM_EXIT_OK, or what to exit with. */
+static int open_server(struct run *run)
+{
+    char why[TTM_LISTENER_WHY_SIZE];
+
+    if (run->connect) {
+        const int status = ttm_watched_open(&run->watched, run->connect);
+        if (status == TTM_EXIT_OK)
+            set_environment(run, run->connect);
+        return status;
+    }
+    if (ttm_embedded_open(&run->embedded, why) == 0) {
+        set_environment(run, run->embedded.socket_path);
+        return TTM_EXIT_OK;
+    }
+    ttm_log("%s; running without tracking", why);
+    run->is_untracked = true;
+    return TTM_EXIT_OK;
+}
+
+static void start_server(struct run *run)
+{
+    int r = 0;
+
+    if (run->connect)
+        r = ttm_watched_start(&run->watched, run->child.pid);
+    else if (run->embedded.server)
+        r = ttm_embedded_start(&run->embedded);
+    if (r == 0)
+        return;
+    /* What the program says waits in its connection and its rings, and is read at the end. */
+    ttm_log("cannot start a thread: %s, %s", strerror(-r),
+            run->connect ? "there will be no summary" : "live commands get no answer");
+}
+
+/* What became of the program's processes, once it has ended. */
+static const struct ttm_departed *finish_server(struct run *run)
+{
+    if (run->connect) {
+        ttm_watched_finish(&run->watched);
+        return &run->watched.departed;
+    }
+    ttm_embedded_finish(&run->embedded);
+    return &run->embedded.departed;
+}
+
+/* ---- the program ---- */
+
+/* Returns 0, or what to exit with. */
+static int start_program(struct run *run)
+{
+    const int r = ttm_child_start(&run->child, run->argv, run->env.list);
+
+    if (r == 0)
+        return 0;
+    ttm_log("cannot run '%s': %s", run->argv[0], strerror(-r));
+    return r == -ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
+}
+
+/* On one line: a script behind -c may have many. */
+static void join_words(struct ttm_text *out, char *const *words)
+{
+    for (size_t i = 0; words[i]; i++) {
+        const char *separator = i > 0 ? " " : "";
+        for (const char *word = words[i]; *word || *separator;) {
+            ttm_text_append(out, separator);
+            const size_t n = strcspn(word, " \t\r\n");
+            ttm_text_append_bytes(out, word, n);
+            word += n;
+            separator = *word ? " " : "";
+            word += strspn(word, " \t\r\n");
+        }
+    }
+}
+
+static void print_summary(const struct run *run, const struct ttm_child_end *end,
+                          const struct ttm_departed *departed)
+{
+    const struct ttm_terminal terminal = ttm_terminal_of(STDERR_FILENO);
+    struct ttm_text command, whole, out;
+
+    ttm_text_init(&command);
+    ttm_text_init(&whole);
+    ttm_text_init(&out);
+    join_words(&command, run->argv);
+    const struct ttm_run_summary summary = {
+        .command = ttm_text_string(&command),
+        .end = *end,
+        .program = run->program,
+        .is_untracked = run->is_untracked,
+        .departed = departed,
+        .server = run->connect,
+        .is_server_gone = run->watched.is_server_gone,
+    };
+    ttm_run_summary_text(&summary, &terminal, &whole);
+    ttm_terminal_fit(&terminal, &whole, &out);
+    if (ttm_text_failed(&whole))
+        ttm_log("cannot sum up: memory is short");
+    else
+        (void)ttm_terminal_write(STDERR_FILENO, &out); /* who closed it does not want to know */
+    ttm_text_done(&command);
+    ttm_text_done(&whole);
+    ttm_text_done(&out);
+}
+
+static int run_program(struct run *run)
+{
+    struct ttm_child_end end;
+    int status = start_program(run);
+
+    if (status != 0)
+        return status;
+    start_server(run);
+    ttm_child_wait(&run->child, &end);
+    const struct ttm_departed *departed = finish_server(run);
+    ttm_child_reap(&run->child);
+    print_summary(run, &end, departed);
+    return ttm_child_status(&end);
+}
+
+static void look_at_program(struct run *run)
+{
+    char file[PATH_MAX];
+
+    if (ttm_program_find(run->argv[0], getenv("PATH"), file) == 0)
+        run->program = ttm_program_look(file);
+}
+
+static int run_command(int argc, char **argv)
+{
+    extern char **environ;
+    static struct run run = {.python_frames = UINT64_MAX, .native_frames = UINT64_MAX};
+
+    const int id = parse(&run, argc, argv);
+    if (id != TTM_OPTION_END)
+        return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
+    ttm_child_init(&run.child);
+    ttm_watched_init(&run.watched);
+    ttm_env_init(&run.env, environ);
+    look_at_program(&run);
+    int status = open_server(&run);
+    if (status == TTM_EXIT_OK && run.env.list) {
+        status = run_program(&run);
+    } else if (status == TTM_EXIT_OK) {
+        ttm_log("cannot run '%s': memory is short", run.argv[0]);
+        status = TTM_EXIT_FAILED;
+    }
+    ttm_embedded_done(&run.embedded);
+    ttm_watched_done(&run.watched);
+    ttm_env_done(&run.env);
+    return status;
+}
+
+const struct ttm_command ttm_command_run = {
+    .name = "run",
+    .synopsis = "[--no-record] [--python-frames N] [--native-frames N]\n"
+                "                  [--no-stacks] [--connect SOCKET] [--] CMD [ARG…]",
+    .summary = "Runs a program with tracking and sums up what it left in device memory.",
+    .details = "No server is needed: the command brings one, which the other commands find while\n"
+               "the program runs. The program's input, output, signals and exit status are its\n"
+               "own; the summary goes to standard error when it ends.",
+    .options = options,
+    .run = run_command,
+    .takes_command = true,
+};

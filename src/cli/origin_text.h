@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * origin_text - where an allocation comes from, in one line for people.
+ */
+#ifndef TTM_CLI_ORIGIN_TEXT_H
+#define TTM_CLI_ORIGIN_TEXT_H
+
+#include "base/text.h"
+#include "query/answer.h"
+
+/* 'model.py:88 load_layer (ttnn.to_device) "weights" in model_init '; nothing for NULL. */
+void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origin);
+
+#endif /* TTM_CLI_ORIGIN_TEXT_H */

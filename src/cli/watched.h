@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * watched - the processes of a command, as a server elsewhere tells of them.
+ *
+ * That server forgets a process with its end, and others report to it as well. So a
+ * second thread listens: to totals, at intervals, and to ends of processes. How much
+ * a process held when it ended is exact; its peaks are those last seen before.
+ */
+#ifndef TTM_CLI_WATCHED_H
+#define TTM_CLI_WATCHED_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "model/departed.h"
+#include "query/connection.h"
+
+struct ttm_seen;
+
+struct ttm_watched {
+    struct ttm_connection totals; /* the thread's while it runs, as all below */
+    struct ttm_connection ends;
+    struct ttm_seen *seen; /* processes, ours and others */
+    size_t seen_count;
+    struct ttm_departed departed;
+    bool is_server_gone;
+    pid_t program;
+    int stop_fd;
+    pthread_t thread;
+    bool is_running;
+};
+
+/* As none: it can be released. */
+void ttm_watched_init(struct ttm_watched *watched);
+
+/* Connects. Returns TTM_EXIT_OK, or says why not and returns what to exit with. */
+int ttm_watched_open(struct ttm_watched *watched, const char *socket_path);
+
+/* Watches 'program' and its descendants. Returns 0 or a negative errno. */
+int ttm_watched_start(struct ttm_watched *watched, pid_t program);
+
+/*
+ * The program has ended and was not reaped: waits until the server has said so, for a
+ * second at most. 'departed' is whole then: processes with what remained, devices
+ * with peaks, and no kinds of remains.
+ */
+void ttm_watched_finish(struct ttm_watched *watched);
+
+void ttm_watched_done(struct ttm_watched *watched);
+
+#endif /* TTM_CLI_WATCHED_H */

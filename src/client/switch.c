@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/switch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/own_fd.h"
+#include "client/helper.h"
+
+struct ttm_tracker ttm_own_tracker;
+const struct ttmem_guest *ttm_own_guest;
+
+/* Where no page can be had, the switch is the program's own and commands do not see it. */
+static struct ttm_control private_control;
+struct ttm_control *ttm_own_control = &private_control;
+
+/* Guards switching and what follows. */
+static pthread_mutex_t switch_lock;
+static struct ttm_helper helper;
+static bool has_tracker; /* made once, kept until the process ends: a thread may be inside */
+static bool has_helper;
+static bool is_child; /* of a fork: what its parent had is not its own */
+static pthread_key_t slot_key;
+
+static struct ttm_own_fd control_fd = {.fd = -1};
+
+/* Atomic for a signal handler that finds its thread looking for a slot. */
+static __thread struct ttm_slot *_Atomic own_slot __attribute__((tls_model("initial-exec")));
+
+/* ---- a thread's slot ---- */
+
+static void release_slot(void *slot)
+{
+    /* First, so that a signal handler does not report into what is another thread's by then. */
+    atomic_store_explicit(&own_slot, NULL, memory_order_relaxed); /* one thread */
+    atomic_signal_fence(memory_order_seq_cst);
+    ttm_tracker_release(&ttm_own_tracker, slot);
+}
+
+static struct ttm_slot *find_slot(void)
+{
+    const int saved_errno = errno;
+    struct ttm_slot *slot = ttm_tracker_claim(&ttm_own_tracker);
+    struct ttm_slot *own = NULL;
+
+    /* relaxed: one thread; a signal handler may have been faster. */
+    if (slot && !atomic_compare_exchange_strong_explicit(
+                    &own_slot, &own, slot, memory_order_relaxed, memory_order_relaxed)) {
+        ttm_tracker_release(&ttm_own_tracker, slot);
+        slot = own;
+    }
+    if (slot)
+        (void)pthread_setspecific(slot_key, slot);
+    errno = saved_errno;
+    return slot;
+}
+
+struct ttm_slot *ttm_switch_slot(void)
+{
+    struct ttm_slot *slot = atomic_load_explicit(&own_slot, memory_order_relaxed); /* one thread */
+
+    return slot ? slot : find_slot();
+}
+
+/* ---- on and off ---- */
+
+/* An error-checking lock: a signal handler that interrupts a switch is told so and goes on. */
+static void init_lock(void)
+{
+    pthread_mutexattr_t attr;
+
+    (void)pthread_mutexattr_init(&attr);
+    (void)pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+    (void)pthread_mutex_init(&switch_lock, &attr);
+    (void)pthread_mutexattr_destroy(&attr);
+}
+
+static int make_tracker(void)
+{
+    uint64_t seed = 0;
+
+    if (has_tracker)
+        return 0;
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
+        seed = ttm_clock_monotonic_ns();
+    int r = -pthread_key_create(&slot_key, release_slot);
+    if (r < 0)
+        return r;
+    r = ttm_tracker_init(&ttm_own_tracker, seed);
+    if (r < 0)
+        (void)pthread_key_delete(slot_key);
+    has_tracker = r == 0;
+    return r;
+}
+
+static bool is_on(void)
+{
+    return (atomic_load_explicit(&ttm_own_tracker.epoch, memory_order_relaxed) & 1) != 0;
+}
+
+static void look_at_wish(void);
+
+/* With the lock held. */
+static void switch_off(void)
+{
+    is_child = false; /* from here on it is its own doing what it knows */
+    atomic_store_explicit(&ttm_own_control->is_wanted, 0, memory_order_relaxed);
+    if (is_on()) {
+        /* release: pairs with the acquire in ttm_tracker_report(). */
+        atomic_fetch_add_explicit(&ttm_own_tracker.epoch, 1, memory_order_release);
+        ttm_tracker_forget(&ttm_own_tracker);
+    }
+    atomic_store_explicit(&ttm_own_control->is_on, 0, memory_order_relaxed);
+}
+
+/* The helper is there and knows that tracking is on: it looks at the epoch when it connects. */
+static int rouse_helper(void)
+{
+    if (has_helper) {
+        ttm_helper_nudge(&helper);
+        return 0;
+    }
+    const int r = ttm_helper_start(&helper, &ttm_own_tracker, ttm_own_control, look_at_wish);
+    has_helper = r == 0;
+    return r;
+}
+
+/* With the lock held. */
+static int switch_on(void)
+{
+    int r = make_tracker();
+
+    if (r == 0 && is_on())
+        return 0;
+    if (r == 0) {
+        ttm_tracker_forget(&ttm_own_tracker);
+        /* release: pairs with the acquire in ttm_switch_epoch(); the tracker is there. */
+        atomic_fetch_add_explicit(&ttm_own_tracker.epoch, 1, memory_order_release);
+        r = rouse_helper();
+    }
+    if (r < 0) {
+        switch_off();
+        return r;
+    }
+    atomic_store_explicit(&ttm_own_control->is_wanted, 1, memory_order_relaxed);
+    atomic_store_explicit(&ttm_own_control->is_on, 1, memory_order_relaxed);
+    if (ttm_own_guest && ttm_own_guest->on_enable && !is_child)
+        ttm_own_guest->on_enable();
+    return 0;
+}
+
+/* On the helper thread, after a command has said what it wants. */
+static void look_at_wish(void)
+{
+    /* Whoever holds the lock may be waiting for this very thread; his word is newer anyway. */
+    if (pthread_mutex_trylock(&switch_lock) != 0)
+        return;
+    const bool is_wanted =
+        atomic_load_explicit(&ttm_own_control->is_wanted, memory_order_seq_cst) != 0;
+    if (is_wanted && !is_on())
+        (void)switch_on();
+    if (!is_wanted && is_on())
+        switch_off();
+    pthread_mutex_unlock(&switch_lock);
+}
+
+/* What a cancelled thread would leave behind is a lock that nobody gives back. */
+static bool lock(int *ret_cancel)
+{
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, ret_cancel);
+    if (pthread_mutex_lock(&switch_lock) == 0)
+        return true;
+    (void)pthread_setcancelstate(*ret_cancel, NULL);
+    return false;
+}
+
+static void unlock(int cancel)
+{
+    pthread_mutex_unlock(&switch_lock);
+    (void)pthread_setcancelstate(cancel, NULL);
+}
+
+uint32_t ttm_switch_on_wanted(void)
+{
+    return ttmem_enable() == 0 ? atomic_load_explicit(&ttm_own_tracker.epoch, memory_order_acquire)
+                               : 0;
+}
+
+int ttmem_enable(void)
+{
+    const int saved_errno = errno;
+    int cancel, r = -EDEADLK;
+
+    if (lock(&cancel)) {
+        r = switch_on();
+        unlock(cancel);
+    }
+    errno = saved_errno;
+    return r;
+}
+
+void ttmem_disable(void)
+{
+    const int saved_errno = errno;
+    int cancel;
+
+    if (lock(&cancel)) {
+        switch_off();
+        if (has_helper)
+            ttm_helper_stop(&helper);
+        has_helper = false;
+        unlock(cancel);
+    }
+    errno = saved_errno;
+}
+
+int ttmem_is_enabled(void)
+{
+    return is_on() || atomic_load_explicit(&ttm_own_control->is_wanted, memory_order_relaxed) != 0;
+}
+
+void ttmem_guest_register(const struct ttmem_guest *guest)
+{
+    ttm_own_guest = guest;
+}
+
+/* ---- beginning, fork, end ---- */
+
+static void make_control(bool is_wanted)
+{
+    struct ttm_control *control;
+    int fd;
+
+    if (ttm_control_new(&control, &fd) == 0) {
+        ttm_own_control = control;
+        control_fd = ttm_own_fd_of(fd);
+    } else {
+        private_control = (struct ttm_control){.nudge_fd = -1};
+        ttm_own_control = &private_control;
+    }
+    atomic_store_explicit(&ttm_own_control->is_wanted, is_wanted, memory_order_relaxed);
+}
+
+/* The page of the parent is not ours to write to. */
+static void drop_control(void)
+{
+    if (ttm_own_control != &private_control)
+        (void)munmap(ttm_own_control, sizeof(*ttm_own_control));
+    ttm_own_fd_close(&control_fd);
+}
+
+/* The child of a fork is its own process: it shares nothing and begins anew if it wants to. */
+static void forget_in_child(void)
+{
+    const bool was_on = is_on() || atomic_load(&ttm_own_control->is_wanted) != 0;
+
+    init_lock();
+    atomic_store_explicit(&own_slot, NULL, memory_order_relaxed); /* one thread is left */
+    if (has_helper)
+        ttm_helper_forget(&helper);
+    if (has_tracker) {
+        /* Or the end of this thread would give back a slot that is gone. */
+        (void)pthread_key_delete(slot_key);
+        ttm_tracker_done(&ttm_own_tracker);
+    }
+    atomic_store_explicit(&ttm_own_tracker.epoch, 0, memory_order_relaxed);
+    has_tracker = false;
+    has_helper = false;
+    is_child = true;
+    drop_control();
+    make_control(was_on);
+}
+
+/* The thread that loaded us, in most programs the main one, has left without ending the process. */
+static void leave(void *nothing)
+{
+    (void)nothing;
+    if (has_helper)
+        ttm_helper_watch_end(&helper);
+}
+
+extern int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *dso);
+extern void *__dso_handle;
+
+void ttm_switch_begin(void)
+{
+    const char *wanted = getenv("TT_ALLOC_TRACKING_ENABLED");
+
+    init_lock();
+    make_control(wanted && strcmp(wanted, "1") == 0);
+    (void)pthread_atfork(NULL, NULL, forget_in_child);
+    (void)__cxa_thread_atexit_impl(leave, NULL, &__dso_handle);
+}

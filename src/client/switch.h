@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * switch - tracking on and off in this process, and what each thread needs for it.
+ *
+ * Off costs two loads. On, a thread's first event finds it a slot, which it keeps
+ * until it ends. Whoever switches holds a lock; no event takes it, but for the
+ * first one after tracking was asked for.
+ */
+#ifndef TTM_CLIENT_SWITCH_H
+#define TTM_CLIENT_SWITCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/guest.h"
+#include "client/tracker.h"
+#include "ring/control.h"
+
+/* The one of this process. Its memory is there once tracking was on, and stays. */
+extern struct ttm_tracker ttm_own_tracker;
+extern struct ttm_control *ttm_own_control;
+extern const struct ttmem_guest *ttm_own_guest; /* NULL: the hook is not there */
+
+/* Once, before anything else of the library: looks at the environment and makes the control page. */
+void ttm_switch_begin(void);
+
+/* Switches it on because that is wanted. Returns the epoch, 0 when it stays off. */
+uint32_t ttm_switch_on_wanted(void);
+
+/* The epoch of tracking, an odd number; 0 when it is off. */
+static inline uint32_t ttm_switch_epoch(void)
+{
+    /* acquire: pairs with the release of the switch; the tracker is there. */
+    const uint32_t epoch = atomic_load_explicit(&ttm_own_tracker.epoch, memory_order_acquire);
+
+    if (__builtin_expect((epoch & 1) != 0, 1))
+        return epoch;
+    /* relaxed: whoever asked for it cannot tell when we see it. */
+    if (atomic_load_explicit(&ttm_own_control->is_wanted, memory_order_relaxed) == 0)
+        return 0;
+    return ttm_switch_on_wanted();
+}
+
+/* The slot of this thread, NULL when all are taken. Tracking is or was on. */
+struct ttm_slot *ttm_switch_slot(void);
+
+#endif /* TTM_CLIENT_SWITCH_H */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/origin_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+void ttm_origin_table_init(struct ttm_origin_table *table)
+{
+    *table = (struct ttm_origin_table){0};
+}
+
+void ttm_origin_table_done(struct ttm_origin_table *table)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        free(table->origins[i]);
+    free(table->origins);
+    free(table->index);
+    ttm_origin_table_init(table);
+}
+
+/* The place in the index where the number is, or where it would go. */
+static uint32_t *find_place(const struct ttm_origin_table *table, uint32_t number)
+{
+    uint32_t at = (uint32_t)ttm_hash_u64(number) & (table->index_size - 1);
+
+    while (table->index[at] != 0 && table->origins[table->index[at] - 1]->number != number)
+        at = (at + 1) & (table->index_size - 1);
+    return &table->index[at];
+}
+
+const struct ttm_origin *ttm_origin_table_find(const struct ttm_origin_table *table,
+                                               uint32_t number)
+{
+    if (table->count == 0)
+        return NULL;
+    const uint32_t place = *find_place(table, number);
+    return place != 0 ? table->origins[place - 1] : NULL;
+}
+
+static int grow(struct ttm_origin_table *table)
+{
+    const uint32_t room = table->room ? table->room * 2 : 16;
+    struct ttm_origin **origins = realloc(table->origins, room * sizeof(origins[0]));
+    if (!origins)
+        return -ENOMEM;
+    table->origins = origins;
+    uint32_t *index = calloc((size_t)room * 2, sizeof(index[0]));
+    if (!index)
+        return -ENOMEM;
+    free(table->index);
+    table->index = index;
+    table->index_size = room * 2;
+    table->room = room;
+    for (uint32_t i = 0; i < table->count; i++)
+        *find_place(table, table->origins[i]->number) = i + 1;
+    return 0;
+}
+
+/* The origin and all its texts in one piece of memory. */
+static struct ttm_origin *copy_of(const struct ttm_origin *origin, size_t *ret_bytes)
+{
+    size_t bytes = sizeof(*origin);
+
+    for (size_t i = 0; i < TTM_ORIGIN_TEXTS; i++)
+        bytes += strlen(origin->text[i]) + 1;
+    struct ttm_origin *copy = malloc(bytes);
+    if (!copy)
+        return NULL;
+    char *at = (char *)(copy + 1);
+    copy->number = origin->number;
+    for (size_t i = 0; i < TTM_ORIGIN_TEXTS; i++) {
+        const size_t n = strlen(origin->text[i]) + 1;
+        memcpy(at, origin->text[i], n);
+        copy->text[i] = at;
+        at += n;
+    }
+    *ret_bytes = bytes;
+    return copy;
+}
+
+int ttm_origin_table_add(struct ttm_origin_table *table, const struct ttm_origin *origin)
+{
+    size_t bytes = 0;
+
+    if (table->count >= TTM_ORIGINS_MAX || table->bytes >= TTM_ORIGIN_BYTES_MAX)
+        return -ENOSPC;
+    if (table->count == table->room && grow(table) < 0)
+        return -ENOMEM;
+    struct ttm_origin *copy = copy_of(origin, &bytes);
+    if (!copy)
+        return -ENOMEM;
+    *find_place(table, origin->number) = table->count + 1;
+    table->origins[table->count++] = copy;
+    table->bytes += bytes;
+    return 0;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ring/control.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+/* What readlink() says of such a memfd. */
+#define LINK_TEXT "/memfd:" TTM_CONTROL_NAME " (deleted)"
+
+int ttm_control_new(struct ttm_control **ret, int *ret_fd)
+{
+    const int fd = memfd_create(TTM_CONTROL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int r;
+
+    if (fd < 0)
+        return -errno;
+    if (ftruncate(fd, PAGE) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+        r = -errno;
+        goto fail;
+    }
+    void *mem = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mem == MAP_FAILED) {
+        r = -errno;
+        goto fail;
+    }
+    struct ttm_control *control = mem;
+    control->bytes = sizeof(*control);
+    atomic_init(&control->nudge_fd, -1);
+    control->magic = TTM_CONTROL_MAGIC;
+    *ret = control;
+    *ret_fd = fd;
+    return 0;
+
+fail:
+    (void)close(fd);
+    return r;
+}
+
+/* Opens the control page among the files of a process. */
+static int find_page(const char *root, pid_t pid)
+{
+    char folder[4096], path[4352], target[sizeof(LINK_TEXT) + 8];
+    int found = -ENOENT;
+
+    (void)snprintf(folder, sizeof(folder), "%s/proc/%d/fd", root, (int)pid);
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return errno == ENOENT ? -ESRCH : -errno;
+    for (const struct dirent *entry; found == -ENOENT && (entry = readdir(dir));) {
+        (void)snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        const ssize_t n = readlink(path, target, sizeof(target));
+        if (n != (ssize_t)strlen(LINK_TEXT) || memcmp(target, LINK_TEXT, (size_t)n) != 0)
+            continue;
+        found = open(path, O_RDWR | O_CLOEXEC);
+        if (found < 0)
+            found = errno == ENOENT ? -ENOENT : -errno;
+    }
+    (void)closedir(dir);
+    return found;
+}
+
+int ttm_control_open(const char *root, pid_t pid, struct ttm_control_view *ret)
+{
+    const int fd = find_page(root, pid);
+    void *mem = MAP_FAILED;
+    int r = -EBADMSG;
+
+    if (fd < 0)
+        return fd;
+    /* Sealed, so that the process cannot take the page away while we look at it. */
+    const int seals = fcntl(fd, F_GET_SEALS);
+    struct stat st;
+    if (seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 && st.st_size >= (off_t)PAGE) {
+        mem = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        r = mem == MAP_FAILED ? -errno : 0;
+    }
+    (void)close(fd);
+    if (r < 0)
+        return r;
+    struct ttm_control *control = mem;
+    if (control->magic != TTM_CONTROL_MAGIC || control->bytes < sizeof(*control)) {
+        (void)munmap(mem, PAGE);
+        return -EBADMSG;
+    }
+    *ret = (struct ttm_control_view){.control = control, .pid = pid};
+    return 0;
+}
+
+void ttm_control_close(struct ttm_control_view *view)
+{
+    if (view->control)
+        (void)munmap(view->control, PAGE);
+    view->control = NULL;
+}
+
+bool ttm_control_is_on(const struct ttm_control_view *view)
+{
+    return atomic_load_explicit(&view->control->is_on, memory_order_acquire) != 0; /* only a look */
+}
+
+/* Writes into the pipe of the helper, if that fd still is the pipe it was. */
+static void nudge(const struct ttm_control_view *view, const char *root)
+{
+    const int number = atomic_load_explicit(&view->control->nudge_fd, memory_order_acquire);
+    const uint64_t inode = atomic_load_explicit(&view->control->nudge_inode, memory_order_relaxed);
+    char path[4352];
+    struct stat st;
+
+    if (number < 0)
+        return;
+    (void)snprintf(path, sizeof(path), "%s/proc/%d/fd/%d", root, (int)view->pid, number);
+    /* Looked at before it is opened: to open some other file could have effects. */
+    if (stat(path, &st) < 0 || !S_ISFIFO(st.st_mode) || st.st_ino != inode)
+        return;
+    const int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)!write(fd, "", 1);
+    (void)close(fd);
+}
+
+void ttm_control_switch(const struct ttm_control_view *view, const char *root, bool is_wanted)
+{
+    /* seq_cst: comes before our look at the helper, who publishes its pipe before it looks here. */
+    atomic_store_explicit(&view->control->is_wanted, is_wanted, memory_order_seq_cst);
+    nudge(view, root);
+}
+
+size_t ttm_control_list_off(const char *root, pid_t *ret_pids, size_t max)
+{
+    char folder[4096];
+    size_t count = 0;
+
+    (void)snprintf(folder, sizeof(folder), "%s/proc", root);
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return 0;
+    for (const struct dirent *entry; count < max && (entry = readdir(dir));) {
+        struct ttm_control_view view;
+        char *end;
+        const long pid = strtol(entry->d_name, &end, 10);
+        if (pid <= 0 || *end != '\0' || ttm_control_open(root, (pid_t)pid, &view) < 0)
+            continue;
+        if (!ttm_control_is_on(&view))
+            ret_pids[count++] = (pid_t)pid;
+        ttm_control_close(&view);
+    }
+    (void)closedir(dir);
+    return count;
+}

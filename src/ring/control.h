@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control - the switch of a process that has libttmem, for commands to find.
+ *
+ * A page in a memfd that the process keeps open from the time the library is
+ * loaded. Commands find it among the files of the process in /proc, which only
+ * its own user and root may look into. So a process in which tracking is off needs
+ * neither a thread nor a connection, and can be seen and switched on all the same.
+ *
+ * Once tracking is on, a pipe of the process wakes its helper thread.
+ */
+#ifndef TTM_RING_CONTROL_H
+#define TTM_RING_CONTROL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define TTM_CONTROL_MAGIC 0x314c52544d4d5454ull /* "TTMMTRL1" */
+#define TTM_CONTROL_NAME "tt-mem-control"
+
+struct ttm_control {
+    uint64_t magic;
+    uint32_t bytes;             /* of this struct, as its writer knows it */
+    _Atomic uint32_t is_wanted; /* tracking is to be on; commands may write it */
+    _Atomic uint32_t is_on;     /* it is */
+    _Atomic int32_t nudge_fd;   /* of the pipe, in the process; -1: no helper is there */
+    _Atomic uint64_t nudge_inode;
+};
+
+/* ---- in the process itself ---- */
+
+/*
+ * Makes the page. Returns 0 or a negative errno. The fd is kept for others to
+ * find; losing it does no harm here.
+ */
+int ttm_control_new(struct ttm_control **ret, int *ret_fd);
+
+/* ---- in a command ---- */
+
+struct ttm_control_view {
+    struct ttm_control *control;
+    pid_t pid;
+};
+
+/*
+ * Finds the switch of a process, under 'root' before /proc ("" for none). Returns
+ * 0; -ESRCH when there is no such process; -EACCES; -ENOENT when it has no libttmem;
+ * -EBADMSG.
+ */
+int ttm_control_open(const char *root, pid_t pid, struct ttm_control_view *ret);
+void ttm_control_close(struct ttm_control_view *view);
+
+bool ttm_control_is_on(const struct ttm_control_view *view);
+
+/*
+ * The processes in which tracking is off although it could be on, at most 'max' of
+ * those that the caller may see. Returns how many.
+ */
+size_t ttm_control_list_off(const char *root, pid_t *ret_pids, size_t max);
+
+/* Says what is wanted and wakes the helper, if there is one. */
+void ttm_control_switch(const struct ttm_control_view *view, const char *root, bool is_wanted);
+
+#endif /* TTM_RING_CONTROL_H */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * notes - what the notes of a tracked process mean to the model.
+ *
+ * A note is looked at when something refers to it for the first time; what it says
+ * is copied, checked and bounded.
+ */
+#ifndef TTM_SERVER_NOTES_H
+#define TTM_SERVER_NOTES_H
+
+#include <stdint.h>
+
+#include "model/registry.h"
+#include "ring/reader.h"
+
+/* Notes that stand for sets of devices, as the registry numbers them. */
+struct ttm_notes {
+    const struct ttm_ring_reader *reader;
+    struct ttm_registry *reg;
+    struct ttm_process *process;
+    uint32_t *set_notes;
+    uint32_t *sets;
+    uint32_t set_count;
+};
+
+void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reader,
+                    struct ttm_registry *reg, struct ttm_process *process);
+void ttm_notes_done(struct ttm_notes *notes);
+
+/* The device set of a record. Returns 0 or a negative errno. */
+int ttm_notes_device_set(struct ttm_notes *notes, uint32_t devices, uint32_t *ret);
+
+/* The cores of a circular buffer: an index in the process's map, or a negative errno. */
+int ttm_notes_cores(struct ttm_notes *notes, uint32_t number);
+
+/* Makes an origin known to the process. Returns its number, 0 when it is none. */
+uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number);
+
+/* Copies a text; "" when there is none. */
+void ttm_notes_text(const struct ttm_notes *notes, uint32_t number, char ret[TTM_STRING_MAX + 1]);
+
+/* What is known of a device is known to the registry. */
+void ttm_notes_device(struct ttm_notes *notes, uint32_t number);
+
+#endif /* TTM_SERVER_NOTES_H */

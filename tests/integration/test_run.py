@@ -1,0 +1,694 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tt-mem run: the program is left alone, and summed up when it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+from support import (
+    PATIENCE_S,
+    TRACKED_WORKER,
+    WORKER_OPTIONS,
+    Place,
+    Result,
+    Server,
+    assert_no_sanitizer_report,
+    needs_root,
+    rows_of,
+    run,
+    wait_for,
+)
+from terminals import Terminal
+
+PYTHON = sys.executable
+MINUTES = 600  # longer than any test lasts
+STRANGER = 65531  # a user that no other test is
+
+
+@pytest.fixture
+def place(folder: Path) -> Iterator[Place]:
+    made = Place(folder)
+    yield made
+    assert not list(made.runtime.iterdir()), "a socket or lock was left behind"
+
+
+def summary_of(result: Result) -> str:
+    assert result.err.startswith("tt-mem: "), result
+    return result.err
+
+
+def only_line(result: Result) -> str:
+    assert result.err.count("\n") == 1 and result.err.startswith("tt-mem: "), result
+    return result.err.strip()
+
+
+# ---- status and output ----
+
+
+@pytest.mark.parametrize("status", [0, 1, 3, 77, 126, 255])
+def test_it_exits_as_the_program_did(place: Place, status: int) -> None:
+    result = place.run("sh", "-c", f"exit {status}")
+    assert result.status == status
+    assert f"exit {status}" in only_line(result)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGUSR1])
+def test_a_signal_that_ends_the_program_is_128_and_its_number(place: Place, number: int) -> None:
+    result = place.run("sh", "-c", f"ulimit -c 0; kill -{number} $$")
+    assert result.status == 128 + number
+    assert f"killed by {signal.Signals(number).name}" in only_line(result)
+
+
+def test_input_and_output_pass_through_byte_by_byte(place: Place) -> None:
+    data = random.Random(5).randbytes(1 << 20)
+    done = subprocess.run(
+        [place.tt_mem, "run", "cat"], input=data, capture_output=True, env=place.env(), check=True
+    )
+    assert done.stdout == data
+    assert done.stderr.startswith(b"tt-mem: cat ended after ")
+
+
+def test_what_the_program_writes_to_stderr_comes_first_and_is_whole(place: Place) -> None:
+    result = place.run("sh", "-c", "printf 'no newline, \\001 binary' >&2")
+    assert result.err.startswith("no newline, \x01 binarytt-mem: sh -c")
+
+
+def test_a_program_without_tt_metal_is_one_line(place: Place) -> None:
+    assert only_line(place.run("true")).endswith("it did not use TT-Metal")
+
+
+def test_options_behind_the_program_are_the_programs(place: Place) -> None:
+    script = "import sys; print(sys.argv[1:])"
+    for dashes in ([], ["--"]):
+        result = place.run(*dashes, PYTHON, "-c", script, "-h", "--json", "--", "-o")
+        assert result.out == "['-h', '--json', '--', '-o']\n"
+
+
+def test_a_program_whose_name_looks_like_an_option(place: Place, folder: Path) -> None:
+    program = folder / "-o"
+    program.write_text("#!/bin/sh\necho ran\n")
+    program.chmod(0o755)
+    result = place.run("--", "-o", env={"PATH": f"{folder}:{os.environ['PATH']}"})
+    assert result.out == "ran\n"
+
+
+def test_without_stderr_it_still_runs_and_keeps_the_status(place: Place) -> None:
+    line = f"{shlex.quote(str(place.tt_mem))} run sh -c 'echo out; exit 9' 2>&-"
+    done = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, env=place.env(), check=False)
+    assert (done.returncode, done.stdout) == (9, b"out\n")
+
+
+def test_a_reader_of_stderr_that_has_left_changes_nothing(place: Place) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        [place.tt_mem, "run", "sh", "-c", "exit 9"], stderr=theirs, env=place.env(), check=False
+    )
+    os.close(theirs)
+    assert done.returncode == 9
+
+
+# ---- what is wrong ----
+
+
+def test_a_program_that_is_not_there(place: Place) -> None:
+    for name in ("no-such-program", "/no/such/program", ""):
+        result = place.run(name)
+        assert result.status == 127
+        assert only_line(result) == f"tt-mem: cannot run '{name}': No such file or directory"
+
+
+def test_a_program_that_cannot_be_run(place: Place, folder: Path) -> None:
+    file = folder / "text"
+    file.write_text("no program")
+    for path in (file, folder):
+        result = place.run(str(path))
+        assert result.status == 126
+        assert only_line(result) == f"tt-mem: cannot run '{path}': Permission denied"
+
+
+def test_no_program_is_wrong_usage(place: Place) -> None:
+    for args in ([], ["--"], ["--no-record"]):
+        assert "the program to run is missing" in place.run(*args).complains(2)
+
+
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [
+        (["-o", "x"], "-o"),
+        (["--fail-on-leak"], "--fail-on-leak"),
+        (["--fail-on-leak=4096"], "--fail-on-leak"),
+        (["--suppressions", "x"], "--suppressions"),
+        (["--debug-log", "x"], "--debug-log"),
+        (["--holders"], "--holders"),
+    ],
+)
+def test_what_comes_later_is_said_and_not_ignored(
+    place: Place, args: list[str], name: str
+) -> None:
+    result = place.run(*args, "true")
+    assert result.complains(2) == f"tt-mem: {name} is not part of this version yet"
+
+
+@pytest.mark.parametrize("args", [["--nonsense"], ["--python-frames", "x"], ["--native-frames=999"]])
+def test_wrong_options_are_told_in_one_line(place: Place, args: list[str]) -> None:
+    assert "--help" in place.run(*args, "true").complains(2)
+
+
+def test_without_the_hook_it_says_so_and_runs_the_program(folder: Path) -> None:
+    place = Place(folder, has_hook=False)
+    result = place.run("sh", "-c", "echo ran; exit 4")
+    assert (result.status, result.out) == (4, "ran\n")
+    assert result.err.splitlines()[0].startswith("tt-mem: cannot find libttmem-hook.so")
+
+
+def test_a_strange_runtime_folder_is_gone_around(place: Place, folder: Path) -> None:
+    file = folder / "file"
+    file.touch()
+    for strange in ("relative", "/no/such/folder", str(file), "/" + "x" * 200, ""):
+        result = place.run(
+            "sh", "-c", 'echo "$TTMEM_SOCKET"', env={"XDG_RUNTIME_DIR": strange, "TMPDIR": strange}
+        )
+        assert result.status == 0
+        assert re.fullmatch(r"/\S+/tt-mem\.run\.\d+\.sock\n", result.out)
+        assert only_line(result)
+
+
+@needs_root
+def test_where_no_socket_can_be_had_the_program_runs_untracked(place: Place, folder: Path) -> None:
+    theirs = Path(f"/tmp/tt-mem-{STRANGER}")  # made by root, so not that user's
+    theirs.mkdir(mode=0o755)
+    try:
+        result = place.run(
+            "sh",
+            "-c",
+            'echo "${TTMEM_SOCKET-none} ${LD_PRELOAD-none}"; exit 6',
+            env={"XDG_RUNTIME_DIR": None},
+            uid=STRANGER,
+        )
+    finally:
+        theirs.rmdir()
+    assert (result.status, result.out) == (6, "none none\n")
+    first, last = result.err.splitlines()
+    assert "Permission denied" in first and "running without tracking" in first
+    assert last.endswith("it was not tracked")
+
+
+def test_a_static_program_is_named_as_one(place: Place) -> None:
+    static = "/sbin/ldconfig"
+    if shutil.which("readelf") is None or not Path(static).exists():
+        pytest.skip("needs readelf and a program without a loader")
+    if "INTERP" in subprocess.run(["readelf", "-l", static], capture_output=True, text=True).stdout:
+        pytest.skip(f"{static} is not linked statically here")
+    result = place.run(static, "--version")
+    assert result.status == 0
+    assert only_line(result).endswith("not tracked: it is linked statically")
+
+
+@needs_root
+def test_a_program_that_runs_as_another_user_is_named_as_one(place: Place, folder: Path) -> None:
+    program = folder / "privileged"
+    shutil.copy("/bin/true", program)
+    program.chmod(0o4755)
+    os.chmod(place.runtime, 0o777 | 0o1000)
+    result = place.run(str(program), uid=STRANGER, env={"XDG_RUNTIME_DIR": str(place.runtime)})
+    assert result.status == 0
+    assert result.err.splitlines()[-1].endswith("not tracked: it runs as another user")
+
+
+# ---- what the program gets ----
+
+LOOK_AROUND = r"""
+import json, os, resource, signal
+status = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
+print(json.dumps({
+    "env": dict(os.environ),
+    "limits": [resource.getrlimit(i) for i in range(16)],
+    "signals": [status[key] for key in ("SigBlk", "SigIgn", "SigCgt")],
+    "fds": sorted(fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")),
+    "umask": os.umask(0), "cwd": os.getcwd(), "group": os.getpgrp(), "nice": os.nice(0),
+}))
+"""
+
+OURS = ("LD_PRELOAD", "TT_ALLOC_TRACKING_ENABLED", "TTMEM_SOCKET")
+
+
+def look_around(command: list[str], env: dict[str, str], prepare: Any = None) -> dict[str, Any]:
+    done = subprocess.run(
+        [*command, PYTHON, "-S", "-c", LOOK_AROUND],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        check=True,
+        preexec_fn=prepare,
+    )
+    return json.loads(done.stdout)
+
+
+def ignore_some() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2, signal.SIGVTALRM])
+
+
+@pytest.mark.parametrize("prepare", [None, ignore_some])
+def test_the_program_gets_all_as_it_would_without(place: Place, prepare: Any) -> None:
+    env = place.env(ONE="1", EMPTY="", TTMEM_SOCKET="/elsewhere")
+    plain = look_around([], env, prepare)
+    tracked = look_around([str(place.tt_mem), "run"], env, prepare)
+    added = {name: tracked["env"].pop(name) for name in OURS}
+    plain["env"].pop("TTMEM_SOCKET")
+    assert tracked == plain
+    assert added["LD_PRELOAD"] == place.hook
+    assert added["TT_ALLOC_TRACKING_ENABLED"] == "1"
+    assert added["TTMEM_SOCKET"].startswith(f"{place.runtime}/tt-mem.run.")
+
+
+def test_the_hook_is_loaded_beside_what_was_preloaded(place: Place, folder: Path) -> None:
+    other = str(shutil.copy(place.hook, folder / "other.so"))
+    result = place.run("sh", "-c", 'echo "$LD_PRELOAD"; cat /proc/self/maps', env={"LD_PRELOAD": other})
+    first, maps = result.out.split("\n", 1)
+    assert first == f"{place.hook}:{other}"
+    assert place.hook in maps and other in maps
+
+
+def test_frames_are_handed_on(place: Place) -> None:
+    show = ["sh", "-c", 'echo "${TTMEM_PYTHON_FRAMES-} ${TTMEM_NATIVE_FRAMES-}"']
+    assert place.run(*show).out == " \n"
+    assert place.run("--python-frames", "8", "--native-frames=24", *show).out == "8 24\n"
+    assert place.run("--no-stacks", "--no-record", *show).out == "0 0\n"
+
+
+def test_a_program_that_closes_all_files_is_unharmed(place: Place) -> None:
+    result = place.run(PYTHON, "-c", "import os; os.closerange(0, 4096); os._exit(5)")
+    assert result.status == 5
+
+
+@needs_root
+def test_a_program_that_becomes_another_user_is_unharmed(place: Place) -> None:
+    script = f"import os; os.setgid({STRANGER}); os.setuid({STRANGER}); os.execlp('id', 'id', '-u')"
+    result = place.run(PYTHON, "-c", script)
+    assert (result.status, result.out) == (0, f"{STRANGER}\n")
+
+
+# ---- signals ----
+
+COUNT_SIGNALS = r"""
+import signal, sys
+wanted = signal.Signals(int(sys.argv[1])) if int(sys.argv[1]) < 32 else int(sys.argv[1])
+signal.pthread_sigmask(signal.SIG_BLOCK, [wanted, signal.SIGALRM])
+print("ready", flush=True)
+count = 0
+sys.stdin.readline()
+while wanted in signal.sigpending():
+    signal.sigwait([wanted])
+    count += 1
+sys.exit(40 + count)
+"""
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGWINCH,
+        signal.SIGRTMIN + 3,
+    ],
+)
+def test_signals_that_somebody_sends_are_passed_on(place: Place, number: int) -> None:
+    with place.start(PYTHON, "-c", COUNT_SIGNALS, str(int(number))) as it:
+        assert it.read() == "ready"
+        child = it.child()
+        it.process.send_signal(number)
+        wait_for(lambda: is_pending(child, number), "the signal to reach the program")
+        it.send("count")
+        assert it.end().status == 41
+
+
+def is_pending(pid: int, number: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return any(
+        int(bits, 16) >> (number - 1) & 1
+        for bits in re.findall(r"^(?:ShdPnd|SigPnd):\t(\w+)", status, re.M)
+    )
+
+
+def test_it_survives_what_the_program_does_not(place: Place) -> None:
+    with place.start("sh", "-c", f"echo ready; exec sleep {MINUTES}") as it:
+        it.read()
+        it.process.send_signal(signal.SIGTERM)
+        result = it.end()
+    assert result.status == 128 + signal.SIGTERM
+    assert "killed by SIGTERM" in only_line(result)
+
+
+@pytest.mark.parametrize(("key", "number"), [("\x03", signal.SIGINT), ("\x1c", signal.SIGQUIT)])
+def test_a_key_on_the_terminal_reaches_the_program_once(
+    place: Place, key: str, number: int
+) -> None:
+    with Terminal(place, PYTHON, "-c", COUNT_SIGNALS, str(int(number))) as terminal:
+        terminal.read_until("ready")
+        child = terminal.child()
+        terminal.type(key)
+        wait_for(lambda: is_pending(child, number), "the signal to reach the program")
+        terminal.type("count\n")
+        terminal.read_until("tt-mem: ")
+        assert terminal.status() == 41
+
+
+def test_it_stops_and_continues_with_the_program(place: Place) -> None:
+    with Terminal(place, "sh", "-c", "echo ready; read x; echo got $x; exit 8") as terminal:
+        terminal.read_until("ready")
+        terminal.type("\x1a")
+        assert terminal.wait_for_stop() == signal.SIGTSTP
+        child = terminal.child()
+        assert state_of(child) == "T"
+        terminal.to_foreground()
+        wait_for(lambda: state_of(child) != "T", "the program to continue")
+        terminal.type("back\n")
+        terminal.read_until("got back")
+        terminal.read_until("exit 8")
+        assert terminal.status() == 8
+
+
+def test_who_stops_the_program_alone_does_not_stop_us(place: Place) -> None:
+    with place.start("sh", "-c", "echo ready; read x; exit 8") as it:
+        it.read()
+        child = it.child()
+        os.kill(child, signal.SIGSTOP)
+        wait_for(lambda: state_of(child) == "T", "the program to stand")
+        run("status", env={"TTMEM_SOCKET": it.socket})  # it answers, so it does not stand
+        os.kill(child, signal.SIGCONT)
+        assert it.end().status == 8
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+# ---- what is tracked ----
+
+
+def test_the_summary_has_what_the_program_did(place: Place) -> None:
+    result = place.work("alloc 0 0 100 1000000", "alloc 0 1 7 64", "free 90", last="return 3")
+    assert result.status == 3
+    text = summary_of(result)
+    assert "exit 3" in text
+    assert "tracked on 1 device · 107 allocations, 90 frees, nothing lost" in text
+    assert "17 allocations remain" in text
+    assert rows_of(text)["DRAM"][1] == "95.5 MiB"  # 100 of a million bytes, in pages of 2 KiB
+    assert len(text.splitlines()) <= 24
+
+
+def test_nothing_remains_is_one_line(place: Place) -> None:
+    text = summary_of(place.work("alloc 0 0 10 1000", "free 10"))
+    assert "10 allocations, 10 frees" in text
+    assert "nothing remains" in text and "remain," not in text
+    assert rows_of(text)["DRAM"] == ("0", "20.0 KiB")
+
+
+def test_a_mesh_is_one_block_and_counts_once(place: Place) -> None:
+    text = summary_of(place.work("mesh 5 1000000"))
+    assert "tracked on 8 devices · 5 allocations, 0 frees" in text
+    assert re.search(r"devices 0-7 each", text)
+    assert re.search(r"^ +\d .* L1 +0-7 each$", text, re.M)
+
+
+@pytest.mark.parametrize("end", ["segv", "_exit 0", "quick_exit 4", "exit 5"])
+def test_however_it_ends_all_that_it_did_is_told(place: Place, end: str) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 2 0 1 4096")
+        wait_for(lambda: it.knows(it.child()))
+        it.send(f"alloc 2 0 999 4096\nfree 100\n{end}")  # and nobody waits for us to hear it
+        text = summary_of(it.end())
+    assert "1,000 allocations, 100 frees, nothing lost" in text
+    assert "900 allocations remain" in text
+
+
+def test_killed_in_mid_run_it_shows_what_remained(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 1 1 300 4096")
+        wait_for(lambda: it.knows(it.child()))
+        it.do("free 44")
+        os.kill(it.child(), signal.SIGKILL)
+        result = it.end()
+    assert result.status == 137
+    text = summary_of(result)
+    assert "killed by SIGKILL" in text
+    assert "300 allocations, 44 frees" in text and "256 allocations remain" in text
+
+
+# Starts a worker for each argument, with its lines separated by commas, writes their numbers, and
+# ends when it is told.
+LAUNCH = r"""
+import json, subprocess, sys
+workers = []
+for lines in sys.argv[2:]:
+    worker = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for line in lines.split(","):
+        worker.stdin.write(line + "\n")
+        worker.stdin.flush()
+        worker.stdout.readline()
+    workers.append(worker)
+print(json.dumps([worker.pid for worker in workers]), flush=True)
+sys.stdin.readline()
+for worker in workers:
+    worker.communicate()
+sys.exit(2)
+"""
+
+
+def test_children_are_tracked_too(place: Place) -> None:
+    lines = ["alloc 0 0 5 1000", "alloc 1 0 6 1000,free 6", "alloc 0 1 7 1000", "alloc 3 0 4 10"]
+    with place.start(PYTHON, "-c", LAUNCH, TRACKED_WORKER, *lines, env=dict(WORKER_OPTIONS)) as it:
+        pids = json.loads(it.read())
+        wait_for(lambda: all(it.knows(pid) for pid in pids), "all to be known")
+        it.send("go")
+        result = it.end()
+    assert result.status == 2
+    text = summary_of(result)
+    assert "tracked on 3 devices · 22 allocations, 6 frees" in text
+    assert "16 allocations remain" in text
+    assert "4 processes" in text
+    rows = re.findall(r"^ +(\d+)  tracked_worker +(\d+) +(\d+) +(\d+) ", text, re.M)
+    # More than fit: those that left most come first.
+    assert rows == [(str(pids[2]), "7", "0", "7"), (str(pids[0]), "5", "0", "5")]
+    assert re.search(r"^ +… 2 more$", text, re.M)
+
+
+def test_a_forked_child_is_a_process_of_its_own(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 1 7 1000")
+        wait_for(lambda: it.knows(it.child()))  # its thread holds no lock that fork would copy
+        child = json.loads(it.do("fork 3 10"))["child"]
+        wait_for(lambda: it.knows(child), "the child to be known")
+        it.do("reap")
+        text = summary_of(it.end())
+    assert "tracked on 2 devices · 17 allocations, 5 frees" in text
+    assert "12 allocations remain" in text and "2 processes" in text
+    assert re.search(rf"^ +{child}  tracked_worker +10 +5 +5 ", text, re.M)
+
+
+LEAVE_A_DAEMON = r"""
+import os, subprocess, sys
+worker, fifo, out = sys.argv[1:]
+daemon = subprocess.Popen([worker], stdin=open(fifo), stdout=open(out, "w"), stderr=subprocess.DEVNULL,
+                          start_new_session=True)
+print(daemon.pid, flush=True)
+sys.stdin.readline()
+os._exit(6)
+"""
+
+
+def test_what_outlives_the_program_is_named_and_not_waited_for(place: Place, folder: Path) -> None:
+    fifo, out = folder / "fifo", folder / "out"
+    os.mkfifo(fifo)
+    args = [PYTHON, "-c", LEAVE_A_DAEMON, TRACKED_WORKER, str(fifo), str(out)]
+    with place.start(*args, env=dict(WORKER_OPTIONS)) as it, open(fifo, "w") as to:
+        daemon = int(it.read())
+        to.write("alloc 0 0 12 1000\n")
+        to.flush()
+        wait_for(lambda: knows(it.socket, daemon), "the daemon to be known")
+        it.send("go")
+        result = it.end()
+        assert result.status == 6
+        assert f"still running, and tracked no longer: {daemon} tracked_worker" in result.err
+        assert "12 allocations remain" in result.err
+        to.write("alloc 0 0 1 1000\n")  # it goes on as before
+        to.flush()
+        wait_for(lambda: out.read_text().count("\n") == 2, "the daemon to go on")
+    wait_for(lambda: not Path(f"/proc/{daemon}").exists() or state_of(daemon) == "Z")
+
+
+def knows(socket: str, pid: int) -> bool:
+    """Whether the server there has something of that process."""
+    dump = run("dump", "--json", env={"TTMEM_SOCKET": socket}).json
+    return any(row["pid"] == pid and row["buffers"] for row in dump["processes"])
+
+
+def test_live_commands_find_it(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 3 0 5 1000")
+        wait_for(lambda: knows(it.socket, it.child()))
+        found = run("dump", "--json", env={"XDG_RUNTIME_DIR": str(place.runtime)})
+        if found.status == 2:  # another server runs on this machine
+            assert it.socket in found.err
+        else:
+            assert [row["pid"] for row in found.json["processes"]] == [it.child()]
+        assert it.end().status == 0
+
+
+def test_two_at_once_do_not_meet(place: Place) -> None:
+    with (
+        place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as one,
+        place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as two,
+    ):
+        one.do("alloc 0 0 1 1000")
+        two.do("alloc 0 0 2 1000")
+        assert place.sockets() == sorted([one.socket, two.socket])
+        for it in (one, two):
+            wait_for(lambda: knows(it.socket, it.child()))
+            dump = run("dump", "--json", env={"TTMEM_SOCKET": it.socket}).json
+            assert [row["pid"] for row in dump["processes"]] == [it.child()]
+        several = run("status", env={"XDG_RUNTIME_DIR": str(place.runtime)})
+        assert several.status == 2
+        assert one.socket in several.err and two.socket in several.err
+        assert "1 allocation remains" in one.end().err
+        assert "2 allocations remain" in two.end().err
+
+
+def test_inside_each_other_the_inner_one_has_its_own(place: Place) -> None:
+    inner = [str(place.tt_mem), "run", TRACKED_WORKER]
+    with place.start(*inner, env=dict(WORKER_OPTIONS)) as it:
+        worker = json.loads(it.do("alloc 0 0 3 1000"))["pid"]
+        (own,) = [path for path in place.sockets() if path != it.socket]
+        wait_for(lambda: knows(own, worker))
+        assert not it.knows(worker)
+        result = it.end()
+    assert result.status == 0
+    first, last = result.err.split("tt-mem: tt-mem run", 1)
+    assert "3 allocations remain" in first
+    assert last.endswith("it did not use TT-Metal\n")
+
+
+def test_the_program_goes_on_when_we_are_killed(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 3 1000")
+        child = it.child()
+        wait_for(lambda: knows(it.socket, child))
+        it.process.kill()
+        it.process.wait()
+        assert json.loads(it.do("alloc 0 0 4 1000"))["truth"][0][2] == 7
+        assert it.process.stdin
+        it.process.stdin.close()
+        wait_for(lambda: not Path(f"/proc/{child}").exists() or state_of(child) == "Z")
+        assert Path(it.socket).exists()
+    place.run("true")  # tidies up what the killed one left
+    assert not Path(it.socket).exists()
+
+
+def test_the_original_socket_is_not_touched(place: Place) -> None:
+    seen = "/proc/net/unix"
+    result = place.run("sh", "-c", f"cat {seen}")
+    ours = [line.split()[-1] for line in result.out.splitlines() if str(place.runtime) in line]
+    assert [Path(path).name.split(".")[1] for path in ours] == ["run"]
+
+
+# ---- on a terminal ----
+
+
+def test_colours_are_for_terminals_that_want_them(place: Place) -> None:
+    for env, has_colour in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+        with Terminal(place, "true", env=env) as terminal:
+            text = terminal.read_until("TT-Metal")
+            assert ("\033[" in text) == has_colour
+            assert terminal.status() == 0
+    assert "\033" not in place.run("true").err
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (120, 40), (60, 24)])
+def test_it_fits_the_screen(place: Place, columns: int, rows: int) -> None:
+    lines = ",".join(
+        [
+            *(f"alloc {i} {i % 5} {10 + i} {1000 * (i + 1)}" for i in range(8)),
+            *(f"mesh {i + 1} {3000 * (i + 1)}" for i in range(9)),
+        ]
+    )
+    args = [PYTHON, "-c", LAUNCH, TRACKED_WORKER, *[lines] * 4]
+    env = {**WORKER_OPTIONS, "NO_COLOR": "1"}
+    with Terminal(place, *args, columns=columns, rows=rows, env=env) as terminal:
+        pids = json.loads(re.search(r"\[[\d, ]+\]", terminal.read_until("]"))[0])
+        (socket,) = place.sockets()
+        wait_for(lambda: all(knows(socket, pid) for pid in pids), "all to be known")
+        terminal.type("go\n")
+        assert terminal.status() == 2
+        text = terminal.screen()
+    shown = text[text.index("tt-mem: ") :].splitlines()
+    assert len(shown) > rows / 2
+    assert len(shown) < rows  # a line is left for the prompt
+    assert max(map(len, shown)) <= columns
+
+
+# ---- a server that runs already ----
+
+
+def test_with_connect_the_server_hears_of_it(place: Place, server: Server) -> None:
+    args = ["--connect", server.socket, TRACKED_WORKER]
+    with place.start(*args, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 5 1000000")
+        wait_for(lambda: knows(server.socket, it.child()))
+        assert place.sockets() == []  # none of its own
+        result = it.end()
+    assert result.status == 0
+    assert server.socket in result.err
+    assert "5 allocations remained" in result.err
+
+
+def test_with_connect_others_are_left_out(place: Place, server: Server) -> None:
+    with (
+        place.start("--connect", server.socket, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as one,
+        place.start("--connect", server.socket, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as two,
+    ):
+        one.do("alloc 0 0 5 1000")
+        two.do("alloc 1 0 6 1000")
+        wait_for(lambda: knows(server.socket, one.child()) and knows(server.socket, two.child()))
+        first = one.end()
+        assert "5 allocations remained" in first.err and "6 alloc" not in first.err
+        assert "6 allocations remained" in two.end().err
+
+
+def test_with_connect_and_no_server_the_program_is_not_started(place: Place, folder: Path) -> None:
+    marker = folder / "started"
+    result = place.run("--connect", str(folder / "none.sock"), "touch", str(marker))
+    assert "none is running there" in result.complains(1)
+    assert not marker.exists()
+
+
+def test_a_server_that_ends_under_us_harms_nobody(place: Place, server: Server) -> None:
+    with place.start("--connect", server.socket, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 5 1000")
+        wait_for(lambda: knows(server.socket, it.child()))
+        server.kill()
+        it.do("free 5")
+        result = it.end()
+    assert result.status == 0
+    assert "the server has gone" in result.err
+    assert_no_sanitizer_report(result.err, "tt-mem run")
+    for path in (server.socket, server.legacy):  # which a kill leaves behind
+        os.unlink(path)

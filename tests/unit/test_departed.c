@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "testing.h"
+
+#include "model/departed.h"
+#include "wire/life_row.h"
+
+static struct ttm_registry *reg;
+static struct ttm_departed departed;
+
+static int set_up(void **state)
+{
+    (void)state;
+    reg = ttm_registry_new(0x5eed5eed5eed5eedull);
+    assert_non_null(reg);
+    ttm_departed_init(&departed);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    ttm_departed_done(&departed);
+    ttm_registry_free(reg);
+    return faults_pages_out() == 0 ? 0 : -1;
+}
+
+static struct ttm_process *new_process(int32_t pid, const char *command)
+{
+    struct ttm_process_info info = {.pid = pid};
+    struct ttm_process *made = NULL;
+
+    (void)snprintf(info.command, sizeof(info.command), "%s", command);
+    assert_int_equal(ttm_registry_add_process(reg, &info, &made), 0);
+    return made;
+}
+
+static void give_birth(struct ttm_process *to, uint32_t set, uint8_t region, uint64_t id,
+                       uint64_t bytes)
+{
+    const struct ttm_birth birth = {
+        .id = id,
+        .bytes = bytes,
+        .footprint_bytes = bytes + 10,
+        .site = {.allocator = set, .device_set = set, .region = region},
+    };
+
+    assert_int_equal(ttm_registry_birth(reg, to, &birth, NULL), 0);
+}
+
+static void end(struct ttm_process *of, uint32_t allocator, uint8_t region, uint64_t id)
+{
+    struct ttm_ended ended;
+
+    assert_int_equal(ttm_registry_end(reg, of, allocator, 1u << region, id, &ended), 0);
+}
+
+/* As the server does it. */
+static void depart(struct ttm_process *process)
+{
+    struct ttm_departure departure;
+
+    ttm_departed_add(&departed, reg, process, false);
+    ttm_registry_end_process(reg, process, &departure);
+}
+
+static void what_a_process_did_outlives_it(void **state)
+{
+    struct ttm_process *process = new_process(7, "python decode.py");
+    (void)state;
+
+    process->counters.lost_events = 3;
+    process->counters.replaced = 2;
+    for (uint64_t id = 1; id <= 10; id++)
+        give_birth(process, 0, TTM_REGION_DRAM, id, 100);
+    for (uint64_t id = 1; id <= 4; id++)
+        end(process, 0, TTM_REGION_DRAM, id);
+    depart(process);
+
+    assert_int_equal(departed.process_count, 1);
+    const struct ttm_departed_process *p = &departed.processes[0];
+    assert_int_equal(p->pid, 7);
+    assert_string_equal(p->command, "python decode.py");
+    assert_false(p->is_running);
+    assert_int_equal(p->sums.births, 10);
+    assert_int_equal(p->sums.ends, 4);
+    assert_int_equal(p->sums.remaining, 6);
+    assert_int_equal(p->sums.remaining_footprint_bytes, 660);
+    assert_int_equal(p->sums.lost_events, 3);
+    assert_int_equal(p->sums.replaced, 2);
+    assert_memory_equal(&departed.sums, &p->sums, sizeof(p->sums));
+
+    assert_int_equal(departed.device_count, 1);
+    const struct ttm_totals *totals = &departed.devices[0].totals.region[TTM_REGION_DRAM];
+    assert_int_equal(totals->count, 6);
+    assert_int_equal(totals->footprint_bytes, 660);
+    assert_int_equal(totals->peak_footprint_bytes, 1100);
+    assert_int_equal(totals->births, 10);
+    assert_int_equal(totals->ends, 4);
+}
+
+static void remains_that_are_alike_are_counted_together(void **state)
+{
+    struct ttm_process *one = new_process(1, "one"), *two = new_process(2, "two");
+    (void)state;
+
+    for (uint64_t id = 1; id <= 5; id++)
+        give_birth(one, 0, TTM_REGION_L1, id, 64);
+    give_birth(one, 0, TTM_REGION_DRAM, 6, 64); /* another region */
+    give_birth(one, 1, TTM_REGION_L1, 7, 64);   /* another device */
+    give_birth(two, 0, TTM_REGION_L1, 8, 64);   /* another process is no other kind */
+    give_birth(two, 0, TTM_REGION_L1, 9, 65);   /* another size */
+    depart(one);
+    depart(two);
+
+    assert_int_equal(departed.remains_count, 4);
+    uint64_t counts[4];
+    for (size_t i = 0; i < 4; i++)
+        counts[i] = departed.remains[i].count;
+    /* They come in the order of the store, which is that of their births here. */
+    assert_int_equal(counts[0], 6);
+    assert_int_equal(counts[1] + counts[2] + counts[3], 3);
+    assert_int_equal(departed.sums.remaining, 9);
+}
+
+static void a_mesh_is_one_allocation_on_each_of_its_devices(void **state)
+{
+    struct ttm_process *process = new_process(1, "mesh");
+    const uint16_t ids[] = {3, 1, 2, 0, 4, 5, 6, 7};
+    uint32_t set;
+    (void)state;
+
+    assert_int_equal(ttm_device_sets_intern(&reg->sets, ids, 8, &set), 0);
+    give_birth(process, set, TTM_REGION_L1, 1, 90);
+    depart(process);
+
+    assert_int_equal(departed.sums.births, 1);
+    assert_int_equal(departed.sums.remaining, 1);
+    assert_int_equal(departed.sums.remaining_footprint_bytes, 800);
+    assert_int_equal(departed.device_count, 8);
+    for (uint16_t i = 0; i < 8; i++) {
+        assert_int_equal(departed.devices[i].id, i); /* ascending, whatever came first */
+        assert_int_equal(departed.devices[i].totals.region[TTM_REGION_L1].count, 1);
+    }
+    assert_int_equal(departed.remains[0].device_count, 8);
+    assert_int_equal(departed.remains[0].devices[TTM_REMAINS_DEVICES - 1], 5);
+    assert_int_equal(departed.remains[0].last_device, 7);
+}
+
+static void peaks_are_of_all_processes_together(void **state)
+{
+    struct ttm_process *one = new_process(1, "one"), *two = new_process(2, "two");
+    (void)state;
+
+    give_birth(one, 0, TTM_REGION_DRAM, 1, 90);
+    give_birth(two, 0, TTM_REGION_DRAM, 1, 190);
+    end(one, 0, TTM_REGION_DRAM, 1);
+    depart(one);
+    end(two, 0, TTM_REGION_DRAM, 1);
+    depart(two); /* and with it the device */
+    struct ttm_process *three = new_process(3, "three");
+    give_birth(three, 0, TTM_REGION_DRAM, 1, 40);
+    depart(three);
+
+    const struct ttm_totals *totals = &departed.devices[0].totals.region[TTM_REGION_DRAM];
+    assert_int_equal(totals->peak_footprint_bytes, 300);
+    assert_int_equal(totals->births, 3);
+    assert_int_equal(totals->footprint_bytes, 50);
+}
+
+static void a_view_of_memory_counts_nowhere(void **state)
+{
+    struct ttm_process *process = new_process(1, "view");
+    const struct ttm_birth view = {
+        .id = 1,
+        .bytes = 64,
+        .footprint_bytes = 64,
+        .site = {.region = TTM_REGION_L1, .flags = TTM_SITE_ALIAS},
+    };
+    (void)state;
+
+    assert_int_equal(ttm_registry_birth(reg, process, &view, NULL), 0);
+    depart(process);
+    assert_int_equal(departed.sums.births, 0);
+    assert_int_equal(departed.sums.remaining, 0);
+    assert_int_equal(departed.remains_count, 0);
+}
+
+static void one_that_is_running_is_left_as_it_is(void **state)
+{
+    struct ttm_process *process = new_process(1, "daemon");
+    (void)state;
+
+    give_birth(process, 0, TTM_REGION_L1, 1, 64);
+    ttm_departed_add(&departed, reg, process, true);
+    assert_int_equal(departed.running_count, 1);
+    assert_true(departed.processes[0].is_running);
+    assert_int_equal(departed.sums.remaining, 1);
+    assert_int_equal(reg->lives, 1);
+    end(process, 0, TTM_REGION_L1, 1);
+}
+
+static void one_that_ended_with_losses_is_not_exact(void **state)
+{
+    struct ttm_process *process = new_process(1, "lossy");
+    (void)state;
+
+    process->counters.is_inexact = true;
+    depart(process);
+    assert_int_equal(departed.inexact_count, 1);
+}
+
+static void over_the_bounds_only_sums_are_kept(void **state)
+{
+    struct ttm_process *process = new_process(1, "many kinds");
+    (void)state;
+
+    for (uint64_t id = 1; id <= TTM_DEPARTED_REMAINS_MAX + 5; id++)
+        give_birth(process, 0, TTM_REGION_DRAM, id, id);
+    depart(process);
+    for (int32_t pid = 2; pid <= TTM_DEPARTED_PROCESSES_MAX + 3; pid++) {
+        struct ttm_process *other = new_process(pid, "one of many");
+        give_birth(other, 0, TTM_REGION_DRAM, 1, 1);
+        depart(other);
+    }
+
+    assert_int_equal(departed.remains_count, TTM_DEPARTED_REMAINS_MAX);
+    assert_int_equal(departed.others.remaining, 5);
+    uint64_t bytes = departed.others.remaining_footprint_bytes, count = departed.others.remaining;
+    for (uint32_t i = 0; i < departed.remains_count; i++) {
+        count += departed.remains[i].count;
+        bytes += departed.remains[i].count * departed.remains[i].footprint_bytes;
+    }
+    assert_int_equal(count, departed.sums.remaining);
+    assert_int_equal(bytes, departed.sums.remaining_footprint_bytes);
+    assert_int_equal(departed.process_count, TTM_DEPARTED_PROCESSES_MAX);
+    assert_int_equal(departed.processes_left_out, 3);
+}
+
+static void when_memory_is_short_the_sums_still_hold(void **state)
+{
+    (void)state;
+    for (unsigned grants = 0;; grants++) {
+        struct ttm_process *process = new_process(1, "short");
+        give_birth(process, 0, TTM_REGION_DRAM, 1, 90);
+        give_birth(process, 0, TTM_REGION_DRAM, 2, 190);
+        faults_begin(grants);
+        ttm_departed_add(&departed, reg, process, false);
+        const bool has_failed = faults_end();
+        struct ttm_departure departure;
+        ttm_registry_end_process(reg, process, &departure);
+        assert_int_equal(departed.sums.births, 2);
+        if (has_failed) /* then either it is said, or it is in the sums of what was left out */
+            assert_true(departed.is_short || departed.processes_left_out == 1 ||
+                        departed.others.remaining > 0);
+        else
+            assert_int_equal(departed.sums.remaining, 2);
+        ttm_departed_done(&departed);
+        if (!has_failed)
+            return;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_a_process_did_outlives_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(remains_that_are_alike_are_counted_together, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_mesh_is_one_allocation_on_each_of_its_devices, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(peaks_are_of_all_processes_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_view_of_memory_counts_nowhere, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_is_running_is_left_as_it_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_ended_with_losses_is_not_exact, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(over_the_bounds_only_sums_are_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(when_memory_is_short_the_sums_still_hold, set_up,
+                                        tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
