@@ -19,10 +19,10 @@
  * the stack pointer is the same again and each of these places holds the same
  * return address, then it is the same stack: the innermost frame has the same
  * caller, which has the same frame, and so on. That takes one load per frame and
- * no table. The comparison starts at the innermost frame and ends at the first difference, so a
- * place is looked at only while everything below it is as it was. A frame of variable size could
- * in theory leave an old return address where it once was; therefore each
- * 256th time the stack is walked all the same and compared.
+ * no table. The comparison starts at the innermost frame and ends at the first
+ * difference, so a place is looked at only while everything below it is as it was.
+ * A frame of variable size could in theory leave an old return address where it
+ * once was; therefore each 256th time the stack is walked all the same and compared.
  */
 #include "stack/native.h"
 
@@ -239,10 +239,7 @@ TTM_READS_FOREIGN static inline bool step(struct ttm_native *native, struct ttm_
     return at->ip != 0;
 }
 
-/*
- * The first address is that of 'registers', whose place the caller knows. 'ret_end' is where the
- * stack ends.
- */
+/* The first address is that of 'registers'. 'end' is where the stack ends for certain. */
 static unsigned walk(struct ttm_native *native, const struct ttm_registers *registers,
                      uintptr_t end, bool *ret_is_cut)
 {

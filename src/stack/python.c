@@ -10,18 +10,19 @@
  * the kernel asked first (probe.h): the thread state must name this very thread,
  * the frames must lead to objects whose type is PyCode_Type, those to strings and
  * bytes by their types, with an instruction within the code and lines within
- * reason. A table that is wrong in any place does not pass by chance, since each check
- * is on a 64-bit address that the loader told us. 3.13 moreover publishes its
- * offsets. A comparison with the public API would need the GIL: the first event
- * comes from a thread that has just let go of it, Py_AddPendingCall() would run
- * code of ours inside the interpreter at some later time, and the allocations
- * before that would go without lines. Where the proof fails, there are no Python frames, and ttm_python_trouble() says so.
+ * reason. A table that is wrong does not pass by chance, since the types are 64-bit
+ * addresses that the loader told us. 3.13 moreover publishes its offsets. A
+ * comparison with the public API would need the GIL: the first event comes from a
+ * thread that has just let go of it, Py_AddPendingCall() would run code of ours
+ * inside the interpreter at some later time, and the allocations before that would
+ * go without lines. Where the proof fails, there are no Python frames, and
+ * ttm_python_trouble() says so.
  *
  * Code objects die, and their addresses are used again. What is known of a code
  * object is therefore kept under its address and a stamp: its version number, which
- * 3.12 and newer give to no two, else a mix of the addresses, lengths and ends of its strings and
- * tables. Another code object at the same address with the same stamp has the same
- * file, name and lines for every practical purpose.
+ * 3.12 and newer give to no two, else a mix of the addresses, lengths and ends of
+ * its strings and tables. Another code object at the same address with the same
+ * stamp has the same file, name and lines for every practical purpose.
  *
  * Lines are looked up when a stack is new, not later: a table can be large, a line
  * is four bytes, and two instructions of one line are then the same stack.
@@ -57,7 +58,7 @@
 #define LINES_BYTES_MAX 262144u /* a larger table is not read: the first line stands for all */
 #define PROVEN_FRAMES 4u
 #define FIRST_LINE_MAX 100000000u
-#define NOT_BEGUN (2 * UINT32_MAX) /* 3.10: f_lasti is -1 */
+#define NOT_BEGUN (0u - 2u) /* an offset, one instruction before the first */
 
 enum state { ABSENT, FOUND, PROVEN, REFUSED };
 
@@ -309,7 +310,7 @@ static bool prove_frame(uintptr_t frame, uint64_t *ret_back)
     if (!prove_code(code))
         return false;
     const uint32_t offset = instruction_offset(layout, frame, code);
-    return offset <= code_size(code) || (layout->minor == 10 && offset == NOT_BEGUN);
+    return offset <= code_size(code) || offset == NOT_BEGUN;
 }
 
 /* Returns false for as long as there is nothing to prove it by. */

@@ -142,8 +142,9 @@ static pid_t thread_id(void)
 }
 
 /*
- * Above every frame of this thread. The C library puts a thread's own descriptor at the top of
- * its stack, except the main thread's.
+ * Above every frame of this thread. The C library puts a thread's descriptor at the
+ * top of its stack, except the main thread's. In a child that another thread has
+ * forked this is wrong, and its stacks are walked as foreign ones are.
  */
 static uintptr_t stack_end(void)
 {

@@ -221,7 +221,8 @@ def case_generators():
 
 def case_lines():
     """Lines far apart, in both directions, and where Python says they are after an exception."""
-    source = "def far(check):\n" + 300 * "\n" + "    check()\n" + 5000 * "\n" + "    return check()\n"
+    source = "def far(check):\n" + 300 * "\n" + "    check()\n" + 5000 * "\n"
+    source += "    return check()\n"
     names = {}
     exec(compile(source, "far.py", "exec"), names)
     names["far"](check)
@@ -234,9 +235,9 @@ def case_lines():
             check()
         finally:
             check()
-        for _ in range(2): check(); check()
+        for _ in range(2): check(); check()  # noqa: E701, E702
         while True:
-            if check(): break
+            if check(): break  # noqa: E701
         assert (
             check()
         )
