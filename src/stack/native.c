@@ -115,6 +115,15 @@ static struct remembered *stack_at(struct ttm_native *native, unsigned set, unsi
     return (struct remembered *)(native->stacks + (set * WAYS + way) * native->stride);
 }
 
+void ttm_native_hand_over(struct ttm_native *native, uintptr_t stack_end)
+{
+    /* Often a new thread gets the stack of one that has ended; what lay where still holds then. */
+    if (native->stack_end != stack_end)
+        native->places_generation++;
+    native->stack_end = stack_end;
+    native->low = native->high = 0;
+}
+
 void ttm_native_forget_places(struct ttm_native *native)
 {
     native->places_generation++;

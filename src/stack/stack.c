@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a thread remembers lies in pages of its own, taken at its first capture and
- * given back by the destructor of a pthread key. Threads that outlive us (exit(),
- * dlclose) leave them to the kernel.
+ * given back by the destructor of a pthread key. The memories of the last few
+ * threads are kept for those that come after them: in a program that makes a thread
+ * for each task, the next one knows what the last one has learned. Threads that
+ * outlive the program leave theirs to the kernel.
  *
  * A signal handler may allocate on the device while the thread it interrupted is
  * in here: the thread is 'busy' then, and the inner capture gets nothing. A
@@ -32,6 +34,7 @@
 
 #define COMM_SIZE 16
 #define PAGE 4096u
+#define SPARES 8u
 
 /* What one thread remembers; ttm_python and ttm_native follow. */
 struct memory {
@@ -54,9 +57,10 @@ static struct {
     _Atomic bool is_started;
     bool has_native;
     uintptr_t main_stack_end;
-    char main_comm[COMM_SIZE + 1]; /* with the file's newline, at first */
-    _Atomic unsigned epoch;        /* of notes; a thread that has another one forgets */
-    _Atomic unsigned unloads;      /* of modules; likewise */
+    char main_comm[COMM_SIZE + 1];           /* with the file's newline, at first */
+    _Atomic unsigned epoch;                  /* of notes; a thread that has another one forgets */
+    _Atomic unsigned unloads;                /* of modules; likewise */
+    _Atomic(struct memory *) spares[SPARES]; /* of threads that have ended */
 } process;
 
 /* Small, and there from the start: a thread-local that has to be allocated would call malloc. */
@@ -68,7 +72,27 @@ static void release(void *memory)
 {
     is_gone = true; /* other destructors may still allocate on the device */
     own = NULL;
+    for (unsigned i = 0; i < SPARES; i++) {
+        struct memory *none = NULL;
+        /* release: pairs with the acquire in take_spare(). relaxed: a place that is taken is left. */
+        if (atomic_compare_exchange_strong_explicit(&process.spares[i], &none, memory,
+                                                    memory_order_release, memory_order_relaxed))
+            return;
+    }
     ttm_pages_free(memory, ((struct memory *)memory)->size);
+}
+
+/* A memory that a thread has left behind, NULL for none. */
+static struct memory *take_spare(void)
+{
+    for (unsigned i = 0; i < SPARES; i++) {
+        /* acquire: pairs with the release in release(). */
+        struct memory *memory =
+            atomic_exchange_explicit(&process.spares[i], NULL, memory_order_acquire);
+        if (memory)
+            return memory;
+    }
+    return NULL;
 }
 
 static void read_main_comm(void)
@@ -174,9 +198,24 @@ static struct memory *make_memory(void)
         memory->native = (struct ttm_native *)(pages + head + python);
         ttm_native_init(memory->native, process.options.native_frames, stack_end());
     }
-    if (pthread_setspecific(process.key, memory) != 0) {
-        ttm_pages_free(pages, size);
-        return NULL;
+    return memory;
+}
+
+/* The memory of this thread, which has none yet. NULL when there is none to be had. */
+static struct memory *get_memory(void)
+{
+    struct memory *memory = take_spare();
+
+    if (memory) {
+        memory->has_thread_note = false;
+        if (memory->native)
+            ttm_native_hand_over(memory->native, stack_end());
+    } else {
+        memory = make_memory();
+    }
+    if (memory && pthread_setspecific(process.key, memory) != 0) {
+        ttm_pages_free(memory, memory->size);
+        memory = NULL;
     }
     return memory;
 }
@@ -263,7 +302,7 @@ __attribute__((noinline)) TTM_READS_FOREIGN void ttm_stack_capture(struct ttm_st
     /* A signal handler on this thread sees the flag before anything else of ours. */
     atomic_signal_fence(memory_order_seq_cst);
     if (!own)
-        own = make_memory();
+        own = get_memory();
     if (own) {
         const struct ttm_registers registers = {
             .ip = (uint64_t)__builtin_return_address(0),

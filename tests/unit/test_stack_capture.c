@@ -132,22 +132,23 @@ static void a_thread_has_its_own_name_or_its_number(void **state)
     assert_thread_name(stack, name);
 }
 
+/* Beyond those that are kept for the next threads. */
 static void threads_give_back_their_memory(void **state)
 {
-    const size_t before = faults_pages_out();
     struct ttm_stack stacks[THREADS];
     pthread_t threads[THREADS];
     (void)state;
 
-    for (unsigned round = 0; round < 3; round++) {
+    for (unsigned round = 0; round < 5; round++) {
         for (unsigned i = 0; i < THREADS; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, capture_named, &stacks[i]), 0);
         for (unsigned i = 0; i < THREADS; i++) {
             assert_int_equal(pthread_join(threads[i], NULL), 0);
             assert_int_not_equal(stacks[i].native, 0);
+            assert_thread_name(stacks[i], "compiler");
         }
     }
-    assert_int_equal(faults_pages_out(), before);
+    assert_in_range(faults_pages_out(), 1, 10 * 320 * 1024); /* eight, and this thread's */
 }
 
 static void *capture_without_memory(void *ret)
@@ -338,10 +339,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_captured_before_the_start),
+        cmocka_unit_test(a_thread_without_memory_has_no_stack),
         cmocka_unit_test(a_program_without_python_has_native_frames_and_a_thread),
         cmocka_unit_test(a_thread_has_its_own_name_or_its_number),
         cmocka_unit_test(threads_give_back_their_memory),
-        cmocka_unit_test(a_thread_without_memory_has_no_stack),
         cmocka_unit_test(a_signal_in_the_middle_of_a_capture_gets_nothing),
         cmocka_unit_test(numbers_are_asked_for_again_after_forgetting),
         cmocka_unit_test(a_forked_child_names_itself),
