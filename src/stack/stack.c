@@ -30,6 +30,7 @@
 #include "stack/native.h"
 #include "stack/probe.h"
 #include "stack/python.h"
+#include "stack/python_runtime.h"
 #include "wire/origin.h"
 
 #define COMM_SIZE 16
@@ -122,7 +123,7 @@ void ttm_stack_start(const struct ttm_stack_options *options, ttm_stack_note_fn 
     void **stack_end = dlsym(RTLD_DEFAULT, "__libc_stack_end");
     process.main_stack_end = stack_end ? (uintptr_t)*stack_end : 0;
     read_main_comm();
-    ttm_python_find();
+    ttm_python_runtime_find();
     /* release: pairs with the acquire in is_started(). */
     atomic_store_explicit(&process.is_started, true, memory_order_release);
 }
@@ -135,7 +136,7 @@ static bool is_started(void)
 
 void ttm_stack_find_python(void)
 {
-    ttm_python_find();
+    ttm_python_runtime_find();
 }
 
 void ttm_stack_forget(void)
@@ -152,7 +153,7 @@ void ttm_stack_unloaded(void)
 
 const char *ttm_stack_trouble(void)
 {
-    const char *trouble = ttm_python_trouble();
+    const char *trouble = ttm_python_runtime_trouble();
 
     if (trouble[0] == '\0' && is_started() && !process.has_native &&
         process.options.native_frames > 0)
