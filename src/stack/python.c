@@ -129,10 +129,11 @@ TTM_READS_FOREIGN static inline uint64_t stamp_of(const struct ttm_python_layout
 {
     const uintptr_t file = ttm_load_u64(code + layout->code_file);
 
+    /* Joined so that no two pairs give the same number: a difference must not be mixed away. */
     if (layout->code_version != 0) {
         const uint64_t version = ttm_load_u32(code + layout->code_version);
         if (version != 0)
-            return mix(version, file);
+            return version << 32 | (uint32_t)(file >> 4);
     }
     const uintptr_t name = ttm_load_u64(code + layout->code_name);
     const uintptr_t lines = ttm_load_u64(code + layout->code_lines);
@@ -142,11 +143,14 @@ TTM_READS_FOREIGN static inline uint64_t stamp_of(const struct ttm_python_layout
         file + (state >> 6 & 1 ? layout->ascii_characters : layout->compact_characters);
     const uint64_t lines_size = ttm_load_u64(lines + TTM_OBJECT_SIZE);
 
-    uint64_t stamp = mix(file, ttm_load_u32(code + layout->code_first_line));
-    stamp = mix(stamp, name ^ length << 48);
-    stamp = mix(stamp, ttm_load_u64(name + TTM_STRING_HASH) ^ lines);
+    uint64_t stamp = mix(1, file);
+    stamp = mix(stamp, length << 32 | ttm_load_u32(code + layout->code_first_line));
+    stamp = mix(stamp, name);
+    stamp = mix(stamp, ttm_load_u64(name + TTM_STRING_HASH));
+    stamp = mix(stamp, lines);
+    stamp = mix(stamp, lines_size);
     stamp = mix(stamp, last_bytes(characters, length * (state >> 2 & 7)));
-    return mix(stamp, last_bytes(lines + TTM_BYTES_FIRST, lines_size) ^ lines_size << 32);
+    return mix(stamp, last_bytes(lines + TTM_BYTES_FIRST, lines_size));
 }
 
 static bool ends_with(struct ttm_note_text text, const char *end)

@@ -291,11 +291,29 @@ static void change_the_file(void)
     assert_captured();
 }
 
+/* The version and the file's address change together, in the same bits. */
+static void change_version_and_file(void)
+{
+    static _Alignas(16) uint8_t other_file[256];
+    const uint64_t difference = (uintptr_t)files[0] ^ (uintptr_t)other_file;
+
+    make_interpreter("3.12.1 (main)");
+    put_u32(codes[0], layout->code_version, 0x40000000);
+    start();
+    assert_captured();
+    make_string(other_file, "/home/u/other.py");
+    put_pointer(codes[0], layout->code_file, other_file);
+    put_u32(codes[0], layout->code_version, 0x40000000 ^ (uint32_t)difference);
+    memcpy(files[0], other_file, sizeof(other_file)); /* what assert_captured() expects */
+    assert_captured();
+}
+
 static void another_code_object_at_the_same_address_is_another(void **state)
 {
     (void)state;
 
     in_child(change_the_file);
+    in_child(change_version_and_file);
 }
 
 static void refuse_version(void)
