@@ -134,16 +134,14 @@ static void cut_step(struct cutter *cutter, const char *start, int *braces)
 /* "foo const &" → "foo". */
 static void cut_end(char *text)
 {
-    static const char *const words[] = {" const", " volatile", "&", " "};
+    static const char *const words[] = {" const", " volatile", " &", " &&", " "};
     bool is_cut = true;
 
     while (is_cut) {
         is_cut = false;
         for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
             const size_t length = strlen(text), word = strlen(words[i]);
-            /* An operator's own & stays. */
-            if (length <= word || strcmp(text + length - word, words[i]) != 0 ||
-                (words[i][0] == '&' && text[length - 2] != ' '))
+            if (length <= word || strcmp(text + length - word, words[i]) != 0)
                 continue;
             text[length - word] = '\0';
             is_cut = true;

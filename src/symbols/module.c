@@ -17,10 +17,11 @@
 
 #define BUILD_ID_HEX_MAX 128
 #define SYMBOLS_MAX (1 << 26)
+#define UNSIZED_MAX 4096 /* how far a function reaches at most that does not say */
 
 struct function {
     uint64_t address;
-    uint64_t size;    /* 0: up to the next one */
+    uint64_t size;    /* 0: not said */
     const char *name; /* in the file */
 };
 
@@ -165,7 +166,7 @@ static int list_functions(struct ttm_module *module)
 /* On success libdw owns 'fd'. */
 static int report(struct ttm_module *module, const char *path, int fd, const char *debug_folder)
 {
-    const size_t room = strlen(debug_folder) + sizeof(":.debug:");
+    const size_t room = strlen(debug_folder) + sizeof("-:.debug:");
 
     module->debug_path = malloc(room);
     if (!module->debug_path)
@@ -243,7 +244,8 @@ static const struct function *find_function(const struct ttm_module *module, uin
         return NULL;
     const struct function *function = &module->functions[low - 1];
     /* Behind its end there may be something that has no name. */
-    if (function->size > 0 && address - function->address >= function->size)
+    const uint64_t size = function->size > 0 ? function->size : UNSIZED_MAX;
+    if (address - function->address >= size)
         return NULL;
     return function;
 }
@@ -313,8 +315,15 @@ static size_t find_lines(struct ttm_module *module, uint64_t address,
     Dwarf_Die *unit = dwfl_module_addrdie(module->mod, address, &bias);
     if (!unit)
         return 0;
-    const int scope_count = dwarf_getscopes(unit, address - bias, &scopes);
-    const size_t count = scope_count > 0 ? walk_scopes(scopes, scope_count, unit, frames) : 0;
+    /* Scopes as they were written; those of the first one, where it was inlined to. */
+    size_t count = 0;
+    if (dwarf_getscopes(unit, address - bias, &scopes) > 0) {
+        Dwarf_Die *outward = NULL;
+        const int outward_count = dwarf_getscopes_die(&scopes[0], &outward);
+        if (outward_count > 0)
+            count = walk_scopes(outward, outward_count, unit, frames);
+        free(outward);
+    }
     free(scopes);
     return count;
 }
