@@ -845,22 +845,23 @@ int ttm_encoder_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
     if ((unsigned)how >= TTM_ENDED_COUNT)
         return -EINVAL;
     r = prepare(enc);
-    if (r == 0)
+    if (r == 0 && enc->is_telling)
         r = find_life(enc, proc, serial, &life);
-    if (r == 0)
-        r = open_event(enc, proc, how == TTM_ENDED_FREED ? OP_FREED : OP_END, time_ns);
     if (r < 0)
         return r;
+    if (!ttm_u64_map_take(&proc->by_serial, serial, &place))
+        return -ENOENT;
+    life = &proc->lives[place];
+    r = open_event(enc, proc, how == TTM_ENDED_FREED ? OP_FREED : OP_END, time_ns);
     if (r > 0) {
         put(enc, TTM_COLUMN_DISTANCE, proc->next_ordinal - life->ordinal);
         if (how != TTM_ENDED_FREED)
             put_misc(enc, (uint64_t)how);
     }
     proc->sites.sites[life->site].refs--;
-    (void)ttm_u64_map_take(&proc->by_serial, serial, &place);
     leave_place(proc, place);
     enc->live--;
-    return 0;
+    return r < 0 ? r : 0;
 }
 
 int ttm_encoder_rename(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t serial,
