@@ -63,21 +63,21 @@ static const char *skip_group(const char *at)
 {
     int depth = 0;
 
-    for (; *at; at++) {
+    while (*at) {
         if (begins_with(at, "operator") && !is_name_char(at[-1])) {
             at += strlen("operator");
-            if (begins_with(at, "()"))
-                at += 2;
-            at += strspn(at, "<>=-!+*/%&|^~,");
-            if (!*at)
-                break;
+            at += begins_with(at, "()") ? 2 : strspn(at, "<>=-!+*/%&|^~,");
+            continue;
         }
-        if (begins_with(at, "->"))
+        if (begins_with(at, "->")) {
             at += 2;
-        if (*at == '<' || *at == '(' || *at == '[')
-            depth++;
-        if ((*at == '>' || *at == ')' || *at == ']') && --depth == 0)
-            return at + 1;
+            continue;
+        }
+        depth += *at == '<' || *at == '(' || *at == '[';
+        depth -= *at == '>' || *at == ')' || *at == ']';
+        at++;
+        if (depth == 0)
+            return at;
     }
     return at;
 }
