@@ -24,6 +24,7 @@
 #include "cli/watched.h"
 
 #define FRAMES_MAX 128
+#define LOG_STOP_MS 1000
 
 /* As a shell says it. */
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
@@ -205,6 +206,7 @@ static void start_server(struct run *run)
 {
     int r = 0;
 
+    (void)ttm_log_start(STDERR_FILENO);
     if (run->connect)
         r = ttm_watched_start(&run->watched, run->child.pid);
     else if (run->embedded.server)
@@ -297,6 +299,7 @@ static int run_program(struct run *run)
     ttm_child_wait(&run->child, &end);
     const struct ttm_departed *departed = finish_server(run);
     ttm_child_reap(&run->child);
+    ttm_log_stop(LOG_STOP_MS); /* what was said in between comes before the summary */
     print_summary(run, &end, departed);
     return ttm_child_status(&end);
 }

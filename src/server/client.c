@@ -35,7 +35,7 @@ static void end_client(struct ttm_client *client)
         client->tracked = NULL;
     }
     if (server->options.process_ended)
-        server->options.process_ended(server->options.process_context, server->reg, client->process,
+        server->options.process_ended(server->options.watch_context, server->reg, client->process,
                                       false);
     ttm_registry_end_process(server->reg, client->process, &departure);
     if (!ttm_list_is_empty(&server->tails))

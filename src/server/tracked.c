@@ -356,6 +356,9 @@ static void take_end(struct ttm_tracked *tracked, uint64_t serial, enum ttm_end 
     }
     const int r = ttm_registry_end_serial(server->reg, client->process, serial, how, &ended);
     remember_end(tracked, serial);
+    if (r == 0 && how == TTM_END_CLOSED && server->options.life_closed)
+        server->options.life_closed(server->options.watch_context, server->reg, client->process,
+                                    &ended);
     if (r == 0 && !ttm_list_is_empty(&server->tails))
         ttm_tail_life(server, client, events[how], &ended.site, &ended.life);
 }
@@ -415,6 +418,9 @@ static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *r
         .kind = record->kind,
     };
     (void)ttm_story_add_failure(&client->process->story, &failure);
+    if (client->server->options.allocation_failed)
+        client->server->options.allocation_failed(client->server->options.watch_context,
+                                                  client->server->reg, client->process, &failure);
 }
 
 static void take_device(struct ttm_tracked *tracked, uint32_t id)
