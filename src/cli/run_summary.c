@@ -684,11 +684,16 @@ static void put_process(const struct sheet *sheet, const struct ttm_departed_pro
                                 : "0");
 }
 
+/* In the list of processes. */
+struct place {
+    const struct ttm_departed_process *process;
+};
+
 /* Those with the most that remains first, then those that allocated most. */
 static int by_remaining(const void *a, const void *b)
 {
-    const struct ttm_departed_process *x = *(const struct ttm_departed_process *const *)a;
-    const struct ttm_departed_process *y = *(const struct ttm_departed_process *const *)b;
+    const struct ttm_departed_process *x = ((const struct place *)a)->process;
+    const struct ttm_departed_process *y = ((const struct place *)b)->process;
 
     if (x->sums.remaining_footprint_bytes != y->sums.remaining_footprint_bytes)
         return x->sums.remaining_footprint_bytes < y->sums.remaining_footprint_bytes ? 1 : -1;
@@ -700,15 +705,15 @@ static int by_remaining(const void *a, const void *b)
 static void put_process_rows(const struct sheet *sheet, uint32_t row_max)
 {
     const struct ttm_departed *d = sheet->departed;
-    const struct ttm_departed_process *order[TTM_DEPARTED_PROCESSES_MAX];
+    struct place order[TTM_DEPARTED_PROCESSES_MAX] = {0};
     const uint32_t total = process_total(d);
     const uint32_t shown = total > row_max ? row_max - 1 : d->process_count;
 
     for (uint32_t i = 0; i < d->process_count; i++)
-        order[i] = &d->processes[i];
+        order[i].process = &d->processes[i];
     qsort(order, d->process_count, sizeof(order[0]), by_remaining);
     for (uint32_t i = 0; i < shown; i++)
-        put_process(sheet, order[i]);
+        put_process(sheet, order[i].process);
     if (shown < total)
         ttm_text_format(sheet->out, "           %s %u more\n",
                         ttm_terminal_ellipsis(sheet->terminal), total - shown);

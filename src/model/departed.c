@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "wire/life_row.h"
 
-#define INDEX_SIZE (2 * TTM_DEPARTED_REMAINS_MAX) /* a power of two */
+#define INDEX_SIZE (2u * TTM_DEPARTED_REMAINS_MAX) /* a power of two */
 
 _Static_assert((INDEX_SIZE & (INDEX_SIZE - 1)) == 0, "places are found by masking");
 
