@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "wire/life_row.h"
 
-#define INDEX_SIZE (2u * TTM_DEPARTED_REMAINS_MAX) /* a power of two */
+#define INDEX_SIZE ((size_t)2 * TTM_DEPARTED_REMAINS_MAX) /* a power of two */
 
 _Static_assert((INDEX_SIZE & (INDEX_SIZE - 1)) == 0, "places are found by masking");
 
@@ -121,7 +121,7 @@ static uint64_t hash_of(const struct ttm_remains *r)
 /* The place in the index that has it, or the empty one where it belongs. */
 static uint32_t *find_place(const struct ttm_departed *departed, const struct ttm_remains *wanted)
 {
-    uint32_t at = (uint32_t)hash_of(wanted) & (INDEX_SIZE - 1);
+    size_t at = hash_of(wanted) & (INDEX_SIZE - 1);
 
     /* It ends: there are twice as many places as remains. */
     while (departed->index[at] != 0 &&

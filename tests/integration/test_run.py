@@ -34,7 +34,7 @@ from terminals import Terminal
 
 PYTHON = sys.executable
 MINUTES = 600  # longer than any test lasts
-STRANGER = 65531  # a user that no other test is
+STRANGER = 60000 + os.getpid() % 5000  # a user that no other test is
 
 
 @pytest.fixture
