@@ -137,3 +137,19 @@ void ttm_json_put_null(struct ttm_json *json, const char *key)
     ttm_json_key(json, key);
     ttm_json_null(json);
 }
+
+void ttm_json_put_decimal(struct ttm_json *json, const char *key, uint64_t value, unsigned decimals)
+{
+    uint64_t scale = 1;
+
+    for (unsigned i = 0; i < decimals; i++)
+        scale *= 10;
+    uint64_t rest = value % scale;
+    while (decimals > 0 && rest % 10 == 0) {
+        rest /= 10;
+        decimals--;
+    }
+    ttm_json_put_u64(json, key, value / scale);
+    if (decimals > 0)
+        ttm_text_format(json->out, ".%0*" PRIu64, (int)decimals, rest);
+}

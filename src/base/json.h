@@ -40,4 +40,8 @@ void ttm_json_put_i64(struct ttm_json *json, const char *key, int64_t value);
 void ttm_json_put_bool(struct ttm_json *json, const char *key, bool value);
 void ttm_json_put_null(struct ttm_json *json, const char *key);
 
+/* value / 10^decimals, exactly and without trailing zeros: 54312 with 3 decimals is 54.312. */
+void ttm_json_put_decimal(struct ttm_json *json, const char *key, uint64_t value,
+                          unsigned decimals);
+
 #endif /* TTM_BASE_JSON_H */

@@ -31,7 +31,7 @@
 
 enum { OPTION_FAST = 256 };
 
-/* Set for the processes that act: device, leaky, fast, socket. */
+/* Set for the processes that act: device, leaky, fast. */
 #define ACT_VARIABLE "TTMEM_DEMO_ACT"
 
 static const struct ttm_option options[] = {
@@ -55,7 +55,6 @@ struct actor {
 struct demo {
     char folder[64];
     char socket_path[96];
-    char legacy_path[96];
     struct ttm_server *server;
     pthread_t thread;
     struct actor actors[DECODERS];
@@ -80,18 +79,14 @@ static int start_server(struct demo *demo)
         return -errno;
     }
     (void)snprintf(demo->socket_path, sizeof(demo->socket_path), "%s/tt-mem.sock", demo->folder);
-    (void)snprintf(demo->legacy_path, sizeof(demo->legacy_path), "%s/legacy.sock", demo->folder);
     const struct ttm_server_options server_options = {
         .socket_path = demo->socket_path,
-        .legacy_path = demo->legacy_path,
     };
     int r = ttm_server_new(&server_options, &demo->server, why);
     if (r < 0) {
         ttm_log("%s", why);
         return r;
     }
-    for (uint32_t i = 0; i < DECODERS; i++)
-        (void)ttm_server_set_board(demo->server, i, "n300");
     r = pthread_create(&demo->thread, NULL, run_server, demo->server);
     if (r != 0) {
         ttm_log("cannot start the server: %s", strerror(r));
@@ -117,14 +112,14 @@ static int start_actor(struct demo *demo, unsigned number)
     extern char **environ;
     struct actor *actor = &demo->actors[number];
     posix_spawn_file_actions_t actions;
-    char act[128];
+    char act[48];
     char *argv[] = {number == 0 ? "decoder-forgetful" : "decoder", "demo", NULL};
     int in[2] = {-1, -1}, out[2] = {-1, -1};
 
     /* Through the environment, so that the command line is what a decoder's could be. */
-    (void)snprintf(act, sizeof(act), "%u %d %d %s", number, number == 0, demo->is_fast,
-                   demo->legacy_path);
+    (void)snprintf(act, sizeof(act), "%u %d %d", number, number == 0, demo->is_fast);
     (void)setenv(ACT_VARIABLE, act, 1);
+    (void)setenv("TTMEM_SOCKET", demo->socket_path, 1);
     if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
         return -errno;
     (void)posix_spawn_file_actions_init(&actions);
@@ -458,12 +453,12 @@ static int act(const char *told)
     struct ttm_decoder_options decoder = {.tokens = TOKENS, .token_ms = TOKEN_MS};
     char *at;
 
-    decoder.device = (int32_t)strtol(told, &at, 10);
+    decoder.device = (uint16_t)strtol(told, &at, 10);
     decoder.is_leaky = strtol(at, &at, 10) != 0;
     if (strtol(at, &at, 10) != 0)
         decoder.token_ms = 5;
-    decoder.socket_path = *at == ' ' ? at + 1 : at;
-    return ttm_decoder_run(&decoder) < 0 ? TTM_EXIT_FAILED : TTM_EXIT_OK;
+    ttm_decoder_run(&decoder);
+    return TTM_EXIT_OK;
 }
 
 static int run(int argc, char **argv)

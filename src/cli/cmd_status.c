@@ -115,11 +115,10 @@ static void put_process(struct ttm_text *out, const struct ttm_process_row *row)
 static void put_processes(struct ttm_text *out, const struct ttm_answer *answer,
                           const struct standby *standby)
 {
-    if (answer->process_count + standby->count == 0) {
+    if (answer->process_count == 0)
         ttm_text_append(out, "  no program reports\n");
-        return;
-    }
-    ttm_text_append(out,
+    else
+        ttm_text_append(out,
                     "       pid  source        live        events   events/s    lost resyncs   "
                     "ring  command\n");
     for (size_t i = 0; i < answer->process_count; i++)

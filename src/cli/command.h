@@ -49,6 +49,8 @@ extern const struct ttm_command ttm_command_status;
 extern const struct ttm_command ttm_command_monitor;
 extern const struct ttm_command ttm_command_dump;
 extern const struct ttm_command ttm_command_tail;
+extern const struct ttm_command ttm_command_devices;
+extern const struct ttm_command ttm_command_ps;
 extern const struct ttm_command ttm_command_demo;
 
 /* Prints the completion script for "bash" or "zsh", made from the tables. Returns enum ttm_exit. */

@@ -45,12 +45,11 @@ static void put_regions(struct ttm_json *json, const struct ttm_device_totals *t
         ttm_json_key(json, ttm_region_name(r));
         ttm_json_object_begin(json);
         put_totals(json, &totals->region[r]);
-        if (r == TTM_REGION_CB) { /* the original protocol knows no cores: all is there at once */
-            const bool has_cores = totals->cb.peak_registered_bytes > 0;
-            ttm_json_put_u64(json, "resident_bytes",
-                             has_cores ? totals->cb.resident_bytes : totals->region[r].bytes);
-            ttm_json_put_u64(json, "registered_bytes",
-                             has_cores ? totals->cb.registered_bytes : totals->region[r].bytes);
+        if (r == TTM_REGION_CB) {
+            ttm_json_put_u64(json, "resident_bytes", totals->cb.resident_bytes);
+            ttm_json_put_u64(json, "registered_bytes", totals->cb.registered_bytes);
+            ttm_json_put_u64(json, "peak_resident_bytes", totals->cb.peak_resident_bytes);
+            ttm_json_put_u64(json, "peak_registered_bytes", totals->cb.peak_registered_bytes);
         }
         if (r == TTM_REGION_KERNEL) {
             ttm_json_put_u64(json, "application_bytes",

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 
+/* clang-format off: one a line, in the order of --help */
 const struct ttm_command *const ttm_commands[] = {
     &ttm_command_run,
     &ttm_command_env,
@@ -14,11 +15,14 @@ const struct ttm_command *const ttm_commands[] = {
     &ttm_command_monitor,
     &ttm_command_dump,
     &ttm_command_tail,
+    &ttm_command_devices,
+    &ttm_command_ps,
     &ttm_command_enable,
     &ttm_command_disable,
     &ttm_command_demo,
     NULL,
 };
+/* clang-format on */
 
 static void print_help(void)
 {

@@ -55,7 +55,8 @@ static void put_region(const struct ttm_terminal *terminal, struct ttm_text *out
     /* Host memory is of no interest where there is none. */
     if (region == TTM_REGION_SYSTEM_MEMORY && t->count == 0)
         return;
-    put_usage(terminal, out, ttm_region_name(region), t->bytes, device->capacity_bytes[region]);
+    put_usage(terminal, out, ttm_region_name(region), ttm_device_used(&device->totals, region),
+              device->capacity_bytes[region]);
     ttm_text_format(out, " %9s\n", ttm_format_count(t->count, count));
 }
 
@@ -64,7 +65,7 @@ static uint64_t total_l1(const struct ttm_device_row *device)
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < sizeof(l1_parts) / sizeof(l1_parts[0]); i++)
-        bytes += device->totals.region[l1_parts[i]].bytes;
+        bytes += ttm_device_used(&device->totals, l1_parts[i]);
     return bytes;
 }
 
@@ -105,8 +106,8 @@ static uint64_t sum_bytes(const struct ttm_device_totals *totals)
 {
     uint64_t sum = 0;
 
-    for (size_t r = 0; r < TTM_REGION_COUNT; r++)
-        sum += totals->region[r].bytes;
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        sum += ttm_device_used(totals, r);
     return sum;
 }
 
@@ -128,7 +129,7 @@ static void put_process(const struct ttm_terminal *terminal, struct ttm_text *ou
         if (totals->region[r].count == 0)
             continue;
         ttm_text_format(out, "%s%s %s", separator, ttm_region_name(r),
-                        ttm_format_bytes(totals->region[r].bytes, bytes));
+                        ttm_format_bytes(ttm_device_used(totals, r), bytes));
         separator = ttm_terminal_dot(terminal);
     }
     ttm_text_append(out, "\n");
@@ -211,7 +212,7 @@ static double share_of(uint64_t part, uint64_t whole)
 /* How full a device is: the fuller of its two memories. */
 static double load_of(const struct ttm_device_row *device)
 {
-    const double dram = share_of(device->totals.region[TTM_REGION_DRAM].bytes,
+    const double dram = share_of(ttm_device_used(&device->totals, TTM_REGION_DRAM),
                                  device->capacity_bytes[TTM_REGION_DRAM]);
     const double l1 = share_of(total_l1(device), device->capacity_bytes[TTM_REGION_L1]);
 
@@ -259,7 +260,7 @@ static void put_short(const struct ttm_answer *answer, const struct ttm_device_f
     for (size_t i = 0; i < count; i++) {
         ttm_text_format(out, "%4u %-6.6s", rows[i]->id,
                         rows[i]->board[0] ? rows[i]->board : ttm_arch_name(rows[i]->arch));
-        put_short_usage(terminal, out, "DRAM", rows[i]->totals.region[TTM_REGION_DRAM].bytes,
+        put_short_usage(terminal, out, "DRAM", ttm_device_used(&rows[i]->totals, TTM_REGION_DRAM),
                         rows[i]->capacity_bytes[TTM_REGION_DRAM]);
         put_short_usage(terminal, out, "L1", total_l1(rows[i]),
                         rows[i]->capacity_bytes[TTM_REGION_L1]);
@@ -299,13 +300,19 @@ void ttm_monitor_text(const struct ttm_answer *answer, const struct ttm_device_f
                                  : "no program has reported the devices chosen with -d\n");
 }
 
-static void put_region_json(struct ttm_json *json, const struct ttm_totals *t,
-                            const uint64_t *capacity)
+static void put_region_json(struct ttm_json *json, const struct ttm_device_totals *totals,
+                            unsigned region, const uint64_t *capacity)
 {
+    const struct ttm_totals *t = &totals->region[region];
+
     ttm_json_object_begin(json);
     ttm_json_put_u64(json, "bytes", t->bytes);
     ttm_json_put_u64(json, "footprint_bytes", t->footprint_bytes);
     ttm_json_put_u64(json, "count", t->count);
+    if (region == TTM_REGION_CB) {
+        ttm_json_put_u64(json, "resident_bytes", totals->cb.resident_bytes);
+        ttm_json_put_u64(json, "registered_bytes", totals->cb.registered_bytes);
+    }
     if (capacity && *capacity > 0)
         ttm_json_put_u64(json, "capacity_bytes", *capacity);
     else if (capacity)
@@ -320,7 +327,7 @@ static void put_regions_json(struct ttm_json *json, const struct ttm_device_tota
     ttm_json_object_begin(json);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
         ttm_json_key(json, ttm_region_name(r));
-        put_region_json(json, &totals->region[r], capacities ? &capacities[r] : NULL);
+        put_region_json(json, totals, r, capacities ? &capacities[r] : NULL);
     }
     ttm_json_object_end(json);
 }

@@ -139,47 +139,55 @@ static int send_all(struct talk *talk, struct ttm_queue *out)
     return 0;
 }
 
-static int say_hello(struct talk *talk)
+/* Hello, and the segment and its eventfd with it. What does not fit at once does not fit at all. */
+static int introduce(int fd, const struct ttm_producer *producer)
 {
     const struct ttm_hello hello = ttm_hello_own(getpid());
-    uint8_t buf[TTM_HELLO_SIZE];
-    struct ttm_queue out;
-
-    ttm_queue_init(&out);
-    ttm_hello_encode(&hello, buf);
-    int r = ttm_frame_append(&out, TTM_FRAME_HELLO, buf, sizeof(buf));
-    if (r == 0)
-        r = send_all(talk, &out);
-    ttm_queue_done(&out);
-    return r;
-}
-
-/* The segment and its eventfd go with the bytes of the frame. */
-static int attach(struct talk *talk)
-{
-    const struct ttm_producer *producer = &talk->helper->tracker->producer;
     const int fds[2] = {producer->fd.fd, producer->wake_fd.fd};
-    uint8_t frame[TTM_FRAME_HEADER_SIZE] = {TTM_FRAME_ATTACH};
+    uint8_t hello_payload[TTM_HELLO_SIZE], bytes[TTM_HELLO_SIZE + 2 * TTM_FRAME_HEADER_SIZE];
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(fds))];
     } control = {0};
-    struct iovec iov = {.iov_base = frame, .iov_len = sizeof(frame)};
-    struct msghdr msg = {
-        .msg_iov = &iov,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = sizeof(control.bytes),
-    };
-    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    struct ttm_queue out;
 
     if (!ttm_own_fd_is_ours(&producer->fd) || !ttm_own_fd_is_ours(&producer->wake_fd))
         return -EBADF;
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(fds));
-    memcpy(CMSG_DATA(c), fds, sizeof(fds));
-    return sendmsg(talk->fd, &msg, MSG_NOSIGNAL) == sizeof(frame) ? 0 : -EPIPE;
+    ttm_queue_init(&out);
+    ttm_hello_encode(&hello, hello_payload);
+    int r = ttm_frame_append(&out, TTM_FRAME_HELLO, hello_payload, sizeof(hello_payload));
+    if (r == 0)
+        r = ttm_frame_append(&out, TTM_FRAME_ATTACH, NULL, 0);
+    if (r == 0) {
+        struct iovec iov = {.iov_base = bytes, .iov_len = ttm_queue_length(&out)};
+        memcpy(bytes, ttm_queue_front(&out), iov.iov_len);
+        struct msghdr msg = {
+            .msg_iov = &iov,
+            .msg_iovlen = 1,
+            .msg_control = control.bytes,
+            .msg_controllen = sizeof(control.bytes),
+        };
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(fds));
+        memcpy(CMSG_DATA(c), fds, sizeof(fds));
+        r = sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)iov.iov_len ? 0 : -EPIPE;
+    }
+    ttm_queue_done(&out);
+    return r;
+}
+
+/* Finds a server and hands over the segment, without ever waiting. */
+static void connect_and_introduce(struct ttm_helper *helper)
+{
+    const int fd = find_server();
+
+    if (fd < 0)
+        return;
+    helper->connection = ttm_own_fd_of(fd);
+    if (introduce(fd, &helper->tracker->producer) < 0)
+        ttm_own_fd_close(&helper->connection);
 }
 
 static void tell_one(uint8_t *at, const struct ttm_live *live)
@@ -304,17 +312,12 @@ static bool is_over(struct talk *talk)
     return is_stopping(talk) || is_alone(talk->helper);
 }
 
-/* One server, from hello to goodbye. */
+/* One server, to which we have introduced ourselves, until goodbye. */
 static void talk_to_server(struct talk *talk)
 {
-    int r = say_hello(talk);
-
     /* A server takes those who attach for being on. */
     talk->epoch_told = 1;
-    if (r == 0)
-        r = attach(talk);
-    if (r == 0)
-        r = tell_switch(talk);
+    int r = tell_switch(talk);
     while (r == 0 && !is_over(talk)) {
         if (wait_for(talk, POLLIN, -1) & (POLLIN | POLLHUP | POLLERR))
             r = take_input(talk);
@@ -327,24 +330,27 @@ static void talk_to_server(struct talk *talk)
 
 static void *run(void *arg)
 {
-    struct talk talk = {.helper = arg, .fd = -1};
+    struct ttm_helper *helper = arg;
+    struct talk talk = {.helper = helper, .fd = -1};
 
     ttm_queue_init(&talk.in);
     while (!is_over(&talk)) {
-        talk.fd = find_server();
-        if (talk.fd >= 0) {
-            talk.helper->connection = ttm_own_fd_of(talk.fd);
+        if (helper->connection.fd < 0)
+            connect_and_introduce(helper);
+        if (helper->connection.fd >= 0) {
+            talk.fd = helper->connection.fd;
             talk_to_server(&talk);
-            ttm_own_fd_close(&talk.helper->connection);
+            ttm_own_fd_close(&helper->connection);
             talk.fd = -1;
             ttm_queue_done(&talk.in);
         }
         if (!is_over(&talk))
             (void)wait_for(&talk, 0, LOOK_AGAIN_MS);
         if (!is_stopping(&talk))
-            talk.helper->on_wish();
+            helper->on_wish();
     }
     ttm_queue_done(&talk.in);
+    ttm_own_fd_close(&helper->connection);
     return NULL;
 }
 
@@ -400,9 +406,13 @@ int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
     int r = make_pipe(helper);
     if (r < 0)
         return r;
+    /* Here and not in the thread: a program that ends at once is heard to the end all the same. */
+    connect_and_introduce(helper);
     r = start_thread(helper);
-    if (r < 0)
+    if (r < 0) {
+        ttm_own_fd_close(&helper->connection);
         close_pipe(helper);
+    }
     return r;
 }
 

@@ -22,6 +22,9 @@ extern struct ttm_tracker ttm_own_tracker;
 extern struct ttm_control *ttm_own_control;
 extern const struct ttmem_guest *ttm_own_guest; /* NULL: the hook is not there */
 
+/* Once, before anything else of the library: looks at the environment and makes the control page. */
+void ttm_switch_begin(void);
+
 /* Switches it on because that is wanted. Returns the epoch, 0 when it stays off. */
 uint32_t ttm_switch_on_wanted(void);
 

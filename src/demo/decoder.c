@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "demo/decoder.h"
 
-#include <errno.h>
+#include <stdlib.h>
 #include <time.h>
+#include <ttmem/ttmem.h>
 #include <unistd.h>
 
-#include "client/original_client.h"
+#include "client/switch.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)
@@ -13,109 +14,119 @@
 #define LAYERS 16
 #define WEIGHTS_PER_LAYER 4
 #define PROGRAMS 6
-#define CB_BYTES (KIB * 48 * 64)  /* 48 KiB on each of 64 cores */
+#define CORES 64
+#define CB_BYTES (48 * KIB)       /* on each core */
 #define SCRATCH_BYTES (132 * KIB) /* the one that is forgotten */
+
+/* Programs of the fabric and the dispatcher are there from the start. */
+enum { PROGRAM_FABRIC = 0xfab, PROGRAM_DISPATCH = 0xd15, PROGRAM_FIRST = 1 };
 
 /* Addresses only grow here, which a real allocator's would not; nothing depends on it. */
 struct decoder {
-    struct ttm_original_client client;
     const struct ttm_decoder_options *options;
-    uint64_t next_dram;
-    uint64_t next_l1;
-    int error; /* the first that happened */
+    uint64_t next_id;
+    uint64_t next_address[TTMEM_REGIONS];
 };
 
-static void note(struct decoder *decoder, int r)
+/* An n300's chip as TT-Metal describes it. */
+static void open_device(const struct decoder *decoder)
 {
-    if (r < 0 && decoder->error == 0)
-        decoder->error = r;
-}
-
-static uint64_t alloc_dram(struct decoder *decoder, uint64_t bytes)
-{
-    const uint64_t id = decoder->next_dram;
-
-    decoder->next_dram += bytes;
-    note(decoder, ttm_original_client_alloc(&decoder->client, decoder->options->device,
-                                            TTM_REGION_DRAM, id, bytes));
-    return id;
-}
-
-static uint64_t alloc_l1(struct decoder *decoder, uint64_t bytes)
-{
-    const uint64_t id = decoder->next_l1;
-
-    decoder->next_l1 += bytes;
-    note(decoder, ttm_original_client_alloc(&decoder->client, decoder->options->device,
-                                            TTM_REGION_L1, id, bytes));
-    return id;
-}
-
-static void free_buffer(struct decoder *decoder, uint64_t id)
-{
-    note(decoder, ttm_original_client_free(&decoder->client, decoder->options->device, id));
-}
-
-static void say(struct decoder *decoder, uint8_t type, uint8_t kind, uint64_t id, uint64_t bytes)
-{
-    const struct ttm_original_message msg = {
-        .type = type,
-        .device_id = decoder->options->device,
-        .buffer_type = kind,
-        .buffer_id = id,
-        .size = bytes,
+    const struct ttmem_device device = {
+        .id = decoder->options->device,
+        .arch = 2,
+        .core_count = CORES,
+        .bank_bytes = {[TTMEM_DRAM] = 1072693184, [TTMEM_L1] = 1393312},
+        .bank_count = {[TTMEM_DRAM] = 12, [TTMEM_L1] = CORES},
+        .board = "n300",
     };
 
-    note(decoder, ttm_original_client_send(&decoder->client, &msg));
+    ttmem_device_open(&device);
+}
+
+static uint64_t alloc_buffer(struct decoder *decoder, uint8_t region, uint64_t bytes)
+{
+    const struct ttmem_allocation allocation = {
+        .id = decoder->next_id++,
+        .address = decoder->next_address[region],
+        .bytes = bytes,
+        .devices = decoder->options->device,
+        .region = region,
+    };
+
+    decoder->next_address[region] += bytes;
+    ttmem_alloc(&allocation);
+    return allocation.id;
+}
+
+static void load_kernel(const struct decoder *decoder, uint64_t program, uint8_t kind,
+                        uint64_t bytes)
+{
+    const struct ttmem_allocation kernel = {
+        .program = program,
+        .bytes = bytes,
+        .devices = decoder->options->device,
+        .region = TTMEM_KERNEL,
+        .kind = kind,
+    };
+
+    ttmem_alloc(&kernel);
+}
+
+/* Every program plans its circular buffer at the same place, as they run one after the other. */
+static void load_program(const struct decoder *decoder, uint64_t program)
+{
+    const struct ttmem_core_range all = {.end_x = 7, .end_y = 7};
+    const struct ttmem_allocation cb = {
+        .program = program,
+        .address = 0x18b20,
+        .bytes = CB_BYTES * CORES,
+        .devices = decoder->options->device,
+        .cores = ttmem_cores(&all, 1),
+        .region = TTMEM_CB,
+    };
+
+    load_kernel(decoder, program, TTMEM_KERNEL_APPLICATION, (11 + program) * KIB);
+    ttmem_alloc(&cb);
 }
 
 static void load_model(struct decoder *decoder, uint64_t weights[LAYERS * WEIGHTS_PER_LAYER],
                        uint64_t caches[LAYERS])
 {
+    ttmem_context_push("load_model");
     for (uint64_t i = 0; i < LAYERS; i++) {
         for (uint64_t w = 0; w < WEIGHTS_PER_LAYER; w++)
-            weights[i * WEIGHTS_PER_LAYER + w] = alloc_dram(decoder, (w + 1) * 8 * MIB);
-        caches[i] = alloc_dram(decoder, 32 * MIB);
+            weights[i * WEIGHTS_PER_LAYER + w] =
+                alloc_buffer(decoder, TTMEM_DRAM, (w + 1) * 8 * MIB);
+        caches[i] = alloc_buffer(decoder, TTMEM_DRAM, 32 * MIB);
+        ttmem_name(0, TTMEM_DRAM, caches[i], "kv_cache", NULL);
     }
-}
-
-/* The fabric's and the dispatcher's kernels are there from the start, each program brings its own. */
-static void load_programs(struct decoder *decoder)
-{
-    say(decoder, TTM_ORIGINAL_KERNEL_LOAD, TTM_KERNEL_FABRIC, 0xfab0, 112 * KIB);
-    say(decoder, TTM_ORIGINAL_KERNEL_LOAD, TTM_KERNEL_DISPATCH, 0xd150, 92 * KIB);
-    for (uint64_t i = 0; i < PROGRAMS; i++) {
-        say(decoder, TTM_ORIGINAL_KERNEL_LOAD, TTM_KERNEL_APPLICATION, 1 + i, (12 + i) * KIB);
-        say(decoder, TTM_ORIGINAL_CB_ALLOC, 0, 0x18b20 + i * 64 * KIB, CB_BYTES);
-    }
-}
-
-static void unload_programs(struct decoder *decoder)
-{
-    for (uint64_t i = 0; i < PROGRAMS; i++) {
-        say(decoder, TTM_ORIGINAL_CB_FREE, 0, 0x18b20 + i * 64 * KIB, CB_BYTES);
-        say(decoder, TTM_ORIGINAL_KERNEL_UNLOAD, TTM_KERNEL_APPLICATION, 1 + i, (12 + i) * KIB);
-    }
+    ttmem_context_pop();
+    load_kernel(decoder, PROGRAM_FABRIC, TTMEM_KERNEL_FABRIC, 112 * KIB);
+    load_kernel(decoder, PROGRAM_DISPATCH, TTMEM_KERNEL_DISPATCH, 92 * KIB);
+    for (uint64_t i = 0; i < PROGRAMS; i++)
+        load_program(decoder, PROGRAM_FIRST + i);
+    ttmem_mark("model loaded");
 }
 
 static void decode_token(struct decoder *decoder)
 {
     const uint32_t ms = decoder->options->token_ms;
     const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
-    uint64_t hidden = alloc_l1(decoder, 2 * MIB);
+    uint64_t hidden = alloc_buffer(decoder, TTMEM_L1, 2 * MIB);
 
-    for (int layer = 0; layer < LAYERS; layer++) {
-        const uint64_t scores = alloc_l1(decoder, 6 * MIB);
-        const uint64_t output = alloc_l1(decoder, 2 * MIB);
-        free_buffer(decoder, scores);
-        free_buffer(decoder, hidden);
+    for (uint64_t layer = 0; layer < LAYERS; layer++) {
+        ttmem_program_dispatch(PROGRAM_FIRST + layer % PROGRAMS, decoder->options->device);
+        const uint64_t scores = alloc_buffer(decoder, TTMEM_L1, 6 * MIB);
+        const uint64_t output = alloc_buffer(decoder, TTMEM_L1, 2 * MIB);
+        ttmem_free(0, TTMEM_L1, scores);
+        ttmem_free(0, TTMEM_L1, hidden);
         hidden = output;
         if (layer == LAYERS / 2)
             (void)nanosleep(&pause, NULL); /* so that a monitor sees a token half done */
     }
-    free_buffer(decoder, hidden);
+    ttmem_free(0, TTMEM_L1, hidden);
     if (decoder->options->is_leaky)
-        (void)alloc_dram(decoder, SCRATCH_BYTES); /* the planted leak: nobody keeps the id */
+        (void)alloc_buffer(decoder, TTMEM_DRAM, SCRATCH_BYTES); /* the leak: nobody keeps the id */
 }
 
 /* Says that a stage is done and waits until the next may begin. */
@@ -127,25 +138,29 @@ static void await_word(void)
         (void)!read(STDIN_FILENO, &byte, 1);
 }
 
-int ttm_decoder_run(const struct ttm_decoder_options *options)
+void ttm_decoder_run(const struct ttm_decoder_options *options)
 {
-    struct decoder decoder = {.options = options, .next_dram = 0x100040, .next_l1 = 0x80000};
+    struct decoder decoder = {
+        .options = options,
+        .next_id = 1,
+        .next_address = {[TTMEM_DRAM] = 0x100040, [TTMEM_L1] = 0x80000},
+    };
     uint64_t weights[LAYERS * WEIGHTS_PER_LAYER], caches[LAYERS];
 
-    int r = ttm_original_client_open(&decoder.client, options->socket_path, TTM_ORIGINAL_V144);
-    if (r < 0)
-        return r;
+    ttm_switch_begin();
+    (void)ttmem_enable();
+    open_device(&decoder);
     load_model(&decoder, weights, caches);
-    load_programs(&decoder);
+    ttmem_context_push("decode");
     for (uint32_t i = 0; i < options->tokens; i++)
         decode_token(&decoder);
+    ttmem_context_pop();
     await_word();
-    unload_programs(&decoder);
+    for (uint64_t i = 0; i < PROGRAMS; i++)
+        ttmem_program_end(PROGRAM_FIRST + i);
     for (int i = 0; i < LAYERS; i++)
-        free_buffer(&decoder, caches[i]);
+        ttmem_free(0, TTMEM_DRAM, caches[i]);
     for (int i = 0; i < LAYERS * WEIGHTS_PER_LAYER; i++)
-        free_buffer(&decoder, weights[i]);
+        ttmem_free(0, TTMEM_DRAM, weights[i]);
     await_word();
-    ttm_original_client_close(&decoder.client);
-    return decoder.error;
 }

@@ -13,8 +13,7 @@
 #include <stdint.h>
 
 struct ttm_decoder_options {
-    const char *socket_path; /* of the original protocol */
-    int32_t device;
+    uint16_t device;
     uint32_t tokens;
     uint32_t token_ms; /* pause after each */
     bool is_leaky;
@@ -22,9 +21,9 @@ struct ttm_decoder_options {
 
 /*
  * Two stages: loads and decodes; gives back what it means to. After each it
- * writes a byte to stdout and waits for one on stdin. Returns 0 or a negative
- * errno.
+ * writes a byte to stdout and waits for one on stdin. It reports through libttmem,
+ * to the server that the environment names.
  */
-int ttm_decoder_run(const struct ttm_decoder_options *options);
+void ttm_decoder_run(const struct ttm_decoder_options *options);
 
 #endif /* TTM_DEMO_DECODER_H */

@@ -119,6 +119,7 @@ static void withdraw(struct ttm_device_totals *all, const struct ttm_device_tota
     }
     for (size_t i = 0; i < TTM_KERNEL_KIND_COUNT; i++)
         all->kernel_bytes[i] -= own->kernel_bytes[i];
+    all->cb.coreless_bytes -= own->cb.coreless_bytes;
     all->cb.registered_bytes -= own->cb.registered_bytes;
     all->cb.resident_bytes -= own->cb.resident_bytes;
 }
@@ -196,6 +197,7 @@ void ttm_registry_forget_lives(struct ttm_registry *reg, struct ttm_process *pro
             own->region[r].footprint_bytes = 0;
         }
         memset(own->kernel_bytes, 0, sizeof(own->kernel_bytes));
+        own->cb.coreless_bytes = 0;
         own->cb.registered_bytes = 0;
         own->cb.resident_bytes = 0;
     }
@@ -295,6 +297,23 @@ size_t ttm_registry_life_bytes(const struct ttm_registry *reg)
     return bytes;
 }
 
+/* A circular buffer that is not known by core: it is taken to be there with all its bytes. */
+static bool is_coreless(const struct ttm_site *site)
+{
+    return site->region == TTM_REGION_CB && !(site->flags & TTM_SITE_CORES);
+}
+
+static void change_coreless(struct ttm_cb_totals *cb, uint64_t bytes)
+{
+    cb->coreless_bytes += bytes;
+    cb->registered_bytes += bytes;
+    cb->resident_bytes += bytes;
+    if (cb->registered_bytes > cb->peak_registered_bytes)
+        cb->peak_registered_bytes = cb->registered_bytes;
+    if (cb->resident_bytes > cb->peak_resident_bytes)
+        cb->peak_resident_bytes = cb->resident_bytes;
+}
+
 void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *site,
                     const struct ttm_life *life)
 {
@@ -312,6 +331,8 @@ void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *sit
         t->peak_footprint_bytes = t->footprint_bytes;
     if (site->region == TTM_REGION_KERNEL)
         totals->kernel_bytes[site->kind] += life->bytes;
+    if (is_coreless(site))
+        change_coreless(&totals->cb, life->footprint_bytes);
 }
 
 void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *site,
@@ -326,6 +347,8 @@ void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *si
     t->footprint_bytes -= life->footprint_bytes;
     if (site->region == TTM_REGION_KERNEL)
         totals->kernel_bytes[site->kind] -= life->bytes;
+    if (is_coreless(site))
+        change_coreless(&totals->cb, -life->footprint_bytes);
 }
 
 int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc, uint16_t device)

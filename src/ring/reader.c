@@ -213,6 +213,11 @@ static bool is_empty(const struct ttm_ring_reader *reader)
     return true;
 }
 
+bool ttm_ring_reader_has_more(const struct ttm_ring_reader *reader)
+{
+    return !is_empty(reader);
+}
+
 bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader)
 {
     /* seq_cst: comes before our look at the tails; see ttm_ring_push(). */

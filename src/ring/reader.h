@@ -65,6 +65,9 @@ bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader);
 /* Takes the announcement back, after waking for another reason. */
 void ttm_ring_reader_wake(struct ttm_ring_reader *reader);
 
+/* Whether there is something to read. */
+bool ttm_ring_reader_has_more(const struct ttm_ring_reader *reader);
+
 /* How full the fullest ring is, in thousandths. */
 uint32_t ttm_ring_reader_fill(const struct ttm_ring_reader *reader);
 

@@ -40,8 +40,10 @@ static void end_client(struct ttm_client *client)
     ttm_registry_end_process(server->reg, client->process, &departure);
     if (!ttm_list_is_empty(&server->tails))
         ttm_tail_process_end(server, client, &departure);
-    if (client->pidfd >= 0)
+    if (client->pidfd >= 0) {
+        (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, client->pidfd, NULL);
         (void)close(client->pidfd);
+    }
     client->pidfd = -1;
     client->watch.handle = ignore_event; /* one for its pidfd may be under way */
     ttm_list_remove(&client->link);

@@ -131,6 +131,12 @@ void ttm_session_close(struct ttm_session *session)
     session->is_dead = true;
     session->watch.handle = ignore_event;
     server->counter[TTM_COUNTER_CONNECTIONS]--;
+    /*
+     * Closing alone does not end the watch while a process that was forked from ours, and has not
+     * come to exec() yet, has the same socket open.
+     */
+    (void)epoll_ctl(session->is_bulk ? server->bulk_fd : server->epoll_fd, EPOLL_CTL_DEL,
+                    session->fd, NULL);
     (void)close(session->fd);
     ttm_list_remove(&session->quiet_link);
     ttm_list_remove(&session->dirty_link);

@@ -482,6 +482,8 @@ static void sum_cbs_of_device(struct ttm_tracked *tracked, struct ttm_process_de
     if (ttm_cb_map_sum(&tracked->client->process->cbs, &server->reg->sets, device->id,
                        state.programs, state.program_count, &sums) < 0)
         return;
+    sums.registered_bytes += own->coreless_bytes;
+    sums.resident_bytes += own->coreless_bytes;
     all->registered_bytes += sums.registered_bytes - own->registered_bytes;
     all->resident_bytes += sums.resident_bytes - own->resident_bytes;
     own->registered_bytes = sums.registered_bytes;
@@ -751,6 +753,20 @@ void ttm_tracked_drain(struct ttm_tracked *tracked)
         (void)ttm_tracked_read(tracked);
         if (tracked->empty_reads > 0)
             return;
+    }
+}
+
+void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget)
+{
+    if (!ttm_ring_reader_has_more(&tracked->reader))
+        return;
+    const uint64_t looked = tracked->looked;
+    /* Each ring is looked at once: after two rounds that began now, all is read that was there. */
+    while (*budget > 0 && tracked->looked - looked < 2) {
+        (*budget)--;
+        (void)ttm_tracked_read(tracked);
+        if (tracked->empty_reads > 0)
+            break;
     }
 }
 

@@ -74,6 +74,12 @@ int ttm_tracked_told_end(struct ttm_session *session, const uint8_t *payload, si
 /* Frame SWITCHED. Returns 0 or -EBADMSG. */
 int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length);
 
+/*
+ * Reads what was in the rings when it was called, so that an answer has all that
+ * was reported before it was asked for; at most '*budget' slices, which it lowers.
+ */
+void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget);
+
 /* Brings what the process says of itself, and the sums of circular buffers, up to date. */
 void ttm_tracked_refresh(struct ttm_tracked *tracked);
 

@@ -33,6 +33,7 @@ struct ttm_totals {
  * hold is the union, never the sum; resident is what the programs sent last hold.
  */
 struct ttm_cb_totals {
+    uint64_t coreless_bytes; /* of those whose cores are not known, a part of the two below */
     uint64_t registered_bytes;
     uint64_t resident_bytes;
     uint64_t peak_registered_bytes;
@@ -44,6 +45,13 @@ struct ttm_device_totals {
     uint64_t kernel_bytes[TTM_KERNEL_KIND_COUNT];
     struct ttm_cb_totals cb;
 };
+
+/* What is taken of a region, as its capacity is meant. */
+static inline uint64_t ttm_device_used(const struct ttm_device_totals *totals, unsigned region)
+{
+    return region == TTM_REGION_CB ? totals->cb.registered_bytes
+                                   : totals->region[region].footprint_bytes;
+}
 
 #define TTM_STRING_MAX 255
 

@@ -4,7 +4,16 @@
 import pytest
 
 pytest.register_assert_rewrite(
-    "basics", "commands", "native", "original", "runs", "servers", "support", "tracked", "workers"
+    "basics",
+    "commands",
+    "native",
+    "original",
+    "runs",
+    "servers",
+    "support",
+    "tracked",
+    "trees",
+    "workers",
 )
 
-from support import folder, make_server, server  # noqa: E402, F401
+from support import folder, make_server, server, tree  # noqa: E402, F401

@@ -7,6 +7,7 @@ Native        a client of the native protocol, byte by byte
 Worker        a client in a process of its own: can be killed, can be another user
 Run           a `tt-mem run` in a runtime folder of its own
 Tracked       a program on libttmem that keeps books of its own
+Tree          a folder that stands in for a machine with cards
 run, run_json our own commands
 
 Nothing here waits for time: waits are for events, or for a condition that is asked again and again
@@ -20,4 +21,5 @@ from original import *  # noqa: F403
 from runs import *  # noqa: F403
 from servers import *  # noqa: F403
 from tracked import *  # noqa: F403
+from trees import *  # noqa: F403
 from workers import *  # noqa: F403

@@ -163,7 +163,12 @@ def test_json_has_the_keys_of_the_contract(server: Server) -> None:
             assert list(device["regions"]) == REGIONS
             for name, region in device["regions"].items():
                 extra = {
-                    "CB": {"resident_bytes", "registered_bytes"},
+                    "CB": {
+                        "resident_bytes",
+                        "registered_bytes",
+                        "peak_resident_bytes",
+                        "peak_registered_bytes",
+                    },
                     "KERNEL": {"application_bytes", "fabric_bytes", "dispatch_bytes"},
                 }.get(name, set())
                 assert set(region) == REGION_KEYS | extra

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "integration"))
 pytest.register_assert_rewrite(
-    "basics", "commands", "native", "original", "servers", "support", "tracked", "workers"
+    "basics", "commands", "native", "original", "servers", "support", "tracked", "trees", "workers"
 )
 
 from support import folder, make_server, server  # noqa: E402, F401

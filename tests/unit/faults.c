@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "faults.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 void *__real_malloc(size_t size);
@@ -18,7 +19,7 @@ void __wrap_ttm_pages_free(void *pages, size_t size);
 static bool is_armed;
 static bool has_failed;
 static unsigned grants_left;
-static size_t pages_out;
+static _Atomic size_t pages_out; /* threads of a test have pages of their own */
 
 void faults_begin(unsigned grants)
 {

@@ -27,6 +27,22 @@ static void assert_json(const char *expected)
     assert_string_equal(ttm_text_string(&text), expected);
 }
 
+static void decimals_are_exact_and_have_no_zeros_behind(void **state)
+{
+    (void)state;
+    ttm_json_object_begin(&json);
+    ttm_json_put_decimal(&json, "a", 54312, 3);
+    ttm_json_put_decimal(&json, "b", 12000000, 6);
+    ttm_json_put_decimal(&json, "c", 5, 3);
+    ttm_json_put_decimal(&json, "d", 0, 3);
+    ttm_json_put_decimal(&json, "e", 1050, 3);
+    ttm_json_put_decimal(&json, "f", 7, 0);
+    ttm_json_put_decimal(&json, "g", UINT64_MAX, 3);
+    ttm_json_object_end(&json);
+    assert_json("{\"a\":54.312,\"b\":12,\"c\":0.005,\"d\":0,\"e\":1.05,\"f\":7,"
+                "\"g\":18446744073709551.615}");
+}
+
 static void empty_containers_have_no_comma(void **state)
 {
     (void)state;
@@ -136,6 +152,8 @@ static void two_documents_can_be_written_one_after_the_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(decimals_are_exact_and_have_no_zeros_behind, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(empty_containers_have_no_comma, set_up, tear_down),
         cmocka_unit_test_setup_teardown(members_and_elements_are_separated_by_one_comma, set_up,
                                         tear_down),

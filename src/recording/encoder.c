@@ -1,0 +1,1067 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a record is written. open_record() puts the operation, the process if it
+ * is another than before, and the time; the caller puts the rest into the columns.
+ * It returns false while the encoder is mute: a block was not taken, so the reader
+ * would miss what it defined, and nothing may be written until a section begins.
+ * The encoder's own tables go on in the meantime.
+ *
+ * A section begins only at the start of a call, never between two records of one
+ * call; so within a call the numbers that were given out stay valid.
+ *
+ * Lives are known by serial outside and by ordinal in the file: the n-th birth of
+ * its process. An end names its life by how many births ago that was, which
+ * repeats in a loop, where a serial does not.
+ */
+#include "recording/encoder.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/u64_map.h"
+#include "recording/block.h"
+#include "recording/code.h"
+#include "recording/site_book.h"
+
+#define NONE UINT32_MAX
+#define TELL_PER_EVENT 16 /* lives told again beside one event */
+#define TELL_PER_FLUSH 4096
+#define MUTE_EVENTS 4096 /* before a section is tried again after a block was not taken */
+#define MISC_MAX 512     /* bytes of one record in the column of the rest */
+
+/* A section costs about this much less than the events it follows. */
+#define SECTION_LIVES_FACTOR 16
+#define SECTION_NOTE_BYTES 4
+
+struct life {
+    uint64_t serial;
+    uint64_t id;
+    uint64_t address;
+    uint64_t birth_ns;
+    uint64_t ordinal;
+    uint32_t site;    /* in the book of its process; NONE: an empty place */
+    uint32_t section; /* in which it was told or born; of an empty place: the next one */
+};
+
+struct note_head {
+    uint32_t number;
+    uint32_t kind;
+    uint32_t length;
+};
+
+struct process {
+    uint32_t number;
+    struct ttm_recorded_process seen; /* 'command' is ours */
+    uint64_t seen_ns;
+    struct ttm_recorded_device *devices; /* 'board' is ours */
+    uint32_t device_count;
+    struct ttm_recorded_counters counters;
+    bool has_counters;
+    uint8_t *notes; /* note_head and bytes, one after the other */
+    size_t notes_length;
+    size_t notes_room;
+    struct life *lives;
+    uint32_t life_count; /* places from here on were never taken */
+    uint32_t life_room;
+    uint32_t life_free;
+    struct ttm_u64_map by_serial;
+    uint64_t next_ordinal;
+    struct ttm_site_book sites;
+    struct ttm_guesses guesses;
+};
+
+struct ttm_encoder {
+    struct ttm_encoder_options options;
+    struct ttm_block *block;
+    uint64_t sequence;
+    uint64_t events; /* in this file, lost ones too */
+    uint64_t lost_events;
+    uint64_t section_start; /* 'events' when the section began */
+    uint64_t mute_until;    /* 'events' from which a section may be tried */
+    uint64_t last_ns;
+    uint64_t dirty_ns; /* time of the first event in the block */
+    uint32_t section;
+    bool is_mute;
+    bool is_dirty;
+    bool is_section_wanted;
+    bool is_telling;
+    uint32_t tell_process; /* where telling has come to */
+    uint32_t tell_life;
+    uint32_t current; /* number of the process of the last record in the file */
+    bool has_current;
+    struct process **processes;
+    uint32_t process_count;
+    uint32_t process_room;
+    struct process *recent; /* found last */
+    struct ttm_u64_map by_number;
+    uint64_t live;
+    uint64_t note_bytes;
+};
+
+/* ---- columns ---- */
+
+static inline void put_byte(struct ttm_encoder *enc, enum ttm_column_name name, uint8_t byte)
+{
+    struct ttm_column *column = &enc->block->columns[name];
+
+    column->data[column->length++] = byte;
+}
+
+static inline void put(struct ttm_encoder *enc, enum ttm_column_name name, uint64_t value)
+{
+    struct ttm_column *column = &enc->block->columns[name];
+
+    column->length += ttm_varint_put(column->data + column->length, value);
+}
+
+static inline void put_misc(struct ttm_encoder *enc, uint64_t value)
+{
+    put(enc, TTM_COLUMN_MISC, value);
+}
+
+static int put_bytes(struct ttm_encoder *enc, const void *bytes, size_t length)
+{
+    if (ttm_block_reserve(enc->block, TTM_COLUMN_BYTES, length) < 0)
+        return -ENOMEM;
+    struct ttm_column *column = &enc->block->columns[TTM_COLUMN_BYTES];
+    put_misc(enc, length);
+    if (length > 0)
+        memcpy(column->data + column->length, bytes, length);
+    column->length += length;
+    return 0;
+}
+
+/* ---- blocks ---- */
+
+static void begin_block(struct ttm_encoder *enc)
+{
+    ttm_block_clear(enc->block);
+    enc->block->head = (struct ttm_block_head){
+        .major = TTM_RECORDING_MAJOR,
+        .minor = TTM_RECORDING_MINOR,
+        .kind = TTM_BLOCK_RECORDS,
+        .file_id = enc->options.file_id,
+        .sequence = enc->sequence,
+        .events_before = enc->events,
+        .first_ns = enc->last_ns,
+        .last_ns = enc->last_ns,
+        .wall_offset_ns = enc->options.wall_offset_ns,
+    };
+    enc->is_dirty = false;
+}
+
+static void pass_block(struct ttm_encoder *enc)
+{
+    if (enc->block->columns[TTM_COLUMN_OPS].length == 0)
+        return;
+    struct ttm_block *next = enc->options.pass(enc->options.pass_arg, enc->block);
+    enc->sequence++; /* also when it was lost: its number is missing then */
+    if (next) {
+        enc->block = next;
+    } else {
+        enc->lost_events += enc->block->head.events;
+        enc->is_mute = true;
+        enc->is_telling = false;
+        enc->mute_until = enc->events + MUTE_EVENTS;
+    }
+    begin_block(enc);
+}
+
+static inline bool is_full(const struct ttm_block *block)
+{
+    return block->columns[TTM_COLUMN_OPS].length >= TTM_BLOCK_RECORDS_MAX ||
+           block->columns[TTM_COLUMN_MISC].length + block->columns[TTM_COLUMN_BYTES].length >=
+               TTM_BLOCK_BYTES_FULL;
+}
+
+/* The operation and its process. Returns 1; 0 when nothing may be written; -ENOMEM. */
+static inline int open_record(struct ttm_encoder *enc, const struct process *proc, unsigned op)
+{
+    if (is_full(enc->block))
+        pass_block(enc);
+    if (enc->is_mute)
+        return 0;
+    if (ttm_block_reserve(enc->block, TTM_COLUMN_MISC, MISC_MAX) < 0)
+        return -ENOMEM;
+    if (enc->has_current && enc->current == proc->number) {
+        put_byte(enc, TTM_COLUMN_OPS, (uint8_t)op);
+        return 1;
+    }
+    put_byte(enc, TTM_COLUMN_OPS, (uint8_t)(op | OP_OTHER_PROCESS));
+    put_misc(enc, proc->number);
+    enc->current = proc->number;
+    enc->has_current = true;
+    return 1;
+}
+
+static inline void put_time(struct ttm_encoder *enc, uint64_t time_ns)
+{
+    const uint64_t folded = ttm_fold(time_ns - enc->last_ns);
+    struct ttm_block_head *head = &enc->block->head;
+
+    put_byte(enc, TTM_COLUMN_TIME_LOW, (uint8_t)folded);
+    put_byte(enc, TTM_COLUMN_TIME_MID, (uint8_t)(folded >> 8));
+    put(enc, TTM_COLUMN_TIME_HIGH, folded >> 16);
+    enc->last_ns = time_ns;
+    if (time_ns > head->last_ns)
+        head->last_ns = time_ns;
+}
+
+/* The same of something that happens: it has a time and counts. */
+static inline int open_event(struct ttm_encoder *enc, const struct process *proc, unsigned op,
+                             uint64_t time_ns)
+{
+    const int r = open_record(enc, proc, op);
+
+    if (r < 0)
+        return r;
+    enc->events++;
+    if (r == 0) {
+        enc->lost_events++;
+        enc->last_ns = time_ns;
+        return 0;
+    }
+    put_time(enc, time_ns);
+    enc->block->head.events++;
+    if (!enc->is_dirty) {
+        enc->is_dirty = true;
+        enc->dirty_ns = time_ns;
+    }
+    return 1;
+}
+
+/* ---- sites and lives ---- */
+
+static struct ttm_site_facts facts_of(const struct ttm_recorded_life *life)
+{
+    return (struct ttm_site_facts){
+        .bytes = life->bytes,
+        .footprint_bytes = life->footprint_bytes,
+        .allocator = life->allocator,
+        .devices = life->devices,
+        .origin = life->origin,
+        .cores = life->cores,
+        .region = life->region,
+        .kind = life->kind,
+        .flags = life->flags,
+    };
+}
+
+/* Sees to it that the file has a number for the site. Returns as open_record(). */
+static int number_site(struct ttm_encoder *enc, struct process *proc, uint32_t place)
+{
+    int r;
+
+    if (proc->sites.sites[place].number != TTM_SITE_UNNUMBERED)
+        return 1;
+    if (proc->sites.numbered == TTM_SITE_NUMBERS_MAX) {
+        r = open_record(enc, proc, OP_SITES_RESET);
+        if (r <= 0)
+            return r;
+        ttm_site_book_renumber(&proc->sites);
+    }
+    r = open_record(enc, proc, OP_SITE);
+    if (r <= 0)
+        return r;
+    struct ttm_booked_site *site = &proc->sites.sites[place];
+    const struct ttm_site_facts *facts = &site->facts;
+    put_misc(enc, facts->allocator);
+    put_misc(enc, facts->devices);
+    put_misc(enc, facts->origin);
+    put_misc(enc, facts->cores);
+    put_misc(enc, facts->region);
+    put_misc(enc, facts->kind);
+    put_misc(enc, facts->flags);
+    put_misc(enc, facts->bytes);
+    put_misc(enc, ttm_fold(facts->footprint_bytes - facts->bytes));
+    site->number = proc->sites.numbered++;
+    site->last_address = 0;
+    return 1;
+}
+
+static void put_life(struct ttm_encoder *enc, struct process *proc, const struct life *life)
+{
+    struct ttm_booked_site *site = &proc->sites.sites[life->site];
+    uint64_t *last_id = &proc->guesses.last_id[guess_id_of(site->facts.region)];
+    struct ttm_column *column;
+
+    put(enc, TTM_COLUMN_SITE, site->number);
+    put(enc, TTM_COLUMN_ID, ttm_fold(life->id - (*last_id + 1)));
+    *last_id = life->id;
+    column = &enc->block->columns[TTM_COLUMN_ADDRESS];
+    column->length +=
+        guess_put_address(&site->last_address, life->address, column->data + column->length);
+    column = &enc->block->columns[TTM_COLUMN_SERIAL];
+    column->length += guess_put_serial(&proc->guesses, life->serial, column->data + column->length);
+}
+
+/* A life whose birth the file has not, or not in this section. Returns 0 or -ENOMEM. */
+static int tell_life(struct ttm_encoder *enc, struct process *proc, struct life *life,
+                     uint64_t births_ago)
+{
+    int r = number_site(enc, proc, life->site);
+
+    if (r > 0)
+        r = open_record(enc, proc, OP_TOLD);
+    if (r <= 0)
+        return r;
+    put_life(enc, proc, life);
+    put_misc(enc, births_ago);
+    put_misc(enc, ttm_fold(life->birth_ns - proc->guesses.last_told_ns));
+    proc->guesses.last_told_ns = life->birth_ns;
+    life->section = enc->section;
+    return 0;
+}
+
+/* ---- sections ---- */
+
+static int put_process(struct ttm_encoder *enc, const struct process *proc)
+{
+    const struct ttm_recorded_process *seen = &proc->seen;
+
+    put_misc(enc, ttm_fold(enc->last_ns - proc->seen_ns));
+    put_misc(enc, ttm_fold((uint64_t)(int64_t)seen->pid));
+    put_misc(enc, seen->uid);
+    put_misc(enc, seen->source);
+    put_misc(enc, seen->start_wall_ns);
+    put_misc(enc, proc->next_ordinal);
+    return put_bytes(enc, seen->command, seen->command_length);
+}
+
+static int put_device(struct ttm_encoder *enc, const struct ttm_recorded_device *device)
+{
+    put_misc(enc, device->id);
+    put_misc(enc, device->arch);
+    put_misc(enc, device->core_count);
+    put_misc(enc, device->asic_id);
+    put_misc(enc, TTM_REGION_COUNT);
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++) {
+        put_misc(enc, device->bank_bytes[i]);
+        put_misc(enc, device->bank_count[i]);
+    }
+    return put_bytes(enc, device->board, device->board_length);
+}
+
+static void put_counters(struct ttm_encoder *enc, const struct ttm_recorded_counters *counters)
+{
+    put_misc(enc, counters->unknown_frees);
+    put_misc(enc, counters->ambiguous_frees);
+    put_misc(enc, counters->replaced);
+    put_misc(enc, counters->refused);
+    put_misc(enc, counters->lost_events);
+}
+
+static int tell_note(struct ttm_encoder *enc, struct process *proc,
+                     const struct ttm_recorded_note *note)
+{
+    const int r = open_record(enc, proc, OP_NOTE);
+
+    if (r <= 0)
+        return r;
+    put_misc(enc, ttm_fold((uint64_t)note->number - proc->guesses.last_note));
+    proc->guesses.last_note = note->number;
+    put_misc(enc, note->kind);
+    return put_bytes(enc, note->bytes, note->length);
+}
+
+static int tell_notes(struct ttm_encoder *enc, struct process *proc)
+{
+    size_t at = 0;
+
+    while (at < proc->notes_length && !enc->is_mute) {
+        struct note_head head;
+        memcpy(&head, proc->notes + at, sizeof(head));
+        at += sizeof(head);
+        const struct ttm_recorded_note note = {.number = head.number,
+                                               .kind = head.kind,
+                                               .bytes = proc->notes + at,
+                                               .length = head.length};
+        const int r = tell_note(enc, proc, &note);
+        if (r < 0)
+            return r;
+        at += head.length;
+    }
+    return 0;
+}
+
+/* Something said before, told again: it is no event, its time is that of the event before. */
+static int open_again(struct ttm_encoder *enc, const struct process *proc, unsigned op)
+{
+    const int r = open_record(enc, proc, op);
+
+    if (r > 0)
+        put_time(enc, enc->last_ns);
+    return r;
+}
+
+/* All of a process but its lives. Returns 0 or -ENOMEM. */
+static int tell_facts(struct ttm_encoder *enc, struct process *proc)
+{
+    int r;
+
+    proc->guesses = (struct ttm_guesses){0};
+    ttm_site_book_renumber(&proc->sites);
+    r = open_again(enc, proc, OP_PROCESS);
+    if (r > 0)
+        r = put_process(enc, proc);
+    for (uint32_t i = 0; r >= 0 && i < proc->device_count; i++) {
+        r = open_again(enc, proc, OP_DEVICE);
+        if (r > 0)
+            r = put_device(enc, &proc->devices[i]);
+    }
+    if (r >= 0 && proc->has_counters) {
+        r = open_again(enc, proc, OP_COUNTERS);
+        if (r > 0)
+            put_counters(enc, &proc->counters);
+    }
+    return r < 0 ? r : tell_notes(enc, proc);
+}
+
+/* An operation of no process. */
+static void put_bare(struct ttm_encoder *enc, unsigned op)
+{
+    if (is_full(enc->block))
+        pass_block(enc);
+    if (!enc->is_mute)
+        put_byte(enc, TTM_COLUMN_OPS, (uint8_t)op);
+}
+
+static int begin_section(struct ttm_encoder *enc)
+{
+    pass_block(enc);
+    /* A block that was just refused: later. */
+    if (enc->is_mute && enc->events < enc->mute_until)
+        return 0;
+    enc->is_mute = false;
+    enc->is_section_wanted = false;
+    enc->section++;
+    enc->section_start = enc->events;
+    enc->has_current = false;
+    begin_block(enc);
+    enc->block->head.flags |= TTM_BLOCK_SECTION;
+    enc->is_telling = true;
+    enc->tell_process = 0;
+    enc->tell_life = 0;
+    for (uint32_t i = 0; i < enc->process_count && !enc->is_mute; i++) {
+        const int r = tell_facts(enc, enc->processes[i]);
+        if (r < 0)
+            return r;
+    }
+    put_bare(enc, OP_TOLD_FACTS);
+    return 0;
+}
+
+/* At most 'budget' more of the lives that the section lacks. Returns 0 or -ENOMEM. */
+static int tell_some(struct ttm_encoder *enc, uint32_t budget)
+{
+    while (enc->tell_process < enc->process_count) {
+        struct process *proc = enc->processes[enc->tell_process];
+        for (; enc->tell_life < proc->life_count; enc->tell_life++) {
+            struct life *life = &proc->lives[enc->tell_life];
+            if (life->site == NONE || life->section == enc->section)
+                continue;
+            if (budget-- == 0)
+                return 0;
+            const int r = tell_life(enc, proc, life, proc->next_ordinal - life->ordinal);
+            if (r < 0 || enc->is_mute)
+                return r;
+        }
+        enc->tell_process++;
+        enc->tell_life = 0;
+    }
+    put_bare(enc, OP_TOLD_ALL);
+    enc->is_telling = false;
+    return 0;
+}
+
+static inline bool is_section_due(const struct ttm_encoder *enc)
+{
+    const uint64_t events = enc->events - enc->section_start;
+
+    return events >= enc->options.section_events && events >= enc->live * SECTION_LIVES_FACTOR &&
+           events >= enc->note_bytes / SECTION_NOTE_BYTES;
+}
+
+/* What has to be done before an event is written. Returns 0 or -ENOMEM. */
+static inline int prepare(struct ttm_encoder *enc)
+{
+    if (enc->is_section_wanted || (enc->is_mute && enc->events >= enc->mute_until) ||
+        is_section_due(enc)) {
+        const int r = begin_section(enc);
+        if (r < 0)
+            return r;
+    }
+    return enc->is_telling ? tell_some(enc, TELL_PER_EVENT) : 0;
+}
+
+/* ---- processes ---- */
+
+static struct process *process_of(struct ttm_encoder *enc, uint32_t number)
+{
+    uint32_t place;
+
+    if (enc->recent && enc->recent->number == number)
+        return enc->recent;
+    if (!ttm_u64_map_find(&enc->by_number, number, &place))
+        return NULL;
+    enc->recent = enc->processes[place];
+    return enc->recent;
+}
+
+static void free_process(struct process *proc)
+{
+    if (!proc)
+        return;
+    for (uint32_t i = 0; i < proc->device_count; i++)
+        free((char *)proc->devices[i].board);
+    free(proc->devices);
+    free((char *)proc->seen.command);
+    free(proc->notes);
+    free(proc->lives);
+    ttm_u64_map_done(&proc->by_serial);
+    ttm_site_book_done(&proc->sites);
+    free(proc);
+}
+
+/* Returns NULL only when memory is short; also of nothing there is a copy. */
+static char *copy_text(const char *text, size_t length)
+{
+    char *copy = malloc(length + 1);
+
+    if (!copy)
+        return NULL;
+    if (length > 0)
+        memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+static int add_process(struct ttm_encoder *enc, struct process *proc)
+{
+    if (enc->process_count == enc->process_room) {
+        const uint32_t room = enc->process_room ? enc->process_room * 2 : 16;
+        struct process **processes = realloc(enc->processes, room * sizeof(processes[0]));
+        if (!processes)
+            return -ENOMEM;
+        enc->processes = processes;
+        enc->process_room = room;
+    }
+    if (ttm_u64_map_add(&enc->by_number, proc->number, enc->process_count) < 0)
+        return -ENOMEM;
+    enc->processes[enc->process_count++] = proc;
+    return 0;
+}
+
+int ttm_encoder_process(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
+                        const struct ttm_recorded_process *seen)
+{
+    struct process *proc;
+    int r;
+
+    if (seen->command_length > TTM_RECORDED_TEXT_MAX)
+        return -E2BIG;
+    if (seen->source >= TTM_SOURCE_COUNT)
+        return -EINVAL;
+    if (process_of(enc, process))
+        return -EEXIST;
+    r = prepare(enc);
+    if (r < 0)
+        return r;
+    proc = calloc(1, sizeof(*proc));
+    if (!proc)
+        return -ENOMEM;
+    proc->number = process;
+    proc->seen = *seen;
+    proc->seen_ns = time_ns;
+    proc->life_free = NONE;
+    ttm_u64_map_init(&proc->by_serial, enc->options.seed);
+    ttm_site_book_init(&proc->sites, enc->options.seed);
+    proc->seen.command = copy_text(seen->command, seen->command_length);
+    r = proc->seen.command ? add_process(enc, proc) : -ENOMEM;
+    if (r < 0) {
+        free_process(proc);
+        return r;
+    }
+    r = open_event(enc, proc, OP_PROCESS, time_ns);
+    return r > 0 ? put_process(enc, proc) : r;
+}
+
+/* The last process takes the place of one that goes; telling goes on where it was. */
+static void remove_process(struct ttm_encoder *enc, struct process *proc)
+{
+    uint32_t place = 0, moved;
+
+    (void)ttm_u64_map_take(&enc->by_number, proc->number, &place);
+    struct process *last = enc->processes[--enc->process_count];
+    if (last != proc) {
+        (void)ttm_u64_map_take(&enc->by_number, last->number, &moved);
+        enc->processes[place] = last;
+        (void)ttm_u64_map_add(&enc->by_number, last->number, place); /* its place was just freed */
+    }
+    /* One that was to be told may now stand before the cursor: begin again, told ones are skipped. */
+    enc->tell_process = 0;
+    enc->tell_life = 0;
+    enc->recent = NULL;
+    enc->live -= proc->by_serial.count;
+    enc->note_bytes -= proc->notes_length;
+    free_process(proc);
+}
+
+int ttm_encoder_process_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
+                            const struct ttm_recorded_process_end *end)
+{
+    struct process *proc = process_of(enc, process);
+
+    if (!proc)
+        return -ENOENT;
+    if (end->how >= TTM_PROCESS_HOW_COUNT)
+        return -EINVAL;
+    int r = prepare(enc);
+    /* What the section has not told yet ends with it unheard by whoever begins there. */
+    for (uint32_t i = 0; r == 0 && enc->is_telling && i < proc->life_count; i++) {
+        struct life *life = &proc->lives[i];
+        if (life->site != NONE && life->section != enc->section)
+            r = tell_life(enc, proc, life, proc->next_ordinal - life->ordinal);
+    }
+    if (r == 0)
+        r = open_event(enc, proc, OP_PROCESS_END, time_ns);
+    if (r > 0) {
+        put_misc(enc, end->how);
+        put_misc(enc, ttm_fold((uint64_t)(int64_t)end->code));
+    }
+    remove_process(enc, proc);
+    return r < 0 ? r : 0;
+}
+
+/* Keeps a copy, in place of an older one of the same id. */
+static int keep_device(struct process *proc, const struct ttm_recorded_device *device)
+{
+    uint32_t i = 0;
+    char *board = copy_text(device->board, device->board_length);
+
+    if (!board)
+        return -ENOMEM;
+    while (i < proc->device_count && proc->devices[i].id != device->id)
+        i++;
+    if (i == proc->device_count) {
+        struct ttm_recorded_device *devices =
+            realloc(proc->devices, (i + 1) * sizeof(proc->devices[0]));
+        if (!devices) {
+            free(board);
+            return -ENOMEM;
+        }
+        proc->devices = devices;
+        proc->device_count++;
+    } else {
+        free((char *)proc->devices[i].board);
+    }
+    proc->devices[i] = *device;
+    proc->devices[i].board = board;
+    return 0;
+}
+
+int ttm_encoder_device(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
+                       const struct ttm_recorded_device *device)
+{
+    struct process *proc = process_of(enc, process);
+
+    if (!proc)
+        return -ENOENT;
+    if (device->id >= TTM_DEVICE_COUNT)
+        return -EINVAL;
+    if (device->board_length > TTM_RECORDED_TEXT_MAX)
+        return -E2BIG;
+    int r = prepare(enc);
+    if (r == 0)
+        r = keep_device(proc, device);
+    if (r == 0)
+        r = open_event(enc, proc, OP_DEVICE, time_ns);
+    return r > 0 ? put_device(enc, device) : r;
+}
+
+static int keep_note(struct process *proc, const struct ttm_recorded_note *note)
+{
+    const struct note_head head = {
+        .number = note->number, .kind = note->kind, .length = (uint32_t)note->length};
+    const size_t length = sizeof(head) + note->length;
+
+    if (proc->notes_room - proc->notes_length < length) {
+        size_t room = proc->notes_room ? proc->notes_room : 4096;
+        while (room - proc->notes_length < length)
+            room *= 2;
+        uint8_t *notes = realloc(proc->notes, room);
+        if (!notes)
+            return -ENOMEM;
+        proc->notes = notes;
+        proc->notes_room = room;
+    }
+    memcpy(proc->notes + proc->notes_length, &head, sizeof(head));
+    if (note->length > 0)
+        memcpy(proc->notes + proc->notes_length + sizeof(head), note->bytes, note->length);
+    proc->notes_length += length;
+    return 0;
+}
+
+int ttm_encoder_note(struct ttm_encoder *enc, uint32_t process,
+                     const struct ttm_recorded_note *note)
+{
+    struct process *proc = process_of(enc, process);
+
+    if (!proc)
+        return -ENOENT;
+    if (note->length > TTM_RECORDED_NOTE_MAX)
+        return -E2BIG;
+    int r = prepare(enc);
+    if (r == 0)
+        r = keep_note(proc, note);
+    if (r < 0)
+        return r;
+    enc->note_bytes += sizeof(struct note_head) + note->length;
+    return tell_note(enc, proc, note);
+}
+
+/* ---- lives ---- */
+
+static int take_place(struct process *proc, uint32_t *ret)
+{
+    if (proc->life_free != NONE) {
+        *ret = proc->life_free;
+        proc->life_free = proc->lives[*ret].section;
+        return 0;
+    }
+    if (proc->life_count == proc->life_room) {
+        const uint32_t room = proc->life_room ? proc->life_room * 2 : 64;
+        struct life *lives = realloc(proc->lives, room * sizeof(lives[0]));
+        if (!lives)
+            return -ENOMEM;
+        proc->lives = lives;
+        proc->life_room = room;
+    }
+    *ret = proc->life_count++;
+    return 0;
+}
+
+static void leave_place(struct process *proc, uint32_t place)
+{
+    proc->lives[place].site = NONE;
+    proc->lives[place].section = proc->life_free;
+    proc->life_free = place;
+}
+
+/* Enters the life into our own tables. Returns 0, -EEXIST or -ENOMEM, then without a trace. */
+static int keep_life(struct ttm_encoder *enc, struct process *proc,
+                     const struct ttm_recorded_life *born, uint32_t *ret)
+{
+    const struct ttm_site_facts facts = facts_of(born);
+    uint32_t place, site;
+    int r;
+
+    r = take_place(proc, &place);
+    if (r < 0)
+        return r;
+    r = ttm_u64_map_add(&proc->by_serial, born->serial, place);
+    if (r < 0) {
+        leave_place(proc, place);
+        return r;
+    }
+    r = ttm_site_book_get(&proc->sites, &facts, &site);
+    if (r < 0) {
+        (void)ttm_u64_map_take(&proc->by_serial, born->serial, &place);
+        leave_place(proc, place);
+        return r;
+    }
+    proc->sites.sites[site].refs++;
+    proc->lives[place] = (struct life){
+        .serial = born->serial,
+        .id = born->id,
+        .address = born->address,
+        .birth_ns = born->birth_ns,
+        .ordinal = proc->next_ordinal,
+        .site = site,
+        .section = enc->section,
+    };
+    enc->live++;
+    *ret = place;
+    return 0;
+}
+
+int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *born)
+{
+    struct process *proc = process_of(enc, born->process);
+    uint32_t place = NONE;
+    int r;
+
+    if (!proc)
+        return -ENOENT;
+    if (born->region >= TTM_REGION_COUNT || born->kind >= TTM_KERNEL_KIND_COUNT ||
+        born->bytes > TTM_RECORDED_BYTES_MAX || born->footprint_bytes > TTM_RECORDED_BYTES_MAX)
+        return -EINVAL;
+    r = prepare(enc);
+    if (r == 0)
+        r = keep_life(enc, proc, born, &place);
+    if (r < 0)
+        return r == -EEXIST && born->is_told ? 1 : r;
+
+    struct life *life = &proc->lives[place];
+    if (born->is_told) {
+        r = tell_life(enc, proc, life, 0);
+    } else {
+        r = number_site(enc, proc, life->site);
+        if (r >= 0)
+            r = open_event(enc, proc, OP_BIRTH, born->birth_ns);
+        if (r > 0)
+            put_life(enc, proc, life);
+    }
+    proc->next_ordinal++;
+    return r < 0 ? r : 0;
+}
+
+/* The life of that serial, told of in this section. Returns 0, -ENOENT or -ENOMEM. */
+static int find_life(struct ttm_encoder *enc, struct process *proc, uint64_t serial,
+                     struct life **ret)
+{
+    uint32_t place;
+
+    if (!ttm_u64_map_find(&proc->by_serial, serial, &place))
+        return -ENOENT;
+    *ret = &proc->lives[place];
+    if (!enc->is_telling || (*ret)->section == enc->section)
+        return 0;
+    return tell_life(enc, proc, *ret, proc->next_ordinal - (*ret)->ordinal);
+}
+
+int ttm_encoder_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t serial,
+                    enum ttm_recorded_how how)
+{
+    struct process *proc = process_of(enc, process);
+    struct life *life;
+    uint32_t place;
+    int r;
+
+    if (!proc)
+        return -ENOENT;
+    if ((unsigned)how >= TTM_ENDED_COUNT)
+        return -EINVAL;
+    r = prepare(enc);
+    if (r == 0)
+        r = find_life(enc, proc, serial, &life);
+    if (r == 0)
+        r = open_event(enc, proc, how == TTM_ENDED_FREED ? OP_FREED : OP_END, time_ns);
+    if (r < 0)
+        return r;
+    if (r > 0) {
+        put(enc, TTM_COLUMN_DISTANCE, proc->next_ordinal - life->ordinal);
+        if (how != TTM_ENDED_FREED)
+            put_misc(enc, (uint64_t)how);
+    }
+    proc->sites.sites[life->site].refs--;
+    (void)ttm_u64_map_take(&proc->by_serial, serial, &place);
+    leave_place(proc, place);
+    enc->live--;
+    return 0;
+}
+
+int ttm_encoder_rename(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t serial,
+                       uint32_t origin)
+{
+    struct process *proc = process_of(enc, process);
+    struct life *life;
+    uint32_t site;
+    int r;
+
+    if (!proc)
+        return -ENOENT;
+    r = prepare(enc);
+    if (r == 0)
+        r = find_life(enc, proc, serial, &life);
+    if (r < 0)
+        return r;
+    struct ttm_site_facts facts = proc->sites.sites[life->site].facts;
+    facts.origin = origin;
+    r = ttm_site_book_get(&proc->sites, &facts, &site);
+    if (r == 0)
+        r = open_event(enc, proc, OP_RENAME, time_ns);
+    if (r < 0)
+        return r;
+    proc->sites.sites[life->site].refs--;
+    proc->sites.sites[site].refs++;
+    life->site = site;
+    if (r > 0) {
+        put(enc, TTM_COLUMN_DISTANCE, proc->next_ordinal - life->ordinal);
+        put_misc(enc, origin);
+    }
+    return 0;
+}
+
+/* ---- the rest ---- */
+
+/* Begins an event of a process. Returns 1, 0 when it is not to be written, or an error. */
+static int begin_event(struct ttm_encoder *enc, uint32_t process, unsigned op, uint64_t time_ns,
+                       struct process **ret)
+{
+    struct process *proc = process_of(enc, process);
+
+    if (!proc)
+        return -ENOENT;
+    const int r = prepare(enc);
+    if (r < 0)
+        return r;
+    *ret = proc;
+    return open_event(enc, proc, op, time_ns);
+}
+
+int ttm_encoder_dispatch(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
+                         const struct ttm_recorded_dispatch *dispatch)
+{
+    struct process *proc;
+    const int r = begin_event(enc, process, OP_DISPATCH, time_ns, &proc);
+
+    if (r <= 0)
+        return r;
+    put_misc(enc, ttm_fold(dispatch->program - proc->guesses.last_program));
+    put_misc(enc, dispatch->devices);
+    proc->guesses.last_program = dispatch->program;
+    return 0;
+}
+
+int ttm_encoder_mark(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
+                     const struct ttm_recorded_mark *mark)
+{
+    struct process *proc;
+
+    if (mark->name_length > TTM_RECORDED_TEXT_MAX)
+        return -E2BIG;
+    const int r = begin_event(enc, process, OP_MARK, time_ns, &proc);
+    return r > 0 ? put_bytes(enc, mark->name, mark->name_length) : r;
+}
+
+int ttm_encoder_failure(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
+                        const struct ttm_recorded_failure *failure)
+{
+    struct process *proc;
+
+    if (failure->region >= TTM_REGION_COUNT)
+        return -EINVAL;
+    const int r = begin_event(enc, process, OP_FAILURE, time_ns, &proc);
+    if (r <= 0)
+        return r;
+    put_misc(enc, failure->kind);
+    put_misc(enc, failure->region);
+    put_misc(enc, failure->allocator);
+    put_misc(enc, failure->devices);
+    put_misc(enc, failure->origin);
+    put_misc(enc, failure->wanted_bytes);
+    put_misc(enc, failure->bank_wanted_bytes);
+    put_misc(enc, failure->bank_free_bytes);
+    put_misc(enc, failure->bank_largest_bytes);
+    return 0;
+}
+
+int ttm_encoder_loss(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t events)
+{
+    struct process *proc;
+    const int r = begin_event(enc, process, OP_LOSS, time_ns, &proc);
+
+    if (r <= 0)
+        return r;
+    put_misc(enc, events);
+    return 0;
+}
+
+int ttm_encoder_counters(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
+                         const struct ttm_recorded_counters *counters)
+{
+    struct process *proc;
+    const int r = begin_event(enc, process, OP_COUNTERS, time_ns, &proc);
+
+    if (r < 0)
+        return r;
+    proc->counters = *counters;
+    proc->has_counters = true;
+    if (r > 0)
+        put_counters(enc, counters);
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+struct ttm_encoder *ttm_encoder_new(const struct ttm_encoder_options *options)
+{
+    struct ttm_encoder *enc = calloc(1, sizeof(*enc));
+
+    if (!enc)
+        return NULL;
+    enc->options = *options;
+    if (enc->options.section_events == 0)
+        enc->options.section_events = TTM_SECTION_EVENTS;
+    enc->block = options->block;
+    enc->last_ns = options->start_ns;
+    enc->is_section_wanted = true;
+    ttm_u64_map_init(&enc->by_number, options->seed);
+    begin_block(enc);
+    return enc;
+}
+
+struct ttm_block *ttm_encoder_free(struct ttm_encoder *enc)
+{
+    if (!enc)
+        return NULL;
+    struct ttm_block *block = enc->block;
+    for (uint32_t i = 0; i < enc->process_count; i++)
+        free_process(enc->processes[i]);
+    free(enc->processes);
+    ttm_u64_map_done(&enc->by_number);
+    free(enc);
+    return block;
+}
+
+void ttm_encoder_flush(struct ttm_encoder *enc)
+{
+    /* Telling that waits for events to go along with would else wait for long. */
+    if (enc->is_telling)
+        (void)tell_some(enc, TELL_PER_FLUSH);
+    pass_block(enc);
+    if (enc->is_mute)
+        enc->mute_until = enc->events; /* the next event tries again */
+}
+
+void ttm_encoder_finish(struct ttm_encoder *enc)
+{
+    int r = 0;
+
+    /* After a loss the file would else end in what nobody can read. */
+    if (enc->is_mute) {
+        enc->mute_until = enc->events;
+        r = begin_section(enc);
+    }
+    while (r == 0 && enc->is_telling)
+        r = tell_some(enc, TELL_PER_FLUSH);
+    pass_block(enc);
+}
+
+void ttm_encoder_next_file(struct ttm_encoder *enc, uint64_t file_id, int64_t wall_offset_ns)
+{
+    ttm_encoder_finish(enc);
+    enc->options.file_id = file_id;
+    enc->options.wall_offset_ns = wall_offset_ns;
+    enc->sequence = 0;
+    enc->events = 0;
+    enc->section_start = 0;
+    enc->mute_until = 0;
+    enc->is_section_wanted = true;
+    begin_block(enc);
+}
+
+bool ttm_encoder_is_dirty(const struct ttm_encoder *enc, uint64_t *ret_since_ns)
+{
+    if (enc->is_dirty)
+        *ret_since_ns = enc->dirty_ns;
+    return enc->is_dirty;
+}
+
+uint64_t ttm_encoder_lost_events(const struct ttm_encoder *enc)
+{
+    return enc->lost_events;
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walking. From a frame to its caller it takes the frame's unwind row: one
+ * addition and two loads. Rows are read from .eh_frame once per call site and
+ * kept in a table of the thread; so a walk costs what libunwind's fast path
+ * (unw_backtrace) costs, which works the same way. We do not use that library in
+ * somebody else's process, because there it
+ *   - takes the loader's lock (dl_iterate_phdr) at each new call site, which this
+ *     or another thread may hold, and blocks signals around its own;
+ *   - keeps its rows after dlclose(): when another library comes to lie there, it
+ *     follows the old rows to wherever they lead, and reads there unchecked;
+ *   - opens a pipe to ask whether memory is readable, and exports a second
+ *     _Unwind_* and backtrace() to whoever loads it carelessly.
+ * Here every load is checked against the bounds of the stack, and the loader is
+ * asked without a lock (modules.h). What a row cannot say (a frame address that
+ * needs other registers: hand-written code in the main) ends the walk.
+ *
+ * Remembering. A walk also tells where on the stack each return address lies. When
+ * the stack pointer is the same again and each of these places holds the same
+ * return address, then it is the same stack: the innermost frame has the same
+ * caller, which has the same frame, and so on. That takes one load per frame and
+ * no table. The comparison starts at the innermost frame and ends at the first difference, so a
+ * place is looked at only while everything below it is as it was. A frame of variable size could
+ * in theory leave an old return address where it once was; therefore each
+ * 256th time the stack is walked all the same and compared.
+ */
+#include "stack/native.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "stack/cfi.h"
+#include "stack/modules.h"
+#include "stack/probe.h"
+#include "wire/origin.h"
+
+#define ROWS_BITS 12
+#define KNOWN_BITS 10
+#define SETS_BITS 6
+#define WAYS 4u
+#define CHECK_EVERY 256u
+#define OWN_FRAMES 8u /* between the program's call and us */
+#define PAGE ((uintptr_t)4096)
+#define STACK_REACH ((uintptr_t)64 << 20)   /* a stack that is larger has its outer frames unseen */
+#define FOREIGN_REACH ((uintptr_t)64 << 10) /* of a stack that the thread was not born with */
+
+/* In the kernel's ucontext, at which rsp points in a signal's frame. */
+enum { UCONTEXT_RBP = 120, UCONTEXT_RSP = 160, UCONTEXT_RIP = 168 };
+
+/* A stack whose addresses are known has a note already, wherever on the stack it lay. */
+struct known {
+    uint64_t hash;
+    uint32_t note;
+    uint32_t generation;
+};
+
+/* Followed by 'room' return addresses and as many places, in words above 'sp'. */
+struct remembered {
+    uint64_t sp;
+    uint32_t note;
+    uint32_t generation;
+    uint16_t count; /* 0: empty */
+    uint16_t hits;
+    uint32_t reserved;
+};
+
+struct ttm_native {
+    unsigned frames; /* wanted */
+    unsigned room;   /* with our own */
+    size_t stride;   /* of a remembered stack */
+    uintptr_t stack_end;
+    uintptr_t low, high; /* bounds that the kernel has confirmed */
+    uint32_t generation; /* what is known under another one is forgotten */
+    uint32_t places_generation;
+    uint8_t next_way[1u << SETS_BITS];
+    struct ttm_native_counts counts;
+    struct ttm_modules modules;
+    uint64_t addresses[TTM_NATIVE_FRAMES_MAX + OWN_FRAMES];
+    uint64_t places[TTM_NATIVE_FRAMES_MAX + OWN_FRAMES]; /* where each address lies */
+    uint8_t is_exact[TTM_NATIVE_FRAMES_MAX + OWN_FRAMES];
+    struct known known[1u << KNOWN_BITS];
+    struct ttm_row rows[1u << ROWS_BITS];
+    unsigned char stacks[];
+};
+
+static unsigned room_for(unsigned frames)
+{
+    return (frames < TTM_NATIVE_FRAMES_MAX ? frames : TTM_NATIVE_FRAMES_MAX) + OWN_FRAMES;
+}
+
+static size_t stride_for(unsigned room)
+{
+    const size_t size = sizeof(struct remembered) + room * (sizeof(uint64_t) + sizeof(uint16_t));
+
+    return (size + 63) / 64 * 64;
+}
+
+size_t ttm_native_size(unsigned frames)
+{
+    return sizeof(struct ttm_native) + (WAYS << SETS_BITS) * stride_for(room_for(frames));
+}
+
+void ttm_native_init(struct ttm_native *native, unsigned frames, uintptr_t stack_end)
+{
+    native->room = room_for(frames);
+    native->frames = native->room - OWN_FRAMES;
+    native->stride = stride_for(native->room);
+    native->stack_end = stack_end;
+    native->generation = 1;
+    native->places_generation = 1;
+}
+
+static struct remembered *stack_at(struct ttm_native *native, unsigned set, unsigned way)
+{
+    return (struct remembered *)(native->stacks + (set * WAYS + way) * native->stride);
+}
+
+void ttm_native_forget_places(struct ttm_native *native)
+{
+    native->places_generation++;
+}
+
+void ttm_native_forget_stacks(struct ttm_native *native)
+{
+    native->generation++;
+    native->places_generation++;
+}
+
+void ttm_native_forget(struct ttm_native *native)
+{
+    memset(&native->modules, 0, sizeof(native->modules));
+    memset(native->rows, 0, sizeof(native->rows));
+    ttm_native_forget_stacks(native);
+}
+
+const struct ttm_native_counts *ttm_native_counts(const struct ttm_native *native)
+{
+    return &native->counts;
+}
+
+/*
+ * Where the stack of 'sp' ends for certain; 0 when not even 'sp' can be read. The
+ * thread's own stack is asked about once, and again when it has grown; it stays
+ * as long as the thread. Another stack (sigaltstack, coroutines) may be gone the
+ * next time, so of that nothing is kept.
+ */
+static uintptr_t confirm_end(struct ttm_native *native, uintptr_t sp)
+{
+    const uintptr_t page = sp / PAGE * PAGE;
+
+    if (sp >= native->low && sp < native->high)
+        return native->high;
+    if (sp < native->stack_end && native->stack_end - sp < STACK_REACH) {
+        const uintptr_t up_to = native->low > sp ? native->low : native->stack_end;
+
+        if (ttm_probe(page, up_to - page)) {
+            native->low = page;
+            native->high = native->stack_end;
+            return native->high;
+        }
+    }
+    uintptr_t end = page;
+    while (end - page < FOREIGN_REACH && ttm_probe(end, PAGE))
+        end += PAGE;
+    return end > sp ? end : 0;
+}
+
+static const struct ttm_row *read_row(struct ttm_native *native, uint64_t address,
+                                      struct ttm_row *row)
+{
+    const struct ttm_module *module = ttm_modules_find(&native->modules, address);
+
+    if (module)
+        ttm_cfi_read_row(address, module->eh_frame_header, module->start, module->end, row);
+    else
+        *row = (struct ttm_row){.address = address, .is_known = 1};
+    return row;
+}
+
+static inline const struct ttm_row *find_row(struct ttm_native *native, uint64_t address)
+{
+    struct ttm_row *row = &native->rows[address * 0x9e3779b97f4a7c15ull >> (64 - ROWS_BITS)];
+
+    if (__builtin_expect(row->address == address && row->is_known, 1))
+        return row;
+    return read_row(native, address, row);
+}
+
+/* One step outwards. Returns false at the end, or where the way on is not known. */
+TTM_READS_FOREIGN static inline bool step(struct ttm_native *native, struct ttm_registers *at,
+                                          uintptr_t end, bool *is_exact, uint64_t *ret_place)
+{
+    const struct ttm_row *row = find_row(native, at->ip - !*is_exact);
+    uint64_t cfa;
+
+    *is_exact = false;
+    switch (row->kind) {
+    case TTM_ROW_RSP:
+        cfa = at->sp + (uint64_t)(int64_t)row->cfa_offset;
+        break;
+    case TTM_ROW_RBP:
+        cfa = at->bp + (uint64_t)(int64_t)row->cfa_offset;
+        break;
+    case TTM_ROW_REALIGNED:
+        cfa = at->bp + (uint64_t)(int64_t)row->cfa_offset;
+        if (cfa < at->sp || cfa > end - 8 || at->bp < at->sp || at->bp > end - 8 || cfa % 8 != 0)
+            return false;
+        cfa = ttm_load_u64(cfa);
+        break;
+    case TTM_ROW_SIGNAL:
+        if (end - at->sp < UCONTEXT_RIP + 8)
+            return false;
+        *is_exact = true;
+        *ret_place = at->sp + UCONTEXT_RIP;
+        at->ip = ttm_load_u64(*ret_place);
+        at->bp = ttm_load_u64(at->sp + UCONTEXT_RBP);
+        cfa = ttm_load_u64(at->sp + UCONTEXT_RSP);
+        if (cfa <= at->sp || cfa > end - 8 || at->ip == 0) /* the signal had a stack of its own */
+            return false;
+        at->sp = cfa;
+        return true;
+    default:
+        return false;
+    }
+    if (__builtin_expect(cfa <= at->sp || cfa > end || cfa % 8 != 0, 0))
+        return false;
+
+    if (row->kind == TTM_ROW_REALIGNED) {
+        at->bp = ttm_load_u64(at->bp);
+    } else if (row->rbp_offset != 0) {
+        const uint64_t saved = cfa + (uint64_t)(int64_t)row->rbp_offset;
+        if (saved < at->sp || saved > end - 8)
+            return false;
+        at->bp = ttm_load_u64(saved);
+    }
+    *ret_place = cfa - 8;
+    at->ip = ttm_load_u64(cfa - 8);
+    at->sp = cfa;
+    return at->ip != 0;
+}
+
+/*
+ * The first address is that of 'registers', whose place the caller knows. 'ret_end' is where the
+ * stack ends.
+ */
+static unsigned walk(struct ttm_native *native, const struct ttm_registers *registers,
+                     uintptr_t end, bool *ret_is_cut)
+{
+    struct ttm_registers at = *registers;
+    unsigned count = 0;
+    bool is_exact = false;
+
+    *ret_is_cut = false;
+    native->addresses[0] = at.ip;
+    native->places[0] = at.sp - 8;
+    native->is_exact[0] = 0;
+    count = 1;
+    while (step(native, &at, end, &is_exact, &native->places[count])) {
+        native->addresses[count] = at.ip;
+        native->is_exact[count] = is_exact;
+        if (++count == native->room) {
+            *ret_is_cut = true;
+            break;
+        }
+    }
+    native->counts.walked++;
+    return count;
+}
+
+unsigned ttm_native_walk(struct ttm_native *native, const struct ttm_registers *registers,
+                         const uint64_t **ret_addresses, bool *ret_is_cut)
+{
+    const uintptr_t end = confirm_end(native, registers->sp - 8);
+
+    *ret_addresses = native->addresses;
+    *ret_is_cut = false;
+    return end > registers->sp ? walk(native, registers, end, ret_is_cut) : 0;
+}
+
+static uint64_t *addresses_of(struct remembered *stack)
+{
+    return (uint64_t *)(stack + 1);
+}
+
+static uint16_t *places_of(struct remembered *stack, unsigned room)
+{
+    return (uint16_t *)(addresses_of(stack) + room);
+}
+
+static unsigned set_of(uint64_t sp)
+{
+    return (unsigned)(ttm_hash_u64(sp) >> (64 - SETS_BITS));
+}
+
+/* Is 'stack' the one that lies there now? */
+TTM_READS_FOREIGN static bool is_there(struct remembered *stack, unsigned room, uint64_t sp)
+{
+    const uint64_t *addresses = addresses_of(stack);
+    const uint16_t *places = places_of(stack, room);
+
+    if (stack->sp != sp)
+        return false;
+    for (unsigned i = 0; i < stack->count; i++)
+        if (*((const uint64_t *)sp + places[i] - 1) != addresses[i])
+            return false;
+    return stack->count > 0;
+}
+
+static struct remembered *recall(struct ttm_native *native, uint64_t sp)
+{
+    const unsigned set = set_of(sp);
+
+    for (unsigned i = 0; i < WAYS; i++) {
+        struct remembered *stack = stack_at(native, set, i);
+        if (stack->generation == native->places_generation && is_there(stack, native->room, sp))
+            return stack;
+    }
+    return NULL;
+}
+
+/* Of the stack that was walked last. Places are counted from the word below 'sp', from 1. */
+static void remember(struct ttm_native *native, uint64_t sp, unsigned count, uint32_t note)
+{
+    const unsigned set = set_of(sp);
+    uint8_t *next = &native->next_way[set];
+    struct remembered *stack = stack_at(native, set, *next);
+    uint16_t *places = places_of(stack, native->room);
+
+    stack->count = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const uint64_t words = (native->places[i] + 8 - sp) / 8;
+
+        if (words > UINT16_MAX) /* a large frame, or a place below 'sp' */
+            return;
+        places[i] = (uint16_t)words;
+    }
+    memcpy(addresses_of(stack), native->addresses, count * sizeof(uint64_t));
+    stack->sp = sp;
+    stack->note = note;
+    stack->generation = native->places_generation;
+    stack->hits = 0;
+    stack->count = (uint16_t)count;
+    *next = (uint8_t)((*next + 1) % WAYS);
+}
+
+/* Makes the note, from the first frame on that is not our own. */
+static uint32_t make_note(struct ttm_native *native, unsigned count, bool is_cut,
+                          ttm_stack_note_fn note, uint8_t *scratch)
+{
+    struct ttm_native_stack_note *content = (struct ttm_native_stack_note *)scratch;
+    uint8_t *bytes = scratch + sizeof(*content);
+    struct ttm_module *module = NULL;
+    unsigned i = 0;
+
+    content->count = 0;
+    for (; i < count && content->count < native->frames; i++) {
+        const uint64_t address = native->addresses[i] - !native->is_exact[i];
+        struct ttm_native_frame *frame = &content->frames[content->count];
+
+        /* Mostly the module of the frame before. */
+        if (!module || address - module->start >= module->end - module->start)
+            module = ttm_modules_find(&native->modules, address);
+        if (module && module->is_ours && content->count == 0)
+            continue;
+        frame->module = module ? ttm_module_note(module, note, bytes) : 0;
+        frame->address = native->addresses[i] - (frame->module ? module->bias : 0);
+        frame->is_exact = native->is_exact[i];
+        content->count++;
+    }
+    content->is_cut = is_cut || i < count;
+    if (content->count == 0)
+        return 0;
+    const size_t size = ttm_native_stack_note_encode(content, bytes);
+    return note(TTM_NOTE_NATIVE_STACK, bytes, (uint32_t)size);
+}
+
+static uint64_t hash_of(const uint64_t *addresses, unsigned count)
+{
+    uint64_t even = count, odd = 0x9e3779b97f4a7c15ull;
+
+    for (unsigned i = 0; i + 1 < count; i += 2) {
+        even = (even ^ addresses[i]) * 0xbf58476d1ce4e5b9ull;
+        even ^= even >> 29;
+        odd = (odd ^ addresses[i + 1]) * 0x94d049bb133111ebull;
+        odd ^= odd >> 32;
+    }
+    if (count % 2 != 0)
+        even = (even ^ addresses[count - 1]) * 0xbf58476d1ce4e5b9ull;
+    return ttm_hash_u64(even ^ (odd << 1 | odd >> 63));
+}
+
+/* The note of the stack that was walked last. */
+static uint32_t note_of(struct ttm_native *native, unsigned count, bool is_cut,
+                        ttm_stack_note_fn note, uint8_t *scratch)
+{
+    const uint64_t hash = hash_of(native->addresses, count);
+    struct known *known = &native->known[hash >> (64 - KNOWN_BITS)];
+
+    if (known->generation != native->generation || known->hash != hash) {
+        known->note = make_note(native, count, is_cut, note, scratch);
+        known->hash = hash;
+        known->generation = native->generation;
+    }
+    return known->note;
+}
+
+static bool is_same(struct remembered *stack, const struct ttm_native *native, unsigned count)
+{
+    return stack->count == count &&
+           memcmp(addresses_of(stack), native->addresses, count * sizeof(uint64_t)) == 0;
+}
+
+uint32_t ttm_native_stack(struct ttm_native *native, const struct ttm_registers *registers,
+                          ttm_stack_note_fn note, uint8_t *scratch)
+{
+    const uint64_t sp = registers->sp;
+    const uintptr_t end = confirm_end(native, sp - 8);
+    bool is_cut;
+
+    if (end <= sp || sp % 8 != 0)
+        return 0;
+    struct remembered *stack = end == native->high ? recall(native, sp) : NULL;
+    if (stack && ++stack->hits % CHECK_EVERY != 0) {
+        native->counts.remembered++;
+        return stack->note;
+    }
+    if (stack && !ttm_modules_are_current(&native->modules)) {
+        ttm_native_forget(native);
+        stack = NULL;
+    }
+
+    const unsigned count = walk(native, registers, end, &is_cut);
+    if (stack && is_same(stack, native, count))
+        return stack->note;
+    if (stack) {
+        native->counts.surprises++;
+        stack->count = 0;
+    }
+    const uint32_t number = note_of(native, count, is_cut, note, scratch);
+    if (end == native->high)
+        remember(native, sp, count, number);
+    return number;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * python - the Python frames of this thread, read without the GIL.
+ *
+ * One struct per thread, used by that thread alone; what the process knows of its
+ * interpreter is found once and then only read. python.c has the argument why
+ * reading is safe and when it is given up.
+ */
+#ifndef TTM_STACK_PYTHON_H
+#define TTM_STACK_PYTHON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stack/stack.h"
+
+struct ttm_python;
+
+/*
+ * Looks for an interpreter in the process; asks the loader, so outside of any
+ * event. May be called again, by one thread at a time.
+ */
+void ttm_python_find(void);
+
+/* Why there are no Python frames although there is an interpreter; "" when there are. */
+const char *ttm_python_trouble(void);
+
+/* Bytes that a thread needs. */
+size_t ttm_python_size(void);
+
+/* In zeroed memory of that size, for stacks of at most 'frames'. */
+void ttm_python_init(struct ttm_python *python, unsigned frames);
+
+/* Numbers of notes have changed. */
+void ttm_python_forget(struct ttm_python *python);
+
+/*
+ * Numbers of notes of the user's frames and of ttnn's operation, 0 for none.
+ * Returns false when this thread has no Python state at all.
+ */
+bool ttm_python_stack(struct ttm_python *python, ttm_stack_note_fn note, uint8_t *scratch,
+                      uint32_t *ret_stack, uint32_t *ret_operation);
+
+/*
+ * The name that threading.Thread has for this thread, as UTF-8. Returns its bytes,
+ * 0 when the thread is not one of threading's. After ttm_python_stack() has found something.
+ */
+size_t ttm_python_thread_name(char *buf, size_t size);
+
+#endif /* TTM_STACK_PYTHON_H */

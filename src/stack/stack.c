@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a thread remembers lies in pages of its own, taken at its first capture and
+ * given back by the destructor of a pthread key. Threads that outlive us (exit(),
+ * dlclose) leave them to the kernel.
+ *
+ * A signal handler may allocate on the device while the thread it interrupted is
+ * in here: the thread is 'busy' then, and the inner capture gets nothing. A
+ * longjmp() out of that handler would leave it busy for good, which costs stacks
+ * and nothing else.
+ */
+#include "stack/stack.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/pages.h"
+#include "stack/modules.h"
+#include "stack/native.h"
+#include "stack/probe.h"
+#include "stack/python.h"
+#include "wire/origin.h"
+
+#define COMM_SIZE 16
+#define PAGE 4096u
+
+/* What one thread remembers; ttm_python and ttm_native follow. */
+struct memory {
+    size_t size;
+    unsigned epoch;
+    unsigned unloads;
+    uint32_t thread_note;
+    bool has_thread_note;
+    bool was_python; /* when the thread was named */
+    struct ttm_python *python;
+    struct ttm_native *native; /* NULL: none wanted, or not to be had */
+    uint8_t scratch[TTM_STACK_SCRATCH_SIZE];
+};
+
+/* Written by ttm_stack_start() alone, but for the counts. */
+static struct {
+    struct ttm_stack_options options;
+    ttm_stack_note_fn note;
+    pthread_key_t key;
+    _Atomic bool is_started;
+    bool has_native;
+    uintptr_t main_stack_end;
+    char main_comm[COMM_SIZE + 1]; /* with the file's newline, at first */
+    _Atomic unsigned epoch;        /* of notes; a thread that has another one forgets */
+    _Atomic unsigned unloads;      /* of modules; likewise */
+} process;
+
+/* Small, and there from the start: a thread-local that has to be allocated would call malloc. */
+static _Thread_local struct memory *own __attribute__((tls_model("initial-exec")));
+static _Thread_local bool is_busy __attribute__((tls_model("initial-exec")));
+static _Thread_local bool is_gone __attribute__((tls_model("initial-exec")));
+
+static void release(void *memory)
+{
+    is_gone = true; /* other destructors may still allocate on the device */
+    own = NULL;
+    ttm_pages_free(memory, ((struct memory *)memory)->size);
+}
+
+static void read_main_comm(void)
+{
+    const int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    const ssize_t n = read(fd, process.main_comm, COMM_SIZE);
+    (void)close(fd);
+    process.main_comm[n > 0 ? n - 1 : 0] = '\0';
+}
+
+void ttm_stack_start(const struct ttm_stack_options *options, ttm_stack_note_fn note)
+{
+    unsigned ours = 0;
+
+    /* relaxed: one thread starts. */
+    if (atomic_load_explicit(&process.is_started, memory_order_relaxed) ||
+        pthread_key_create(&process.key, release) != 0)
+        return;
+    process.options = *options;
+    process.note = note;
+    while (ours < TTM_STACK_OURS_MAX && options->ours[ours])
+        ours++;
+    process.has_native = ttm_modules_start(options->ours, ours) == 0;
+    void **stack_end = dlsym(RTLD_DEFAULT, "__libc_stack_end");
+    process.main_stack_end = stack_end ? (uintptr_t)*stack_end : 0;
+    read_main_comm();
+    ttm_python_find();
+    /* release: pairs with the acquire in is_started(). */
+    atomic_store_explicit(&process.is_started, true, memory_order_release);
+}
+
+static bool is_started(void)
+{
+    /* acquire: pairs with the release in ttm_stack_start(). */
+    return atomic_load_explicit(&process.is_started, memory_order_acquire);
+}
+
+void ttm_stack_find_python(void)
+{
+    ttm_python_find();
+}
+
+void ttm_stack_forget(void)
+{
+    /* relaxed: whoever changes the notes orders that against events itself. */
+    atomic_fetch_add_explicit(&process.epoch, 1, memory_order_relaxed);
+}
+
+void ttm_stack_unloaded(void)
+{
+    /* relaxed: threads that run in what was unloaded do not exist. */
+    atomic_fetch_add_explicit(&process.unloads, 1, memory_order_relaxed);
+}
+
+const char *ttm_stack_trouble(void)
+{
+    const char *trouble = ttm_python_trouble();
+
+    if (trouble[0] == '\0' && is_started() && !process.has_native &&
+        process.options.native_frames > 0)
+        return "no native frames: this C library has no _dl_find_object (glibc 2.35)";
+    return trouble;
+}
+
+static pid_t thread_id(void)
+{
+    return (pid_t)syscall(SYS_gettid);
+}
+
+/*
+ * Above every frame of this thread. The C library puts a thread's own descriptor at the top of
+ * its stack, except the main thread's.
+ */
+static uintptr_t stack_end(void)
+{
+    if (thread_id() == getpid())
+        return process.main_stack_end;
+    return (uintptr_t)pthread_self();
+}
+
+static struct memory *make_memory(void)
+{
+    const bool has_native = process.has_native && process.options.native_frames > 0;
+    const size_t head = (sizeof(struct memory) + 63) / 64 * 64;
+    const size_t python = (ttm_python_size() + 63) / 64 * 64;
+    const size_t native = has_native ? ttm_native_size(process.options.native_frames) : 0;
+    const size_t size = (head + python + native + PAGE - 1) / PAGE * PAGE;
+    unsigned char *pages = ttm_pages_alloc(size);
+
+    if (!pages)
+        return NULL;
+    struct memory *memory = (struct memory *)pages;
+    memory->size = size;
+    memory->epoch = atomic_load_explicit(&process.epoch, memory_order_relaxed);
+    memory->unloads = atomic_load_explicit(&process.unloads, memory_order_relaxed);
+    memory->python = (struct ttm_python *)(pages + head);
+    ttm_python_init(memory->python, process.options.python_frames);
+    if (has_native) {
+        memory->native = (struct ttm_native *)(pages + head + python);
+        ttm_native_init(memory->native, process.options.native_frames, stack_end());
+    }
+    if (pthread_setspecific(process.key, memory) != 0) {
+        ttm_pages_free(pages, size);
+        return NULL;
+    }
+    return memory;
+}
+
+/* What others have said since this thread was here. */
+static void catch_up(struct memory *memory)
+{
+    /* relaxed: see the writers. */
+    const unsigned epoch = atomic_load_explicit(&process.epoch, memory_order_relaxed);
+    const unsigned unloads = atomic_load_explicit(&process.unloads, memory_order_relaxed);
+
+    if (memory->epoch == epoch && memory->unloads == unloads)
+        return;
+    if (memory->epoch != epoch) {
+        memory->has_thread_note = false;
+        ttm_python_forget(memory->python);
+    }
+    if (memory->native)
+        ttm_native_forget(memory->native);
+    memory->epoch = epoch;
+    memory->unloads = unloads;
+}
+
+/*
+ * The thread's name: threading's ("MainThread", "worker-1") where Python knows the
+ * thread; else the kernel's, if it was given one of its own; else "Thread-<id>".
+ * Until 3.14 Python does not tell the kernel. It is asked once: a thread that is
+ * renamed later keeps its first name here.
+ */
+static void name_thread(struct memory *memory, bool is_python)
+{
+    char name[TTM_THREAD_NAME_MAX + 1] = "";
+    const pid_t tid = thread_id();
+    struct ttm_thread_note content = {.tid = (uint32_t)tid, .name = {name, 0}};
+    size_t length = 0;
+
+    if (is_python)
+        length = tid == getpid() ? (size_t)snprintf(name, sizeof(name), "MainThread")
+                                 : ttm_python_thread_name(name, TTM_THREAD_NAME_MAX);
+    if (length == 0 && prctl(PR_GET_NAME, name) == 0 &&
+        (tid == getpid() || strcmp(name, process.main_comm) != 0))
+        length = strnlen(name, COMM_SIZE);
+    if (length == 0)
+        length = (size_t)snprintf(name, sizeof(name), "Thread-%d", (int)tid);
+
+    content.name.length = (uint16_t)length;
+    const size_t size = ttm_thread_note_encode(&content, memory->scratch);
+    memory->thread_note = process.note(TTM_NOTE_THREAD, memory->scratch, (uint32_t)size);
+    memory->has_thread_note = true;
+    memory->was_python = is_python;
+}
+
+static void capture(struct memory *memory, const struct ttm_registers *registers,
+                    struct ttm_stack *ret)
+{
+    bool is_python = false;
+
+    catch_up(memory);
+    if (process.options.python_frames > 0)
+        is_python = ttm_python_stack(memory->python, process.note, memory->scratch, &ret->python,
+                                     &ret->operation);
+    if (memory->native)
+        ret->native = ttm_native_stack(memory->native, registers, process.note, memory->scratch);
+    /* A thread that was named by the kernel may get to Python later. */
+    if (!memory->has_thread_note || (is_python && !memory->was_python))
+        name_thread(memory, is_python);
+    ret->thread = memory->thread_note;
+}
+
+/*
+ * Not inlined, and with a frame of the old kind (which __builtin_frame_address(0)
+ * asks for): saved rbp, and above it the return address. So the caller's
+ * registers are known without any assembly.
+ */
+__attribute__((noinline)) TTM_READS_FOREIGN void ttm_stack_capture(struct ttm_stack *ret)
+{
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+
+    *ret = (struct ttm_stack){0};
+    if (!is_started() || is_gone || is_busy)
+        return;
+    const int saved_errno = errno;
+    is_busy = true;
+    /* A signal handler on this thread sees the flag before anything else of ours. */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (!own)
+        own = make_memory();
+    if (own) {
+        const struct ttm_registers registers = {
+            .ip = (uint64_t)__builtin_return_address(0),
+            .sp = frame + 16,
+            .bp = ttm_load_u64(frame),
+        };
+        capture(own, &registers, ret);
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    is_busy = false;
+    errno = saved_errno;
+}

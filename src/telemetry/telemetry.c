@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The object is shared by its owner and the threads, and goes with the last of them:
+ * a thread may hang in a read for as long as a reset takes, and its owner does not
+ * wait for it.
+ */
+#include "telemetry/telemetry.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define STALL_NS TTM_NS_PER_S
+#define PCI_VENDOR 0x1e52
+
+struct slot {
+    struct ttm_telemetry *owner;
+    unsigned number; /* the driver's, as it was last listed */
+    bool has_thread;
+    bool has_reading;
+    uint64_t begun_ns; /* of the read that is under way; 0: none is */
+    uint64_t read_ns;  /* when the last reading was complete */
+    struct ttm_chip chip;
+    struct ttm_heartbeat heartbeat;
+    enum ttm_heartbeat_state heartbeat_state;
+    struct ttm_value words_in_per_s, words_out_per_s;
+};
+
+struct ttm_telemetry {
+    char *root;
+    unsigned interval_ms;
+
+    pthread_mutex_t lock;   /* guards all below; never held during a read */
+    pthread_cond_t changed; /* a reading is complete, or it is time to end */
+    unsigned users;         /* the owner and the threads */
+    bool is_ending;
+    struct slot *slots[TTM_TELEMETRY_CHIPS_MAX];
+    size_t slot_count;
+};
+
+/* With the lock held; gives it back. */
+static void leave(struct ttm_telemetry *t)
+{
+    const bool is_last = --t->users == 0;
+
+    (void)pthread_mutex_unlock(&t->lock);
+    if (!is_last)
+        return;
+    for (size_t i = 0; i < t->slot_count; i++)
+        free(t->slots[i]);
+    (void)pthread_cond_destroy(&t->changed);
+    (void)pthread_mutex_destroy(&t->lock);
+    free(t->root);
+    free(t);
+}
+
+/* Returns false when the time is up. */
+static bool wait_until(struct ttm_telemetry *t, uint64_t until_ns)
+{
+    const struct timespec until = {
+        .tv_sec = (time_t)(until_ns / TTM_NS_PER_S),
+        .tv_nsec = (long)(until_ns % TTM_NS_PER_S),
+    };
+
+    return pthread_cond_timedwait(&t->changed, &t->lock, &until) != ETIMEDOUT;
+}
+
+static struct ttm_value per_second(struct ttm_value words, uint64_t elapsed_ns)
+{
+    if (words.validity == TTM_VALID)
+        words.number = (uint64_t)((double)words.number * 1e9 / (double)elapsed_ns);
+    return words;
+}
+
+static void take_reading(struct slot *slot, const struct ttm_chip *chip, uint64_t now_ns)
+{
+    if (slot->has_reading && now_ns > slot->read_ns) {
+        const struct ttm_link_counters *before = &slot->chip.counters;
+        const uint64_t elapsed_ns = now_ns - slot->read_ns;
+        slot->words_in_per_s =
+            per_second(ttm_link_traffic(before, &chip->counters, TTM_INTO_CHIP), elapsed_ns);
+        slot->words_out_per_s =
+            per_second(ttm_link_traffic(before, &chip->counters, TTM_OUT_OF_CHIP), elapsed_ns);
+    }
+    slot->heartbeat_state =
+        ttm_heartbeat_take(&slot->heartbeat, chip->sensors[TTM_SENSOR_HEARTBEAT], now_ns);
+    slot->chip = *chip;
+    slot->has_reading = true;
+    slot->read_ns = now_ns;
+    slot->begun_ns = 0;
+}
+
+static void *read_on(void *argument)
+{
+    struct slot *slot = argument;
+    struct ttm_telemetry *t = slot->owner;
+
+    (void)pthread_mutex_lock(&t->lock);
+    while (!t->is_ending) {
+        struct ttm_chip chip = slot->chip;
+        chip.number = slot->number;
+        const uint64_t begun_ns = ttm_clock_monotonic_ns();
+        slot->begun_ns = begun_ns;
+        (void)pthread_mutex_unlock(&t->lock);
+        ttm_chip_read(t->root, &chip);
+        (void)pthread_mutex_lock(&t->lock);
+        take_reading(slot, &chip, ttm_clock_monotonic_ns());
+        (void)pthread_cond_broadcast(&t->changed);
+        if (t->interval_ms == 0)
+            break;
+        while (!t->is_ending && wait_until(t, begun_ns + t->interval_ms * TTM_NS_PER_MS)) {
+        }
+    }
+    leave(t);
+    return NULL;
+}
+
+/* With the lock held. Without a thread the chip is listed and not read; the next look retries. */
+static void start_thread(struct ttm_telemetry *t, struct slot *slot)
+{
+    sigset_t all, before;
+    pthread_attr_t detached;
+    pthread_t thread;
+
+    if (pthread_attr_init(&detached) != 0)
+        return;
+    (void)pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the caller's */
+    slot->has_thread = pthread_create(&thread, &detached, read_on, slot) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&detached);
+    if (slot->has_thread)
+        t->users++;
+}
+
+static struct slot *find_slot(struct ttm_telemetry *t, const char *bdf, unsigned number)
+{
+    for (size_t i = 0; i < t->slot_count; i++) {
+        struct slot *slot = t->slots[i];
+        if (strcmp(slot->chip.bdf, bdf) == 0 && (bdf[0] || slot->number == number))
+            return slot;
+    }
+    return NULL;
+}
+
+static int list_chip(struct ttm_telemetry *t, const char *bdf, unsigned number)
+{
+    struct slot *slot = find_slot(t, bdf, number);
+
+    if (!slot) {
+        if (t->slot_count == TTM_TELEMETRY_CHIPS_MAX)
+            return 0;
+        slot = calloc(1, sizeof(*slot));
+        if (!slot)
+            return -ENOMEM;
+        slot->owner = t;
+        ttm_chip_init(t->root, &slot->chip, bdf, number);
+        t->slots[t->slot_count++] = slot;
+    }
+    slot->number = number; /* a card that comes back may get another */
+    if (!slot->has_thread)
+        start_thread(t, slot);
+    return 0;
+}
+
+/* "tenstorrent!3". Returns -1 for what is none. */
+static int parse_class_name(const char *name)
+{
+    static const char head[] = "tenstorrent!";
+    const char *digits = name + sizeof(head) - 1;
+
+    if (strncmp(name, head, sizeof(head) - 1) != 0 || !isdigit((unsigned char)digits[0]) ||
+        strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > 6)
+        return -1;
+    return (int)strtol(digits, NULL, 10);
+}
+
+/* With the lock held. These folders are the kernel's own; nothing here asks the driver. */
+static int list_chips(struct ttm_telemetry *t)
+{
+    char bdf[TTM_CHIP_NAME_SIZE], path[sizeof(((struct dirent *)0)->d_name) + sizeof("/device")];
+    const struct dirent *entry;
+    int r = 0;
+    const int fd = ttm_folder_open(t->root, "/sys/class/tenstorrent");
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir) {
+        if (fd >= 0)
+            (void)close(fd);
+        return 0;
+    }
+    /* cppcheck-suppress readdirCalled ; glibc's is safe on a DIR of one's own */
+    while (r == 0 && (entry = readdir(dir)) != NULL) {
+        const int number = parse_class_name(entry->d_name);
+        if (number < 0)
+            continue;
+        (void)snprintf(path, sizeof(path), "%s/device", entry->d_name);
+        ttm_attribute_link(fd, path, bdf, sizeof(bdf));
+        r = list_chip(t, bdf, (unsigned)number);
+    }
+    (void)closedir(dir);
+    return r;
+}
+
+static int init_waiting(struct ttm_telemetry *t)
+{
+    pthread_condattr_t attributes;
+
+    if (pthread_condattr_init(&attributes) != 0)
+        return -ENOMEM;
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    const int r =
+        pthread_cond_init(&t->changed, &attributes) == 0 && pthread_mutex_init(&t->lock, NULL) == 0
+            ? 0
+            : -ENOMEM;
+    (void)pthread_condattr_destroy(&attributes);
+    return r;
+}
+
+int ttm_telemetry_new(const char *root, unsigned interval_ms, struct ttm_telemetry **ret)
+{
+    struct ttm_telemetry *t = calloc(1, sizeof(*t));
+
+    if (!t)
+        return -ENOMEM;
+    t->root = strdup(root);
+    t->interval_ms = interval_ms;
+    t->users = 1;
+    if (!t->root || init_waiting(t) < 0) {
+        free(t->root);
+        free(t);
+        return -ENOMEM;
+    }
+    (void)pthread_mutex_lock(&t->lock);
+    const int r = list_chips(t);
+    (void)pthread_mutex_unlock(&t->lock);
+    if (r < 0) {
+        ttm_telemetry_free(t);
+        return r;
+    }
+    *ret = t;
+    return 0;
+}
+
+void ttm_telemetry_free(struct ttm_telemetry *telemetry)
+{
+    if (!telemetry)
+        return;
+    (void)pthread_mutex_lock(&telemetry->lock);
+    telemetry->is_ending = true;
+    (void)pthread_cond_broadcast(&telemetry->changed);
+    leave(telemetry);
+}
+
+static bool is_all_read(const struct ttm_telemetry *t)
+{
+    for (size_t i = 0; i < t->slot_count; i++) {
+        if (!t->slots[i]->has_reading)
+            return false;
+    }
+    return true;
+}
+
+bool ttm_telemetry_wait(struct ttm_telemetry *telemetry, unsigned timeout_ms)
+{
+    const uint64_t until_ns = ttm_clock_monotonic_ns() + timeout_ms * TTM_NS_PER_MS;
+    bool is_read;
+
+    (void)pthread_mutex_lock(&telemetry->lock);
+    while (!(is_read = is_all_read(telemetry)) && wait_until(telemetry, until_ns)) {
+    }
+    (void)pthread_mutex_unlock(&telemetry->lock);
+    return is_read;
+}
+
+static int compare_bdf(const void *a, const void *b)
+{
+    return strcmp(((const struct ttm_telemetry_chip *)a)->chip.bdf,
+                  ((const struct ttm_telemetry_chip *)b)->chip.bdf);
+}
+
+static int compare_number(const void *a, const void *b)
+{
+    const unsigned x = ((const struct ttm_telemetry_chip *)a)->chip.number;
+    const unsigned y = ((const struct ttm_telemetry_chip *)b)->chip.number;
+
+    return x < y ? -1 : x > y;
+}
+
+static void copy_slot(const struct slot *slot, uint64_t now_ns, struct ttm_telemetry_chip *ret)
+{
+    *ret = (struct ttm_telemetry_chip){
+        .chip = slot->chip,
+        .metal_id = -1,
+        .has_reading = slot->has_reading,
+        .is_stalled = slot->begun_ns != 0 && now_ns - slot->begun_ns > STALL_NS,
+        .age_ns = slot->has_reading && now_ns > slot->read_ns ? now_ns - slot->read_ns : 0,
+        .heartbeat = slot->heartbeat_state,
+        .words_in_per_s = slot->words_in_per_s,
+        .words_out_per_s = slot->words_out_per_s,
+    };
+    ret->chip.number = slot->number;
+}
+
+static void sort_view(struct ttm_telemetry_view *view)
+{
+    int next_id = 0;
+
+    if (!view->chips)
+        return;
+    qsort(view->chips, view->count, sizeof(view->chips[0]), compare_bdf);
+    for (size_t i = 0; i < view->count; i++) {
+        if (view->chips[i].chip.state != TTM_CHIP_REMOVED)
+            view->chips[i].metal_id = next_id++;
+    }
+    qsort(view->chips, view->count, sizeof(view->chips[0]), compare_number);
+}
+
+static void read_driver(const char *root, char ret[TTM_CHIP_NAME_SIZE])
+{
+    const int fd = ttm_folder_open(root, "/sys/module/tenstorrent");
+
+    ret[0] = '\0';
+    if (fd < 0)
+        return;
+    (void)ttm_attribute_text(fd, "version", ret, TTM_CHIP_NAME_SIZE);
+    (void)close(fd);
+}
+
+int ttm_telemetry_look(struct ttm_telemetry *telemetry, struct ttm_telemetry_view *ret)
+{
+    *ret = (struct ttm_telemetry_view){0};
+    read_driver(telemetry->root, ret->driver);
+    (void)pthread_mutex_lock(&telemetry->lock);
+    int r = list_chips(telemetry);
+    if (r == 0 && telemetry->slot_count > 0) {
+        ret->chips = calloc(telemetry->slot_count, sizeof(ret->chips[0]));
+        r = ret->chips ? 0 : -ENOMEM;
+    }
+    const uint64_t now_ns = ttm_clock_monotonic_ns();
+    for (size_t i = 0; r == 0 && i < telemetry->slot_count; i++)
+        copy_slot(telemetry->slots[i], now_ns, &ret->chips[ret->count++]);
+    (void)pthread_mutex_unlock(&telemetry->lock);
+    sort_view(ret);
+    return r;
+}
+
+void ttm_telemetry_view_done(struct ttm_telemetry_view *view)
+{
+    free(view->chips);
+    *view = (struct ttm_telemetry_view){0};
+}
+
+static bool is_ours(int devices_fd, const char *bdf)
+{
+    char path[sizeof(((struct dirent *)0)->d_name) + sizeof("/vendor")];
+
+    (void)snprintf(path, sizeof(path), "%s/vendor", bdf);
+    const struct ttm_value vendor = ttm_attribute_hex(devices_fd, path);
+    return vendor.validity == TTM_VALID && vendor.number == PCI_VENDOR;
+}
+
+size_t ttm_telemetry_count_pci(const char *root)
+{
+    const struct dirent *entry;
+    size_t count = 0;
+    const int fd = ttm_folder_open(root, "/sys/bus/pci/devices");
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir) {
+        if (fd >= 0)
+            (void)close(fd);
+        return 0;
+    }
+    /* cppcheck-suppress readdirCalled ; glibc's is safe on a DIR of one's own */
+    while ((entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] != '.')
+            count += is_ours(fd, entry->d_name);
+    }
+    (void)closedir(dir);
+    return count;
+}

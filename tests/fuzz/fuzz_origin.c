@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Notes of origin as a lying process may write them. The first byte is the kind;
+ * what is decoded is encoded again, and must then mean the same.
+ */
+#include "fuzzing.h"
+
+#include "wire/origin.h"
+
+static void try_code(const uint8_t *buf, size_t len)
+{
+    struct ttm_code_note note, again;
+    uint8_t once[TTM_CODE_NOTE_SIZE_MAX];
+
+    if (ttm_code_note_decode(buf, len, &note) < 0)
+        return;
+    MUST(note.file.bytes >= (const char *)buf &&
+         note.name.bytes + note.name.length <= (const char *)buf + len);
+    const size_t size = ttm_code_note_encode(&note, once);
+    MUST(size <= sizeof(once) && ttm_code_note_decode(once, size, &again) == 0);
+    MUST(again.file.length == note.file.length && again.name.length == note.name.length);
+    MUST(memcmp(once, buf, size) == 0);
+}
+
+static void try_python(const uint8_t *buf, size_t len)
+{
+    struct ttm_python_stack_note note, again;
+    uint8_t once[TTM_PYTHON_STACK_NOTE_SIZE_MAX];
+
+    if (ttm_python_stack_note_decode(buf, len, &note) < 0)
+        return;
+    const size_t size = ttm_python_stack_note_encode(&note, once);
+    MUST(size <= sizeof(once) && ttm_python_stack_note_decode(once, size, &again) == 0);
+    MUST(again.count == note.count && again.is_cut == note.is_cut);
+    MUST(memcmp(again.frames, note.frames, note.count * sizeof(note.frames[0])) == 0);
+}
+
+static void try_module(const uint8_t *buf, size_t len)
+{
+    struct ttm_module_note note, again;
+    uint8_t once[TTM_MODULE_NOTE_SIZE_MAX];
+
+    if (ttm_module_note_decode(buf, len, &note) < 0)
+        return;
+    MUST(note.start <= note.end && note.build_id + note.build_id_length <= buf + len);
+    const size_t size = ttm_module_note_encode(&note, once);
+    MUST(size <= sizeof(once) && ttm_module_note_decode(once, size, &again) == 0);
+    MUST(again.path.length == note.path.length && again.bias == note.bias);
+}
+
+static void try_native(const uint8_t *buf, size_t len)
+{
+    struct ttm_native_stack_note note, again;
+    uint8_t once[TTM_NATIVE_STACK_NOTE_SIZE_MAX];
+
+    if (ttm_native_stack_note_decode(buf, len, &note) < 0)
+        return;
+    const size_t size = ttm_native_stack_note_encode(&note, once);
+    MUST(size <= sizeof(once) && ttm_native_stack_note_decode(once, size, &again) == 0);
+    MUST(again.count == note.count && again.is_cut == note.is_cut);
+    for (unsigned i = 0; i < note.count; i++) {
+        MUST(again.frames[i].module == note.frames[i].module);
+        MUST(again.frames[i].address == note.frames[i].address);
+        MUST(again.frames[i].is_exact == note.frames[i].is_exact);
+    }
+}
+
+static void try_thread(const uint8_t *buf, size_t len)
+{
+    struct ttm_thread_note note;
+    struct ttm_note_text text;
+
+    if (ttm_thread_note_decode(buf, len, &note) == 0)
+        MUST(note.name.bytes + note.name.length == (const char *)buf + len);
+    if (ttm_operation_note_decode(buf, len, &text) == 0)
+        MUST(text.length == len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const tries[])(const uint8_t *, size_t) = {try_code, try_python, try_module,
+                                                             try_native, try_thread};
+
+    if (size == 0)
+        return 0;
+    uint8_t *note = exact_copy(data + 1, size - 1);
+    tries[data[0] % (sizeof(tries) / sizeof(tries[0]))](note, size - 1);
+    free(note);
+    return 0;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program without Python; test_stack_python.py has those with it. */
+#include "testing.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stack/stack.h"
+#include "wire/origin.h"
+
+#define THREADS 16
+
+static struct {
+    uint32_t kind;
+    uint32_t length;
+    uint8_t bytes[TTM_NATIVE_STACK_NOTE_SIZE_MAX];
+} notes[512];
+static uint32_t note_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the notes */
+static _Thread_local bool shall_interrupt;
+static _Thread_local struct ttm_stack inner;
+
+static uint32_t keep(uint32_t kind, const void *bytes, uint32_t length)
+{
+    uint32_t i, number = 0;
+
+    if (shall_interrupt) { /* in the middle of a capture */
+        shall_interrupt = false;
+        raise(SIGUSR2);
+    }
+    pthread_mutex_lock(&lock);
+    for (i = 0; i < note_count; i++)
+        if (notes[i].kind == kind && notes[i].length == length &&
+            memcmp(notes[i].bytes, bytes, length) == 0)
+            break;
+    if (i == note_count && i < COUNT_OF(notes) && length <= sizeof(notes[0].bytes)) {
+        notes[i].kind = kind;
+        notes[i].length = length;
+        memcpy(notes[i].bytes, bytes, length);
+        note_count++;
+    }
+    if (i < note_count)
+        number = i + 1;
+    pthread_mutex_unlock(&lock);
+    return number;
+}
+
+__attribute__((noinline)) static struct ttm_stack capture(void)
+{
+    struct ttm_stack stack;
+
+    ttm_stack_capture(&stack);
+    return stack;
+}
+
+static void assert_thread_name(struct ttm_stack stack, const char *name)
+{
+    struct ttm_thread_note note;
+
+    assert_int_not_equal(stack.thread, 0);
+    assert_int_equal(notes[stack.thread - 1].kind, TTM_NOTE_THREAD);
+    assert_int_equal(ttm_thread_note_decode(notes[stack.thread - 1].bytes,
+                                            notes[stack.thread - 1].length, &note),
+                     0);
+    assert_int_equal(note.name.length, strlen(name));
+    assert_memory_equal(note.name.bytes, name, note.name.length);
+}
+
+static void nothing_is_captured_before_the_start(void **state)
+{
+    const struct ttm_stack_options options = TTM_STACK_DEFAULT_OPTIONS;
+    const struct ttm_stack stack = capture();
+    (void)state;
+
+    assert_int_equal(stack.native, 0);
+    assert_int_equal(stack.thread, 0);
+    ttm_stack_start(&options, keep);
+    assert_string_equal(ttm_stack_trouble(), "");
+}
+
+static void a_program_without_python_has_native_frames_and_a_thread(void **state)
+{
+    struct ttm_stack first = {0}, second = {0};
+    (void)state;
+
+    for (volatile unsigned i = 0; i < 2; i++) { /* volatile: one call site, not unrolled */
+        second = first;
+        errno = EXDEV;
+        first = capture();
+        assert_int_equal(errno, EXDEV);
+    }
+    assert_int_not_equal(first.native, 0);
+    assert_int_equal(first.native, second.native);
+    assert_int_equal(first.python, 0);
+    assert_int_equal(first.operation, 0);
+    assert_thread_name(first, "test_stack_capt"); /* 15 bytes are all that the kernel keeps */
+}
+
+static void *capture_named(void *ret)
+{
+    assert_int_equal(prctl(PR_SET_NAME, "compiler"), 0);
+    *(struct ttm_stack *)ret = capture();
+    return NULL;
+}
+
+static void *capture_unnamed(void *ret)
+{
+    *(struct ttm_stack *)ret = capture();
+    ((struct ttm_stack *)ret)->python = (uint32_t)gettid();
+    return NULL;
+}
+
+static void a_thread_has_its_own_name_or_its_number(void **state)
+{
+    struct ttm_stack stack;
+    pthread_t thread;
+    char name[32];
+    (void)state;
+
+    assert_int_equal(pthread_create(&thread, NULL, capture_named, &stack), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_thread_name(stack, "compiler");
+    assert_int_equal(pthread_create(&thread, NULL, capture_unnamed, &stack), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)snprintf(name, sizeof(name), "Thread-%u", stack.python);
+    assert_thread_name(stack, name);
+}
+
+static void threads_give_back_their_memory(void **state)
+{
+    const size_t before = faults_pages_out();
+    struct ttm_stack stacks[THREADS];
+    pthread_t threads[THREADS];
+    (void)state;
+
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, capture_named, &stacks[i]), 0);
+        for (unsigned i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+            assert_int_not_equal(stacks[i].native, 0);
+        }
+    }
+    assert_int_equal(faults_pages_out(), before);
+}
+
+static void *capture_without_memory(void *ret)
+{
+    faults_begin(0);
+    *(struct ttm_stack *)ret = capture();
+    (void)faults_end();
+    return NULL;
+}
+
+static void a_thread_without_memory_has_no_stack(void **state)
+{
+    struct ttm_stack stack = {.native = 1};
+    pthread_t thread;
+    (void)state;
+
+    assert_int_equal(pthread_create(&thread, NULL, capture_without_memory, &stack), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(stack.native, 0);
+    assert_int_equal(stack.thread, 0);
+}
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    inner = capture();
+}
+
+static void a_signal_in_the_middle_of_a_capture_gets_nothing(void **state)
+{
+    (void)state;
+
+    assert_ptr_not_equal(signal(SIGUSR2, on_signal), SIG_ERR);
+    ttm_stack_forget(); /* so that notes are made */
+    inner = (struct ttm_stack){.native = 77, .thread = 77};
+    shall_interrupt = true;
+    const struct ttm_stack outer = capture();
+    assert_false(shall_interrupt);
+    assert_int_equal(inner.native, 0);
+    assert_int_equal(inner.thread, 0);
+    assert_int_not_equal(outer.native, 0);
+    raise(SIGUSR2); /* outside of one it gets its own */
+    assert_int_not_equal(inner.native, 0);
+    (void)signal(SIGUSR2, SIG_DFL);
+}
+
+static void numbers_are_asked_for_again_after_forgetting(void **state)
+{
+    (void)state;
+
+    (void)capture();
+    note_count = 0; /* another segment */
+    ttm_stack_forget();
+    const struct ttm_stack stack = capture();
+    assert_in_range(stack.native, 1, note_count);
+    assert_in_range(stack.thread, 1, note_count);
+    assert_int_equal(notes[stack.native - 1].kind, TTM_NOTE_NATIVE_STACK);
+    ttm_stack_unloaded();
+    assert_int_equal(notes[capture().native - 1].kind, TTM_NOTE_NATIVE_STACK);
+}
+
+static void a_forked_child_names_itself(void **state)
+{
+    int status = 1;
+    (void)state;
+
+    const struct ttm_stack before = capture();
+    const pid_t child = fork();
+    if (child == 0) {
+        ttm_stack_forget();
+        const struct ttm_stack stack = capture();
+        struct ttm_thread_note note = {0};
+        (void)ttm_thread_note_decode(notes[stack.thread - 1].bytes, notes[stack.thread - 1].length,
+                                     &note);
+        _exit(stack.native != 0 && stack.thread != before.thread && note.tid == (uint32_t)getpid()
+                  ? 0
+                  : 1);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static int is_unwinder(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    (void)data;
+    return info->dlpi_name && strstr(info->dlpi_name, "libunwind") != NULL;
+}
+
+static void no_second_unwinder_comes_into_the_process(void **state)
+{
+    (void)state;
+
+    (void)capture();
+    assert_int_equal(dl_iterate_phdr(is_unwinder, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_captured_before_the_start),
+        cmocka_unit_test(a_program_without_python_has_native_frames_and_a_thread),
+        cmocka_unit_test(a_thread_has_its_own_name_or_its_number),
+        cmocka_unit_test(threads_give_back_their_memory),
+        cmocka_unit_test(a_thread_without_memory_has_no_stack),
+        cmocka_unit_test(a_signal_in_the_middle_of_a_capture_gets_nothing),
+        cmocka_unit_test(numbers_are_asked_for_again_after_forgetting),
+        cmocka_unit_test(a_forked_child_names_itself),
+        cmocka_unit_test(no_second_unwinder_comes_into_the_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
