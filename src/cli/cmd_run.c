@@ -27,6 +27,7 @@
 #include "server/server.h"
 
 #define FRAMES_MAX 128
+#define LOG_STOP_MS 1000
 
 /* As a shell says it. */
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
@@ -231,6 +232,7 @@ static void start_server(struct run *run)
     int r = 0;
 
     start_recording(run);
+    (void)ttm_log_start(STDERR_FILENO);
     if (run->connect)
         r = ttm_watched_start(&run->watched, run->child.pid);
     else if (run->embedded.server)
@@ -352,6 +354,8 @@ static int run_program(struct run *run)
     char *path = finish_recording(run, departed, &bytes);
     print_summary(run, &end, departed, path, bytes);
     free(path);
+    ttm_log_stop(LOG_STOP_MS); /* what was said in between comes before the summary */
+    print_summary(run, &end, departed);
     return ttm_child_status(&end);
 }
 

@@ -635,8 +635,10 @@ void ttm_server_each_process(struct ttm_server *server, ttm_process_fn fn, void 
 {
     TTM_LIST_FOR_EACH(pos, &server->clients) {
         const struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
-        if (client->tracked)
+        if (client->tracked) {
             ttm_tracked_drain(client->tracked);
+            ttm_tracked_refresh(client->tracked);
+        }
         fn(context, server->reg, client->process, true);
     }
 }

@@ -14,6 +14,8 @@
 #include "server/listener.h"
 #include "wire/status.h"
 
+struct ttm_ended;
+struct ttm_failure_row;
 struct ttm_process;
 struct ttm_registry;
 struct ttm_recorder;
@@ -35,6 +37,15 @@ typedef void (*ttm_print_fn)(void *context, enum ttm_print what, uint32_t ticket
 typedef void (*ttm_process_fn)(void *context, const struct ttm_registry *reg,
                                const struct ttm_process *process, bool is_running);
 
+/* One of its lives has ended with its device: its owner never freed it. Likewise borrowed. */
+typedef void (*ttm_closed_fn)(void *context, const struct ttm_registry *reg,
+                              const struct ttm_process *process, const struct ttm_ended *ended);
+
+/* An allocation of it could not be made; what holds the memory is in the registry. */
+typedef void (*ttm_failure_fn)(void *context, const struct ttm_registry *reg,
+                               const struct ttm_process *process,
+                               const struct ttm_failure_row *failure);
+
 struct ttm_server_options {
     const char *socket_path;
     const char *legacy_path; /* NULL: no original protocol */
@@ -43,11 +54,17 @@ struct ttm_server_options {
     bool takes_signals;      /* SIGINT and SIGTERM end it */
     ttm_print_fn print;      /* NULL: such requests are ignored */
     void *print_context;
-    /* Called in the server's thread when a process has ended, all it said was read and its lives
-     * are still there; must not block. NULL: nobody wants to know. */
+    /*
+     * For who embeds the server: called in its thread as it goes, must not block. NULL:
+     * nobody wants to know. When a process has ended, all it said was read and its lives
+     * are still there.
+     */
     ttm_process_fn process_ended;
     void *process_context;
     struct ttm_recorder *recorder; /* borrowed, told what happens; NULL: nothing is recorded */
+    ttm_closed_fn life_closed;
+    ttm_failure_fn allocation_failed;
+    void *watch_context;
 };
 
 /* Returns 0, or a negative errno with one sentence in 'why'. On success it is listening. */

@@ -361,6 +361,9 @@ static void take_end(struct ttm_tracked *tracked, const struct ttm_record *recor
     remember_end(tracked, serial);
     if (r == 0)
         ttm_record_end(client, time_of(tracked, record->time_ns), serial, how);
+    if (r == 0 && how == TTM_END_CLOSED && server->options.life_closed)
+        server->options.life_closed(server->options.watch_context, server->reg, client->process,
+                                    &ended);
     if (r == 0 && !ttm_list_is_empty(&server->tails))
         ttm_tail_life(server, client, events[how], &ended.site, &ended.life);
 }
@@ -426,6 +429,9 @@ static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *r
     };
     (void)ttm_story_add_failure(&client->process->story, &failure);
     ttm_record_failure(client, &failure, record->devices, (uint16_t)record->allocator);
+    if (client->server->options.allocation_failed)
+        client->server->options.allocation_failed(client->server->options.watch_context,
+                                                  client->server->reg, client->process, &failure);
 }
 
 static void take_device(struct ttm_tracked *tracked, uint32_t id)

@@ -15,6 +15,7 @@ from basics import PATIENCE_S, TT_MEM, wait_for
 from commands import Result, assert_no_sanitizer_report, become, clean_env, run_json
 from tracked import TRACKED_WORKER
 
+RUN_WORKER = os.environ.get("RUN_WORKER", "run_worker")
 HARMLESS_HOOK = os.environ.get("HARMLESS_HOOK", "")
 HOOK_NAME = "libttmem-hook.so"
 

@@ -18,6 +18,7 @@ from typing import Any, Iterator
 import pytest
 from support import (
     PATIENCE_S,
+    RUN_WORKER,
     TRACKED_WORKER,
     WORKER_OPTIONS,
     Place,
@@ -33,7 +34,7 @@ from terminals import Terminal
 
 PYTHON = sys.executable
 MINUTES = 600  # longer than any test lasts
-STRANGER = 65531  # a user that no other test is
+STRANGER = 60000 + os.getpid() % 5000  # a user that no other test is
 
 
 @pytest.fixture
@@ -471,6 +472,37 @@ for worker in workers:
     worker.communicate()
 sys.exit(2)
 """
+
+
+def test_what_the_device_took_with_it_remained_and_is_named(place: Place) -> None:
+    with place.start(RUN_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        assert it.read() == "allocated"
+        wait_for(lambda: it.knows(it.child()))
+        assert (it.do("fail"), it.do("close")) == ("failed", "closed")
+        text = summary_of(it.end())
+    assert "87 allocations, 1 free, nothing lost" in text
+    assert "83 allocations remain, 47.5 MiB" in text
+    assert re.search(r"device 0 +n150 wormhole_b0", text)
+    assert rows_of(text)["L1"] == ("39.5 MiB", "40.0 MiB")
+    assert re.search(r"^ +79 +512 KiB +39\.5 MiB  L1 +0$", text, re.M)
+    assert re.search(r"^ +3 +2\.0 MiB +6\.0 MiB  DRAM +0  in model_init$", text, re.M)
+    assert re.search(r'^ +1 .*  DRAM +0  "layer_0_weights" in model_init$', text, re.M)
+    assert "besides 3 circular buffers and kernels of cached programs, 12.0 KiB" in text
+
+
+def test_an_allocation_that_fails_is_told_at_once(place: Place) -> None:
+    with place.start(RUN_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.read()
+        wait_for(lambda: it.knows(it.child()))
+        it.do("fail")
+        wait_for(lambda: it.errors().count("\n") == 3, "the failure to be told")
+        head, verdict, holder = it.errors().splitlines()
+        it.do("close")
+        it.end()
+    wanted = "32.0 MiB wanted, 512 KiB in each bank"
+    assert head == f"tt-mem: out of memory in L1 of device 0: {wanted}"
+    assert verdict.endswith("the largest free block is 320 KiB: fragmented, not exhausted")
+    assert holder == "tt-mem:   held by   40.0 MiB  80 of 512 KiB in L1"
 
 
 def test_children_are_tracked_too(place: Place) -> None:
