@@ -352,10 +352,9 @@ static int run_program(struct run *run)
     const struct ttm_departed *departed = finish_server(run);
     ttm_child_reap(&run->child);
     char *path = finish_recording(run, departed, &bytes);
+    ttm_log_stop(LOG_STOP_MS); /* what was said in between comes before the summary */
     print_summary(run, &end, departed, path, bytes);
     free(path);
-    ttm_log_stop(LOG_STOP_MS); /* what was said in between comes before the summary */
-    print_summary(run, &end, departed);
     return ttm_child_status(&end);
 }
 

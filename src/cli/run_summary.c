@@ -776,7 +776,7 @@ static void put_next(const struct sheet *sheet)
                         ttm_terminal_dot(sheet->terminal));
         put_in(sheet, TTM_BOLD, "tt-mem report");
         put(sheet, "\n");
-    } else if (sheet->departed->sums.remaining > 0) {
+    } else if (sheet->departed->sums.remaining > sheet->departed->sums.program_parts) {
         put(sheet, "\n  while it runs: ");
         put_in(sheet, TTM_BOLD, "tt-mem dump");
         put(sheet, " lists each, ");
@@ -813,11 +813,4 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     put_processes(&sheet, processes_max);
     put_running(&sheet);
     put_next(&sheet);
-    if (d->sums.remaining > d->sums.program_parts) {
-        put(&sheet, "\n  while it runs: ");
-        put_in(&sheet, TTM_BOLD, "tt-mem dump");
-        put(&sheet, " lists each, ");
-        put_in(&sheet, TTM_BOLD, "tt-mem tail");
-        put(&sheet, " shows them come and go\n");
-    }
 }
