@@ -161,7 +161,9 @@ def test_what_comes_later_is_said_and_not_ignored(
     assert result.complains(2) == f"tt-mem: {name} is not part of this version yet"
 
 
-@pytest.mark.parametrize("args", [["--nonsense"], ["--python-frames", "x"], ["--native-frames=999"]])
+@pytest.mark.parametrize(
+    "args", [["--nonsense"], ["--python-frames", "x"], ["--native-frames=999"]]
+)
 def test_wrong_options_are_told_in_one_line(place: Place, args: list[str]) -> None:
     assert "--help" in place.run(*args, "true").complains(2)
 
@@ -209,7 +211,8 @@ def test_a_static_program_is_named_as_one(place: Place) -> None:
     static = "/sbin/ldconfig"
     if shutil.which("readelf") is None or not Path(static).exists():
         pytest.skip("needs readelf and a program without a loader")
-    if "INTERP" in subprocess.run(["readelf", "-l", static], capture_output=True, text=True).stdout:
+    segments = subprocess.run(["readelf", "-l", static], capture_output=True, text=True).stdout
+    if "INTERP" in segments:
         pytest.skip(f"{static} is not linked statically here")
     result = place.run(static, "--version")
     assert result.status == 0
@@ -236,7 +239,7 @@ print(json.dumps({
     "env": dict(os.environ),
     "limits": [resource.getrlimit(i) for i in range(16)],
     "signals": [status[key] for key in ("SigBlk", "SigIgn", "SigCgt")],
-    "fds": sorted(fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")),
+    "fds": [fd for fd in range(256) if os.path.exists(f"/proc/self/fd/{fd}")],
     "umask": os.umask(0), "cwd": os.getcwd(), "group": os.getpgrp(), "nice": os.nice(0),
 }))
 """
@@ -277,7 +280,8 @@ def test_the_program_gets_all_as_it_would_without(place: Place, prepare: Any) ->
 
 def test_the_hook_is_loaded_beside_what_was_preloaded(place: Place, folder: Path) -> None:
     other = str(shutil.copy(place.hook, folder / "other.so"))
-    result = place.run("sh", "-c", 'echo "$LD_PRELOAD"; cat /proc/self/maps', env={"LD_PRELOAD": other})
+    show = 'echo "$LD_PRELOAD"; cat /proc/self/maps'
+    result = place.run("sh", "-c", show, env={"LD_PRELOAD": other})
     first, maps = result.out.split("\n", 1)
     assert first == f"{place.hook}:{other}"
     assert place.hook in maps and other in maps
@@ -460,7 +464,8 @@ LAUNCH = r"""
 import json, subprocess, sys
 workers = []
 for lines in sys.argv[2:]:
-    worker = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    worker = subprocess.Popen([sys.argv[1]], stdin=pipe, stdout=pipe, text=True)
     for line in lines.split(","):
         worker.stdin.write(line + "\n")
         worker.stdin.flush()
@@ -539,8 +544,8 @@ def test_a_forked_child_is_a_process_of_its_own(place: Place) -> None:
 LEAVE_A_DAEMON = r"""
 import os, subprocess, sys
 worker, fifo, out = sys.argv[1:]
-daemon = subprocess.Popen([worker], stdin=open(fifo), stdout=open(out, "w"), stderr=subprocess.DEVNULL,
-                          start_new_session=True)
+daemon = subprocess.Popen([worker], stdin=open(fifo), stdout=open(out, "w"),
+                          stderr=subprocess.DEVNULL, start_new_session=True)
 print(daemon.pid, flush=True)
 sys.stdin.readline()
 os._exit(6)
