@@ -249,6 +249,25 @@ static int translate(struct ttm_tracked *tracked, const struct ttm_told *told,
     return ttm_notes_device_set(&tracked->notes, told->devices, &ret->site.device_set);
 }
 
+static void raise_peak_resident(struct ttm_tracked *tracked, uint32_t device_set, uint64_t bytes)
+{
+    struct ttm_registry *reg = tracked->client->server->reg;
+    struct ttm_process *process = tracked->client->process;
+    const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, device_set);
+
+    for (uint16_t i = 0; i < set.count; i++) {
+        const uint16_t id = set.devices[i];
+        struct ttm_cb_totals *both[] = {
+            &process->devices[process->slots[id] - 1].totals.cb,
+            &reg->devices[id]->totals.cb,
+        };
+        for (size_t b = 0; b < 2; b++) {
+            if (bytes > both[b]->peak_resident_bytes)
+                both[b]->peak_resident_bytes = bytes;
+        }
+    }
+}
+
 /* A circular buffer whose cores are known takes part in the sums over cores. */
 static void place_cb(struct ttm_tracked *tracked, const struct ttm_birth *birth, int cores)
 {
@@ -264,6 +283,11 @@ static void place_cb(struct ttm_tracked *tracked, const struct ttm_birth *birth,
 
     if (ttm_cb_map_add(map, &cb) < 0)
         tracked->client->server->counter[TTM_COUNTER_REFUSED_MEMORY]++;
+    /* Resident is all that one program has, be it for a moment between two sums. */
+    tracked->cb_program_bytes =
+        (tracked->cb_program == birth->id ? tracked->cb_program_bytes : 0) + birth->footprint_bytes;
+    tracked->cb_program = birth->id;
+    raise_peak_resident(tracked, birth->site.device_set, tracked->cb_program_bytes);
 }
 
 static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told, bool is_news)
