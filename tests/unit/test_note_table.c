@@ -141,7 +141,7 @@ static void a_full_area_takes_nothing_more_and_keeps_what_it_has(void **state)
         text[0] = (char)(i + 1);
         assert_int_equal(intern(TTM_NOTE_STRING, text, length), numbers[i]);
     }
-    assert_int_equal(intern(TTM_NOTE_STRING, text, TTM_NOTES_BYTES), 0); /* more than all */
+    assert_int_equal(ttm_producer_note(&producer, TTM_NOTE_STRING, text, UINT32_MAX), 0);
     free(text);
 }
 
