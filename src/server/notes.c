@@ -9,6 +9,7 @@
 #include "wire/note.h"
 
 #define SETS_MAX 4096 /* of one process; a process has a handful */
+#define NOTE_MAX 1024 /* what a newer process may have appended is read and passed over */
 
 void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reader,
                     struct ttm_registry *reg, struct ttm_process *process)
@@ -94,7 +95,7 @@ void ttm_notes_text(const struct ttm_notes *notes, uint32_t number, char ret[TTM
 uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number)
 {
     struct ttm_origin_table *origins = &notes->process->origins;
-    uint8_t bytes[TTM_ORIGIN_NOTE_SIZE];
+    uint8_t bytes[NOTE_MAX];
     struct ttm_origin_note note;
     char context[TTM_STRING_MAX + 1], name[TTM_STRING_MAX + 1];
     char thread[TTM_STRING_MAX + 1], operation[TTM_STRING_MAX + 1];
@@ -123,7 +124,7 @@ uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number)
 
 void ttm_notes_device(struct ttm_notes *notes, uint32_t number)
 {
-    uint8_t bytes[TTM_DEVICE_NOTE_SIZE_MAX];
+    uint8_t bytes[NOTE_MAX];
     struct ttm_device_note note;
     const long n =
         ttm_ring_reader_note(notes->reader, number, TTM_NOTE_DEVICE, bytes, sizeof(bytes));

@@ -4,7 +4,7 @@
 import pytest
 
 pytest.register_assert_rewrite(
-    "basics", "commands", "native", "original", "servers", "support", "tracked", "workers"
+    "basics", "commands", "library", "native", "original", "servers", "support", "tracked", "workers"
 )
 
 from support import folder, make_server, server  # noqa: E402, F401

@@ -6,6 +6,7 @@ Original      a stand-in of the original client and monitor, in each of its thre
 Native        a client of the native protocol, byte by byte
 Worker        a client in a process of its own: can be killed, can be another user
 Tracked       a program on libttmem that keeps books of its own
+Library       a program that calls each function of ttmem.h as it is told
 run, run_json our own commands
 
 Nothing here waits for time: waits are for events, or for a condition that is asked again and again
@@ -14,6 +15,7 @@ until a limit that is only there to end a test that hangs.
 
 from basics import *  # noqa: F403
 from commands import *  # noqa: F403
+from library import *  # noqa: F403
 from native import *  # noqa: F403
 from original import *  # noqa: F403
 from servers import *  # noqa: F403
