@@ -159,6 +159,11 @@ def test_switched_on_and_off_in_a_storm(server: Server, hosts: list[Host]) -> No
     assert_exact(server, host)
     host.do("disable", f"storm 4 {EVENTS}", "enable")
     assert_exact(server, host)
+    for _ in range(3):
+        host.do(f"storm 4 {EVENTS} 10")
+        assert_exact(server, host)
+        client = client_of(server, host.pid)
+        assert client and client["replaced"] == client["unknown_ends"] == 0
     host.end()
 
 
