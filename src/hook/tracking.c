@@ -11,6 +11,7 @@
 #include "hook/buffers.h"
 #include "hook/devices.h"
 #include "hook/gate.h"
+#include "hook/origins.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
 #include "hook/workloads.h"
@@ -29,6 +30,7 @@ static void set_flag(bool is_on)
 static void begin_anew(const struct ttm_runtime *runtime)
 {
     ttm_allocators_forget_notes();
+    ttm_origins_begin();
     set_flag(true);
     if (runtime)
         ttm_devices_tell_all(runtime);
@@ -43,10 +45,12 @@ static void catch_up(void)
     (void)ttm_gate_close(); /* in vain: then as exact as can be */
     const struct ttm_runtime *runtime = ttm_runtime_tracked();
     begin_anew(runtime);
+    ttm_origins_set_silent(true);
     if (runtime) {
         ttm_buffers_tell_all(runtime);
         ttm_programs_tell_all();
     }
+    ttm_origins_set_silent(false);
     ttm_gate_open();
     errno = saved_errno;
 }
@@ -61,7 +65,11 @@ static void stop(void)
     errno = saved_errno;
 }
 
-static const struct ttmem_guest guest = {.on_enable = catch_up, .on_disable = stop};
+static const struct ttmem_guest guest = {
+    .on_enable = catch_up,
+    .on_disable = stop,
+    .origin = ttm_origins_of_event,
+};
 
 /* In the child of a fork libttmem begins with nothing, and does not ask us. */
 static void begin_in_child(void)

@@ -503,7 +503,7 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
         old = find_from(proc, ttm_life_table_first(&proc->lives, hash), site->allocator,
                         1u << site->region, birth->id);
     const struct ttm_life life = {
-        .serial = birth->serial,
+        .serial = proc->has_serials ? birth->serial : proc->births + 1,
         .id = birth->id,
         .address = birth->address,
         .bytes = birth->bytes,
@@ -516,6 +516,7 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
         return r;
     reg->lives++;
     reg->births++;
+    proc->births++;
     proc->sites.counts[number].births++;
     if (old != TTM_LIFE_NONE) {
         remove_life(reg, proc, hash, old, TAKE_REPLACED, ret_replaced ? ret_replaced : &replaced);

@@ -84,6 +84,7 @@ struct ttm_process {
     uint16_t *slots; /* device id → index in 'devices' + 1; NULL before the first birth */
     uint64_t seed;
     bool has_serials; /* its lives are found by serial, not by allocator, region and id */
+    uint64_t births;  /* of a process without: serials are given here, from 1 on */
 };
 
 /* What is known of a device. A capacity of 0 is not known. */
