@@ -24,7 +24,7 @@ static uint16_t frames_of(const char *name, uint16_t otherwise)
     return number < UINT16_MAX ? (uint16_t)number : UINT16_MAX;
 }
 
-static void start(void)
+static void start(const void *ours)
 {
     struct ttm_stack_options options = TTM_STACK_DEFAULT_OPTIONS;
 
@@ -32,17 +32,18 @@ static void start(void)
     options.native_frames = frames_of("TTMEM_NATIVE_FRAMES", options.native_frames);
     options.ours[0] = &has_begun;
     options.ours[1] = (const void *)(uintptr_t)&ttmem_alloc;
+    options.ours[2] = ours;
     ttm_stack_start(&options, ttmem_guest_note);
 }
 
-void ttm_origins_begin(void)
+void ttm_origins_begin(const void *ours)
 {
     if (has_begun) {
         ttm_stack_forget();
         return;
     }
     has_begun = true;
-    start();
+    start(ours);
 }
 
 void ttm_origins_set_silent(bool is_silent)

@@ -12,10 +12,10 @@
 #include <stdint.h>
 
 /*
- * Tracking begins, or begins anew: the numbers of notes are new. How much of the
- * stacks is kept comes from TTMEM_PYTHON_FRAMES and TTMEM_NATIVE_FRAMES.
+ * Tracking begins, or begins anew: the numbers of notes are new. 'ours' is an address
+ * in libttmem-metal, or NULL where it is not loaded. How much of the stacks is kept comes from TTMEM_PYTHON_FRAMES and TTMEM_NATIVE_FRAMES.
  */
-void ttm_origins_begin(void);
+void ttm_origins_begin(const void *ours);
 
 struct ttmem_guest_origin;
 

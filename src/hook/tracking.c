@@ -30,7 +30,7 @@ static void set_flag(bool is_on)
 static void begin_anew(const struct ttm_runtime *runtime)
 {
     ttm_allocators_forget_notes();
-    ttm_origins_begin();
+    ttm_origins_begin(runtime ? runtime->metal : NULL);
     set_flag(true);
     if (runtime)
         ttm_devices_tell_all(runtime);

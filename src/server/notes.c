@@ -12,6 +12,7 @@
 #include "wire/origin.h"
 
 #define SETS_MAX 4096 /* of one process; a process has a handful */
+#define NOTE_MAX 1024 /* what a newer process may have appended is read and passed over */
 
 void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reader,
                     struct ttm_client *client)
@@ -226,7 +227,7 @@ static void read_texts(const struct ttm_notes *notes, const struct ttm_origin_no
 uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number)
 {
     struct ttm_origin_table *origins = &notes->process->origins;
-    uint8_t bytes[TTM_ORIGIN_NOTE_SIZE];
+    uint8_t bytes[NOTE_MAX];
     struct ttm_origin_note note;
     struct origin_texts texts;
 
@@ -253,7 +254,7 @@ uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number)
 
 void ttm_notes_device(struct ttm_notes *notes, uint32_t number)
 {
-    uint8_t bytes[TTM_DEVICE_NOTE_SIZE_MAX];
+    uint8_t bytes[NOTE_MAX];
     struct ttm_device_note note;
     const long n = read_note(notes, number, TTM_NOTE_DEVICE, bytes, sizeof(bytes));
 
