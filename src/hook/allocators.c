@@ -99,8 +99,9 @@ static bool describe_locked(struct ttm_allocator *allocator, const struct ttm_ru
         allocator->granule = 1;
     if (!ttm_devices_behind(runtime, device, &chips))
         return false;
-    for (uint8_t region = 0; region < BUFFER_REGIONS; region++) {
-        if (!runtime->metal->banks(runtime, impl, region, &allocator->banks[region], &bytes))
+    for (uint32_t region = 0; region < BUFFER_REGIONS; region++) {
+        if (!runtime->metal->banks(runtime, impl, (uint8_t)region, &allocator->banks[region],
+                                   &bytes))
             allocator->banks[region] = 0;
     }
     allocator->devices = ttmem_devices(chips.ids, chips.count);

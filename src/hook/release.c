@@ -6,13 +6,13 @@
 #include "hook/release.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include <dlfcn.h>
 
 #define LEVELS_ABOVE 4 /* libtt_metal.so, lib, build, ttnn */
 #define OLDEST_MINOR 79
@@ -50,11 +50,19 @@ static bool version_in(const char *folder, char *ret, size_t size)
     return true;
 }
 
+static bool is_old(const char *version)
+{
+    char *end;
+
+    if (strtoul(version, &end, 10) != 0 || *end != '.')
+        return false;
+    return strtoul(end + 1, &end, 10) < OLDEST_MINOR && *end == '.';
+}
+
 bool ttm_release_name(void *library, char *ret, size_t size)
 {
     static char site[PATH_MAX]; /* one caller at a time, whose stack is not ours to fill */
     char version[32] = "";
-    unsigned int major = 0, minor = 0;
 
     (void)snprintf(ret, size, "TT-Metal");
     if (!site_of(library, site, sizeof(site)))
@@ -62,6 +70,7 @@ bool ttm_release_name(void *library, char *ret, size_t size)
     DIR *folder = opendir(site);
     if (!folder)
         return false;
+    /* cppcheck-suppress readdirCalled ; nobody else reads this stream */
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         if (version_in(entry->d_name, version, sizeof(version)))
             break;
@@ -70,5 +79,5 @@ bool ttm_release_name(void *library, char *ret, size_t size)
     if (!*version)
         return false;
     (void)snprintf(ret, size, "ttnn %s", version);
-    return sscanf(version, "%u.%u", &major, &minor) == 2 && major == 0 && minor < OLDEST_MINOR;
+    return is_old(version);
 }

@@ -9,7 +9,8 @@
  * each with one line of JSON on stdout: what it holds, by its own books.
  *
  *   open CHIPS   close   alloc REGION COUNT BYTES   free COUNT   virtual COUNT   fail REGION
- *   storm THREADS EVENTS       births and ends on many threads; leaves a rest
+ *   storm THREADS EVENTS SWITCHES   births and ends on many threads; leaves a rest. Meanwhile
+ *                                   tracking is switched off and on again so many times.
  *   work CHIPS CB_BYTES KERNEL BYTES   run   clash   end
  *   enable   disable   library INDEX   fork
  */
@@ -147,13 +148,17 @@ static void *storm(void *context)
     return NULL;
 }
 
-static void run_storm(uint32_t threads, uint32_t events)
+static void run_storm(uint32_t threads, uint32_t events, uint32_t switches)
 {
     pthread_t ids[64];
 
     threads = threads > 64 ? 64 : threads;
     for (uint32_t i = 0; i < threads; i++)
         (void)pthread_create(&ids[i], NULL, storm, &events);
+    for (uint32_t i = 0; i < switches; i++) {
+        ttmem_disable();
+        (void)ttmem_enable();
+    }
     for (uint32_t i = 0; i < threads; i++)
         (void)pthread_join(ids[i], NULL);
 }
@@ -197,7 +202,7 @@ static bool do_buffers(const char *word, const unsigned long *n)
     } else if (strcmp(word, "fail") == 0) {
         is_done = !allocate((int)n[0], (uint64_t)1 << 38);
     } else if (strcmp(word, "storm") == 0) {
-        run_storm((uint32_t)n[0], (uint32_t)n[1]);
+        run_storm((uint32_t)n[0], (uint32_t)n[1], (uint32_t)n[2]);
     } else if (strcmp(word, "fork") == 0) {
         fork_child();
     } else {

@@ -57,7 +57,7 @@ class Host:
                 pytest.fail(f"the host ended with {self.process.wait()}: {self.errors()}")
             outcome = json.loads(answer)
             assert outcome["wrong"] == 0, line
-            self.holds = {REGIONS[region]: (count, size) for region, count, size in outcome["holds"]}
+            self.holds = {REGIONS[r]: (count, size) for r, count, size in outcome["holds"]}
 
     def errors(self) -> str:
         self._errors.seek(0)
@@ -159,6 +159,11 @@ def test_switched_on_and_off_in_a_storm(server: Server, hosts: list[Host]) -> No
     assert_exact(server, host)
     host.do("disable", f"storm 4 {EVENTS}", "enable")
     assert_exact(server, host)
+    for _ in range(3):
+        host.do(f"storm 4 {EVENTS} 10")
+        assert_exact(server, host)
+        client = client_of(server, host.pid)
+        assert client and client["replaced"] == client["unknown_ends"] == 0
     host.end()
 
 
@@ -174,7 +179,8 @@ def test_failures_are_told_and_passed_on(server: Server, hosts: list[Host]) -> N
 
     wait_for(lambda: len(failures()) == 3, "three failures")
     first, second, third = failures()
-    assert (first["kind"], first["region"], first["wanted_bytes"]) == ("out_of_memory", "DRAM", 1 << 38)
+    assert (first["kind"], first["region"]) == ("out_of_memory", "DRAM")
+    assert first["wanted_bytes"] == 1 << 38
     assert (second["region"], second["free_bytes"]) == ("L1", (1 << 20) - 4 * 32)
     assert second["largest_free_bytes"] == second["free_bytes"] // 2
     assert (third["kind"], third["wanted_bytes"]) == ("cb_clash", 4 * 2048)

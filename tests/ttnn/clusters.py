@@ -26,12 +26,13 @@ class Cluster:
 
     def description(self) -> str:
         """YAML; JSON is part of it, but for keys, which have to be numbers."""
+        cards = ", ".join(f"{{{chip}: {card}}}" for chip, card in self.pci_cards.items())
         lines = [
             "arch: " + mapping({chip: self.arch for chip in self.places}),
             "chips: " + mapping({chip: [x, y, 0, 0] for chip, (x, y) in self.places.items()}),
             "chip_unique_ids: " + mapping({chip: self.asic_id(chip) for chip in self.places}),
             "ethernet_connections: " + json.dumps(self._connections()),
-            "chips_with_mmio: [" + ", ".join(f"{{{c}: {n}}}" for c, n in self.pci_cards.items()) + "]",
+            f"chips_with_mmio: [{cards}]",
             "harvesting:",
         ]
         for chip, mask in self.harvest_masks.items():

@@ -66,13 +66,15 @@ def test_l1_interleaved_and_sharded(start: Start, server: Any) -> None:
     program = start()
     program.do("""
         device = open_device()
-        interleaved = [tensor(device, 64 * n, 512, memory=ttnn.L1_MEMORY_CONFIG) for n in range(1, 5)]
+        l1 = ttnn.L1_MEMORY_CONFIG
+        interleaved = [tensor(device, 64 * n, 512, memory=l1) for n in range(1, 5)]
     """)
     assert program.holds[0, "L1"][0] == 4
     assert_exact(server, program)
     program.do("""
         def sharded(layout, rows, columns, shape):
-            cores = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(columns, rows))})
+            last = ttnn.CoreCoord(columns, rows)
+            cores = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), last)})
             spec = ttnn.ShardSpec(cores, shape, ttnn.ShardOrientation.ROW_MAJOR)
             return ttnn.MemoryConfig(layout, ttnn.BufferType.L1, spec)
         height = ttnn.TensorMemoryLayout.HEIGHT_SHARDED
@@ -97,7 +99,8 @@ def test_l1_small_and_trace(start: Start, server: Any) -> None:
         device = open_device(l1_small_size=32768, trace_region_size=1 << 20)
         cores = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(0, 0))})
         spec = ttnn.ShardSpec(cores, (32, 32), ttnn.ShardOrientation.ROW_MAJOR)
-        small = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1_SMALL, spec)
+        height = ttnn.TensorMemoryLayout.HEIGHT_SHARDED
+        small = ttnn.MemoryConfig(height, ttnn.BufferType.L1_SMALL, spec)
         trace = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, ttnn.BufferType.TRACE)
         kept = [tensor(device, 32, 32, memory=small), tensor(device, 64, 64, memory=trace),
                 tensor(device, 64, 64)]
@@ -126,7 +129,8 @@ def test_buffers_smaller_than_what_is_handed_out(
         kept = []
         for width in (4, 8, 16, 24, 40, 56):
             for memory in (ttnn.DRAM_MEMORY_CONFIG, ttnn.L1_MEMORY_CONFIG,
-                           sharded(ttnn.BufferType.L1, width), sharded(ttnn.BufferType.L1_SMALL, width)):
+                           sharded(ttnn.BufferType.L1, width),
+                           sharded(ttnn.BufferType.L1_SMALL, width)):
                 kept.append(ttnn.empty((1, width), dtype=ttnn.bfloat16, device=device,
                                        layout=ttnn.ROW_MAJOR_LAYOUT, memory_config=memory))
     """)
@@ -192,7 +196,10 @@ def test_open_close_open(start: Start, server: Any) -> None:
     program = start()
     program.do("stale = []")
     for count in (3, 5, 2):
-        program.do(f"device = open_device(); kept = [tensor(device, 64, 64) for _ in range({count})]")
+        program.do(f"""
+            device = open_device()
+            kept = [tensor(device, 64, 64) for _ in range({count})]
+        """)
         assert program.holds[0, "DRAM"][0] == count
         assert_exact(server, program)
         program.do("stale.append(kept); close(device)")

@@ -170,7 +170,9 @@ def test_variable_set_after_the_import(start: Start, server: Any) -> None:
     assert_exact(server, program)
 
 
-def run_plainly(folder: Path, env: dict[str, str | None], *command: str) -> tuple[int, bytes, bytes]:
+def run_plainly(
+    folder: Path, env: dict[str, str | None], *command: str
+) -> tuple[int, bytes, bytes]:
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -184,10 +186,11 @@ def run_plainly(folder: Path, env: dict[str, str | None], *command: str) -> tupl
 
 def test_programs_without_ttnn_are_left_alone(folder: Path, server: Any) -> None:
     hooked = programs.hooked(server)
+    closing = "import os, threading; os.closerange(3, 4096); print(threading.active_count())"
     commands = [
         ("/bin/sh", "-c", "echo out; echo err >&2; exit 5"),
         ("/bin/sh", "-c", "kill -9 $$"),
-        (PYTHON, "-c", "import os, threading; os.closerange(3, 4096); print(threading.active_count())"),
+        (PYTHON, "-c", closing),
     ]
     for command in commands:
         assert run_plainly(folder, hooked, *command) == run_plainly(folder, {}, *command)

@@ -15,7 +15,12 @@ Start = Callable[..., Program]
 OFF = {"TT_ALLOC_TRACKING_ENABLED": None}
 # These use circular buffers; most other operations use dataflow buffers, which the runtime does
 # not count.
-WITH_CBS = ("ttnn.add(x, x)", "ttnn.multiply(x, x)", "ttnn.where(x, x, x)", "ttnn.repeat(x, (2, 1))")
+WITH_CBS = (
+    "ttnn.add(x, x)",
+    "ttnn.multiply(x, x)",
+    "ttnn.where(x, x, x)",
+    "ttnn.repeat(x, (2, 1))",
+)
 
 
 def region(server: Any, program: Program, name: str, chip: int = 0) -> dict[str, Any]:
