@@ -127,10 +127,15 @@ static int compare_sites(const struct ttm_answer_site *x, const struct ttm_answe
     return memcmp(x->devices, y->devices, x->device_count * sizeof(x->devices[0]));
 }
 
-static int compare_site_pointers(const void *a, const void *b)
+/* In the order of sites. */
+struct place {
+    const struct ttm_answer_site *site;
+};
+
+static int compare_places(const void *a, const void *b)
 {
-    const struct ttm_answer_site *x = *(const struct ttm_answer_site *const *)a;
-    const struct ttm_answer_site *y = *(const struct ttm_answer_site *const *)b;
+    const struct ttm_answer_site *x = ((const struct place *)a)->site;
+    const struct ttm_answer_site *y = ((const struct place *)b)->site;
     const int order = compare_sites(x, y);
 
     return order != 0 ? order : x < y ? -1 : x > y;
@@ -144,21 +149,21 @@ static long group_sites(const struct ttm_answer_process *process, uint32_t *orig
                         struct origin *origins)
 {
     const size_t n = process->site_count;
-    const struct ttm_answer_site **sorted = malloc((n + 1) * sizeof(sorted[0]));
+    struct place *sorted = malloc((n + 1) * sizeof(sorted[0]));
     long count = 0;
 
     if (!sorted)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
-        sorted[i] = &process->sites[i];
-    qsort(sorted, n, sizeof(sorted[0]), compare_site_pointers);
+        sorted[i].site = &process->sites[i];
+    qsort(sorted, n, sizeof(sorted[0]), compare_places);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t site = (uint32_t)(sorted[i] - process->sites);
-        if (i == 0 || compare_sites(sorted[i - 1], sorted[i]) != 0)
+        const uint32_t site = (uint32_t)(sorted[i].site - process->sites);
+        if (i == 0 || compare_sites(sorted[i - 1].site, sorted[i].site) != 0)
             origins[count++] = (struct origin){.site = site, .youngest_ns = UINT64_MAX};
         origin_of_site[site] = (uint32_t)(count - 1);
-        origins[count - 1].allocs += sorted[i]->births;
-        origins[count - 1].frees += sorted[i]->ends;
+        origins[count - 1].allocs += sorted[i].site->births;
+        origins[count - 1].frees += sorted[i].site->ends;
     }
     free(sorted);
     return count;
