@@ -52,6 +52,25 @@ static void end_client(struct ttm_client *client)
     ttm_list_append(&server->dead_clients, &client->link);
 }
 
+int ttm_client_renew(struct ttm_client *client)
+{
+    struct ttm_server *server = client->server;
+    struct ttm_process_info info = client->process->info;
+    struct ttm_departure departure;
+    struct ttm_process *process;
+
+    ttm_peer_command(client->pid, info.command);
+    if (ttm_registry_add_process(server->reg, &info, &process) < 0)
+        return -ENOMEM;
+    process->has_serials = client->process->has_serials;
+    process->counters.connections = client->process->counters.connections;
+    ttm_registry_end_process(server->reg, client->process, &departure);
+    client->process = process;
+    if (!ttm_list_is_empty(&server->tails))
+        ttm_tail_process_end(server, client, &departure);
+    return 0;
+}
+
 void ttm_client_free(struct ttm_client *client)
 {
     ttm_u64_set_done(&client->recorded_notes);

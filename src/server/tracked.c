@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -115,6 +116,9 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
         (void)close(wake_fd);
         return r < 0 ? r : -ENOMEM;
     }
+    struct stat st = {0};
+    (void)fstat(segment_fd, &st);
+    tracked->segment_inode = st.st_ino;
     r = ttm_ring_reader_open(segment_fd, &tracked->reader);
     (void)close(segment_fd);
     if (r == 0)
@@ -126,8 +130,18 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
         return r;
     }
     /* It connected before: what that connection's rings said is in the new telling. */
-    const bool is_back = client->tracked != NULL;
+    const bool is_back =
+        client->tracked && client->tracked->segment_inode == tracked->segment_inode;
+    /* Or it is another program by now, whose serials and notes begin anew. */
+    const bool is_other = client->tracked && !is_back;
+    if (is_other)
+        ttm_tracked_drain(client->tracked);
     ttm_tracked_free(client->tracked);
+    client->tracked = NULL;
+    if (is_other && ttm_client_renew(client) < 0) {
+        ttm_tracked_free(tracked);
+        return -ENOMEM;
+    }
     client->tracked = tracked;
     tracked->session = session;
     tracked->rate_since_ns = server->now_ns;
