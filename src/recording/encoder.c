@@ -552,6 +552,7 @@ static int add_process(struct ttm_encoder *enc, struct process *proc)
 {
     if (enc->process_count == enc->process_room) {
         const uint32_t room = enc->process_room ? enc->process_room * 2 : 16;
+        /* NOLINTNEXTLINE(bugprone-sizeof-expression): it holds pointers */
         struct process **processes = realloc(enc->processes, room * sizeof(processes[0]));
         if (!processes)
             return -ENOMEM;
@@ -887,7 +888,7 @@ int ttm_encoder_rename(struct ttm_encoder *enc, uint64_t time_ns, uint32_t proce
     r = prepare(enc);
     if (r == 0)
         r = find_life(enc, proc, serial, &life);
-    if (r < 0)
+    if (r != 0)
         return r;
     struct ttm_site_facts facts = proc->sites.sites[life->site].facts;
     facts.origin = origin;
