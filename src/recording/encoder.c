@@ -1031,12 +1031,15 @@ struct ttm_block *ttm_encoder_free(struct ttm_encoder *enc)
 
 void ttm_encoder_flush(struct ttm_encoder *enc)
 {
+    /* There may be room again, and no event need come to find out. */
+    if (enc->is_mute) {
+        enc->mute_until = enc->events;
+        (void)begin_section(enc);
+    }
     /* Telling that waits for events to go along with would else wait for long. */
     if (enc->is_telling)
         (void)tell_some(enc, TELL_PER_FLUSH);
     pass_block(enc);
-    if (enc->is_mute)
-        enc->mute_until = enc->events; /* the next event tries again */
 }
 
 void ttm_encoder_finish(struct ttm_encoder *enc)
@@ -1068,9 +1071,10 @@ void ttm_encoder_next_file(struct ttm_encoder *enc, uint64_t file_id, int64_t wa
 
 bool ttm_encoder_is_dirty(const struct ttm_encoder *enc, uint64_t *ret_since_ns)
 {
-    if (enc->is_dirty)
-        *ret_since_ns = enc->dirty_ns;
-    return enc->is_dirty;
+    const bool is_waiting = enc->is_mute || enc->is_telling;
+
+    *ret_since_ns = enc->is_dirty ? enc->dirty_ns : enc->last_ns;
+    return enc->is_dirty || is_waiting;
 }
 
 uint64_t ttm_encoder_lost_events(const struct ttm_encoder *enc)
