@@ -267,6 +267,8 @@ void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
 
     if (region < TTM_REGION_COUNT)
         report(TTM_REPORT_END, &live);
+    else if (ttm_switch_epoch() != 0)
+        ttm_tracker_count_unknown_end(&ttm_own_tracker);
 }
 
 void ttmem_allocator_close(uint16_t allocator)
