@@ -49,6 +49,7 @@ struct ttm_tracked {
     struct ttm_life_view sweep;
     uint64_t sweep_at;
 
+    uint32_t alone_visits;
     struct ttm_notes notes;
     bool is_off;   /* tracking is switched off in the process: what comes is not believed */
     bool has_told; /* one telling is over */
