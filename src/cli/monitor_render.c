@@ -332,7 +332,14 @@ static void put_short(const struct ttm_answer *answer, const struct ttm_device_f
 }
 
 /* A device takes about so many lines when shown whole. */
-#define DEVICE_ROWS 10
+static size_t device_rows(const struct ttm_answer *answer, unsigned device_id)
+{
+    size_t rows = 10;
+
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        rows += ttm_runtime_bytes(answer, device_id, r) > 0;
+    return rows;
+}
 
 static void put_headline(const struct ttm_answer *answer, const struct ttm_terminal *terminal,
                          struct ttm_text *out)
@@ -357,12 +364,16 @@ static void put_headline(const struct ttm_answer *answer, const struct ttm_termi
 void ttm_monitor_text(const struct ttm_answer *answer, const struct ttm_device_filter *devices,
                       const struct ttm_terminal *terminal, struct ttm_text *out)
 {
-    size_t shown = 0;
+    size_t shown = 0, rows = ttm_runtime_has_any(answer) ? 2 : 1;
 
     put_headline(answer, terminal, out);
-    for (size_t i = 0; i < answer->device_count; i++)
-        shown += ttm_device_filter_has(devices, answer->devices[i].id);
-    if (terminal->is_terminal && shown > 1 && shown * DEVICE_ROWS + 1 > terminal->rows) {
+    for (size_t i = 0; i < answer->device_count; i++) {
+        if (!ttm_device_filter_has(devices, answer->devices[i].id))
+            continue;
+        shown++;
+        rows += device_rows(answer, answer->devices[i].id);
+    }
+    if (terminal->is_terminal && shown > 1 && rows > terminal->rows) {
         put_short(answer, devices, terminal, out);
         return;
     }
