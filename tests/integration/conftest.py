@@ -6,6 +6,7 @@ import pytest
 pytest.register_assert_rewrite(
     "basics",
     "commands",
+    "containers",
     "native",
     "original",
     "runs",
@@ -16,4 +17,5 @@ pytest.register_assert_rewrite(
     "workers",
 )
 
+from skips import pytest_sessionfinish  # noqa: E402, F401
 from support import folder, make_server, server, tree  # noqa: E402, F401
