@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from containers import AS_ROOT_OF_ITS_OWN, INSTALLED, Contained, Host, child_of, why_no_namespaces
 from support import (
+    HOOK_NAME,
     IS_ROOT,
     NOBODY,
     Server,
     Tracked,
+    row_of,
+    run_ok,
     totals_in,
     wait_for,
     wait_until_exact,
@@ -74,6 +77,29 @@ def test_the_socket_is_told(host: Host, machine: Server) -> None:
     with Contained(host, *TRACKED, mounts={host.sockets: "/sockets"}, env=told) as worker:
         worker.do("alloc 0 0 3 1000")
         wait_until_exact(machine, worker)
+
+
+def test_the_environment_is_told(host: Host, machine: Server) -> None:
+    """docker run -e LD_PRELOAD=/opt/tt-mem/libttmem-hook.so -e TT_ALLOC_TRACKING_ENABLED=1"""
+    told = (f"LD_PRELOAD={INSTALLED}/{HOOK_NAME}", "TT_ALLOC_TRACKING_ENABLED=1")
+    with Contained(host, "env", *told, WORKER, mounts={host.sockets: "/run/tt-mem"}) as worker:
+        worker.do("alloc 0 0 3 1000")
+        wait_until_exact(machine, worker)
+
+
+def test_tracking_is_switched_on_from_outside(host: Host, machine: Server) -> None:
+    with Contained(
+        host,
+        "env",
+        "TT_ALLOC_TRACKING_ENABLED=0",
+        WORKER,
+        mounts={host.sockets: "/run/tt-mem"},
+    ) as worker:
+        worker.do("alloc 0 0 3 1000")
+        assert machine.status()["disabled"].count(worker.pid) == 1
+        run_ok("enable", str(worker.pid), server=machine)
+        worker.do("alloc 0 0 2 500")
+        wait_for(lambda: row_of(machine, worker.pid), "the worker to be known")
 
 
 def test_without_the_socket_the_program_runs_untracked(host: Host, machine: Server) -> None:
@@ -168,6 +194,15 @@ def test_run_in_a_container(host: Host) -> None:
     assert json.loads(done.stdout)["truth"]
     assert "tracked on 1 device · 3 allocations, 0 frees, nothing lost" in done.stderr
     assert "3 allocations remain" in done.stderr
+
+
+def test_the_server_of_a_run_is_found_in_its_container(host: Host) -> None:
+    """docker exec CONTAINER /opt/tt-mem/tt-mem dump"""
+    elsewhere = f"env -u TTMEM_SOCKET -u LD_PRELOAD {TT_MEM_INSIDE} dump --json"
+    ask = f"until {elsewhere} | grep -q remaining.:3,; do :; done; echo found >&2"
+    work = f"{TT_MEM_INSIDE} run --no-record sh -c '(echo alloc 0 0 3 1000; {ask}) | {WORKER}'"
+    done = host.run("sh", "-c", work)
+    assert done.returncode == 0 and "found\n" in done.stderr, done
 
 
 def test_run_in_a_container_reports_to_a_server_outside(host: Host, machine: Server) -> None:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import provision
 import pytest
 from basics import IS_ROOT, wait_for
-from containers import Host, child_of, why_no_namespaces
+from containers import INSTALLED, Host, child_of, why_no_namespaces
 from programs import DRIVER, HOOK, PYTHON, Program, kernel_cache, tracked_holds
 from tracked import row_of
 
@@ -19,6 +20,9 @@ pytestmark = pytest.mark.skipif(obstacle != "", reason=obstacle)
 
 def test_exact_from_outside(folder: Path, make_server: Any) -> None:
     host = Host(folder)
+    for library in Path(HOOK).resolve().parent.glob("libttmem*.so*"):
+        if library.is_file():
+            shutil.copy(library, host.bin)
     server = make_server("tt-mem")
     server.socket = str(host.sockets / "tt-mem.sock")
     server.start()
@@ -28,17 +32,13 @@ def test_exact_from_outside(folder: Path, make_server: Any) -> None:
     same = [
         provision.cache_folder(),  # ttnn and compiled kernels
         Path(PYTHON).resolve().parent.parent,
-        Path(HOOK).resolve().parent,
         DRIVER.parent,
         place,
     ]
     mounts = {path: str(path) for path in same if not path.is_relative_to("/usr")}
-    within = host.command(mounts={**mounts, host.sockets: "/run/tt-mem"})
-    env: dict[str, str | None] = {
-        "LD_PRELOAD": HOOK,
-        "TT_ALLOC_TRACKING_ENABLED": "1",
-        "XDG_RUNTIME_DIR": None,
-    }
+    entry = ("sh", "-c", f'eval "$({INSTALLED}/tt-mem env)"; exec "$@"', "sh")
+    within = host.command(*entry, mounts={**mounts, host.sockets: "/run/tt-mem"})
+    env: dict[str, str | None] = {"LD_LIBRARY_PATH": None, "XDG_RUNTIME_DIR": None}
     with Program(place, env=env, within=within) as program:
         pid = child_of(program.pid)
         assert program.do("result = os.getpid()") == 1

@@ -20,6 +20,8 @@ Start = Callable[..., Program]
 
 REAL = {"TTMEM_ROOT": ""}  # this very machine, on which other programs may be counted too
 TILES = 64 * 64 * 2  # bytes of the tensors below
+TOTAL_DRAM, FIRST_ENTRY, ENTRY_SIZE, ENTRIES = 48, 856, 120, 64  # the layout of a file
+PID_LIMIT = 4_000_000  # few machines get so far, and no process of these tests
 
 
 @pytest.fixture
@@ -190,6 +192,30 @@ def test_what_a_killed_program_leaves_is_known_for_what_it_is(
         following.do("device = open_device(); kept = tensor(device, 64, 64)")
         assert counted(folder, following) == {(0, "DRAM"): TILES}
         assert rows(folder, server, program.pid) == []
+
+
+def test_a_file_that_is_full_of_the_dead(folder: Path, server: Any, own: Any) -> None:
+    """TT-Metal does not clear their places: the next program is counted for the chip alone."""
+    cluster = own(N150)
+    with Program(folder, cluster) as program:
+        program.do("device = open_device(); kept = tensor(device, 64, 64)")
+        program.process.kill()
+        program.process.wait()
+    (path,) = files_of(cluster)
+    with path.open("r+b") as file:
+        contents = file.read()
+        entry = contents[FIRST_ENTRY + 4 : FIRST_ENTRY + ENTRY_SIZE]
+        file.seek(FIRST_ENTRY)
+        for number in range(ENTRIES):
+            file.write((PID_LIMIT + number).to_bytes(4, "little") + entry)
+    place = folder / "next"
+    place.mkdir()
+    with Program(place, cluster) as following:
+        following.do("device = open_device(); kept = tensor(device, 64, 64)")
+        total = int.from_bytes(path.read_bytes()[TOTAL_DRAM : TOTAL_DRAM + 8], "little")
+        assert total == 2 * TILES
+        assert counted(folder, following) == {}  # nobody's, and nothing is made up
+        assert following.pid not in [p["pid"] for p in server.status()["runtime"]]
 
 
 def test_a_program_that_lets_nothing_be_counted(folder: Path, server: Any, own: Any) -> None:
