@@ -262,6 +262,26 @@ def test_a_process_of_another_server_is_not_shown_as_untracked(
         assert dumped(tree, server=server, env=found) == {}
 
 
+def test_another_server_that_does_not_answer_holds_nobody_up_for_long(
+    counted: Tree, server: Server, make_server
+) -> None:
+    """As that of a `tt-mem run` which was stopped with Ctrl-Z."""
+    runtime = counted.folder / "runtime"
+    runtime.mkdir(mode=0o700)
+    other = make_server("other")
+    other.socket = str(runtime / "tt-mem.run.1.sock")
+    other.start()
+    other.freeze()
+    try:
+        env = {"TTMEM_ROOT": str(counted.root), "XDG_RUNTIME_DIR": str(runtime)}
+        with Command("monitor", "--json", "-r", "10", server=server, env=env) as watching:
+            lines = [watching.read_line() or "" for _ in range(20)]  # it is waited for once
+            assert all('"pid":4242' in line for line in lines)
+            assert watching.stop() == 0 and watching.errors() == ""
+    finally:
+        other.thaw()
+
+
 def test_switching_tracking_off_hands_over_to_the_runtime(tree: Tree, server: Server) -> None:
     with Tracked(server) as worker:
         worker.do("alloc 0 0 3 1000")
