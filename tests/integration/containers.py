@@ -93,7 +93,12 @@ class Host:
 
 def environment(**extra: str | None) -> dict[str, str]:
     """Of a container: nothing that points to a folder of the host."""
-    own = {"LD_LIBRARY_PATH": INSTALLED, "TTMEM_ROOT": None, "XDG_RUNTIME_DIR": None, "HOME": "/root"}
+    own = {
+        "HOME": "/root",
+        "LD_LIBRARY_PATH": INSTALLED,
+        "TTMEM_ROOT": None,
+        "XDG_RUNTIME_DIR": None,
+    }
     return clean_env(**{**WORKER_OPTIONS, **own, **extra})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/containers.md, as written there: programs in containers, and servers in and outside of them."""
+"""docs/containers.md, as written there: programs in containers, servers in and outside of them."""
 
 from __future__ import annotations
 
@@ -131,12 +131,16 @@ def test_a_container_that_is_killed_is_gone(host: Host, machine: Server) -> None
 
 def test_two_containers_with_the_same_pid_are_two(host: Host, machine: Server) -> None:
     shared = {host.sockets: "/run/tt-mem"}
-    with Contained(host, *TRACKED, mounts=shared) as a, Contained(host, *TRACKED, mounts=shared) as b:
-        a.do("alloc 0 0 3 1000")
-        b.do("alloc 0 0 5 2000")
-        wait_until_exact(machine, a)
-        wait_until_exact(machine, b)
-        assert {client["pid"] for client in machine.status()["clients"]} == {a.pid, b.pid}
+    with (
+        Contained(host, *TRACKED, mounts=shared) as first,
+        Contained(host, *TRACKED, mounts=shared) as second,
+    ):
+        first.do("alloc 0 0 3 1000")
+        second.do("alloc 0 0 5 2000")
+        wait_until_exact(machine, first)
+        wait_until_exact(machine, second)
+        pids = {client["pid"] for client in machine.status()["clients"]}
+        assert pids == {first.pid, second.pid}
 
 
 def test_commands_in_a_container(host: Host, machine: Server) -> None:
@@ -157,9 +161,10 @@ def test_root_of_a_container_is_a_user_outside(host: Host, machine: Server) -> N
         pytest.skip(reason)
     host.folder.chmod(0o777)  # for the root folders of containers
     shared = {host.sockets: "/run/tt-mem"}
-    with Tracked(machine) as others, Contained(
-        host, *TRACKED, mounts=shared, more=AS_ROOT_OF_ITS_OWN, uid=NOBODY
-    ) as worker:
+    with (
+        Tracked(machine) as others,
+        Contained(host, *TRACKED, mounts=shared, more=AS_ROOT_OF_ITS_OWN, uid=NOBODY) as worker,
+    ):
         others.do("alloc 0 0 1 10")
         worker.do("alloc 0 0 3 1000")
         wait_until_exact(machine, worker)

@@ -343,7 +343,8 @@ def test_it_fits_the_terminal(counted: Tree, server: Server, columns: int) -> No
         "LINES": "24",
         "NO_COLOR": "1",
     }
-    for command in (("monitor", "--once"), ("monitor", "--once", "-d", "3"), ("dump",), ("status",)):
+    once = ("monitor", "--once")
+    for command in (once, (*once, "-d", "3"), ("dump",), ("status",)):
         status, text = run_on_terminal(*command, server=server, env=env)
         lines = text.replace("\r", "").splitlines()
         assert status == 0 and any("runtime" in line for line in lines)

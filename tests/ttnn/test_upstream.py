@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TT-Metal's own count in /dev/shm beside ours: what it shows of programs that are not tracked, and
-what it misses of those that are."""
+"""TT-Metal's own count in /dev/shm beside ours.
+
+What it shows of programs that are not tracked, and what it misses of those that are.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +173,8 @@ def print_table(table: list[tuple[str, int, int, int, int]]) -> None:
     head = ("step", "allocator: blocks", "footprint", "tt-mem: bytes", "/dev/shm: bytes")
     print("\n| " + " | ".join(head) + " |\n|---|---|---|---|---|")
     for row in table:
-        print("| " + " | ".join(f"{cell:,}" if isinstance(cell, int) else cell for cell in row) + " |")
+        cells = (f"{cell:,}" if isinstance(cell, int) else cell for cell in row)
+        print("| " + " | ".join(cells) + " |")
 
 
 def test_what_a_killed_program_leaves_is_known_for_what_it_is(
