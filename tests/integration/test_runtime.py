@@ -227,20 +227,29 @@ def test_what_is_tracked_stays_what_it_is(counted: Tree, server: Server) -> None
         assert head.split()[1:5] == ["1", "buffer", "1000", "B,"]  # the tracked alone
 
 
-def test_a_tracked_process_is_not_counted_twice(tree: Tree, server: Server) -> None:
+@pytest.mark.parametrize("others", [{}, {4242: (5,)}])
+def test_a_tracked_process_is_not_counted_twice(
+    tree: Tree, server: Server, others: dict[int, tuple[int, ...]]
+) -> None:
+    tree.process(4242)
     tree.real_process(os.getpid())
-    tree.shm(70, {os.getpid(): (999_999,)}, age_s=-1)
+    tree.shm(70, {os.getpid(): (999_999,), **others}, age_s=-1)
+    beside = sum(held[0] for held in others.values())
     with server.client() as client:
         client.alloc(0, 1000, 1)
         client.sync()
-        devices = monitor(tree, server=server)
-        assert devices[0]["regions"]["DRAM"]["bytes"] == 1000
-        assert devices[0]["regions"]["DRAM"]["runtime_bytes"] == 0
-        assert [p["source"] for p in devices[0]["processes"]] == ["original"]
-        assert dumped(tree, server=server)[os.getpid()]["source"] == "original"
-        assert tree.json("status", server=server)["runtime"] == []
+        (device,) = monitor(tree, server=server).values()
+        assert device["regions"]["DRAM"]["bytes"] == 1000
+        assert device["regions"]["DRAM"]["runtime_bytes"] == beside
+        expected = {os.getpid(): "original", **{pid: "runtime" for pid in others}}
+        assert len(device["processes"]) == len(expected)
+        assert {p["pid"]: p["source"] for p in device["processes"]} == expected
+        processes = dumped(tree, server=server)
+        assert {pid: p["source"] for pid, p in processes.items()} == expected
+        listed = tree.json("status", server=server)["runtime"]
+        assert [p["pid"] for p in listed] == list(others)
     # And it was there to be counted:
-    assert held(monitor(tree)[0], "runtime_bytes") == {"DRAM": 999_999}
+    assert monitor(tree)[0]["regions"]["DRAM"]["runtime_bytes"] == 999_999 + beside
 
 
 def test_a_process_of_another_server_is_not_shown_as_untracked(

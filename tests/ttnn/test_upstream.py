@@ -118,6 +118,13 @@ def test_a_tracked_program_is_never_counted_twice(
     program.do("device = open_device(); kept = [tensor(device, 64, 64) for _ in range(4)]")
     assert_exact(server, program)
     assert counted(folder, program)  # TT-Metal counts it all the same
+    with Program(folder, own(N150)) as other:  # and there is one to be shown by that count
+        other.do("device = open_device(); kept = tensor(device, 64, 64)")
+        follow_tracked(folder, server, program)
+        assert [row["source"] for row in rows(folder, server, other.pid)] == ["runtime"]
+
+
+def follow_tracked(folder: Path, server: Any, program: Program) -> None:
     env = {**REAL, "TTMEM_SOCKET": server.socket}
 
     def sources() -> set[str]:
