@@ -19,34 +19,31 @@ void ttm_extents_done(struct ttm_extents *extents)
     *extents = (struct ttm_extents){0};
 }
 
+/*
+ * Both searches halve without a branch on what they find: addresses come in no order
+ * that a processor could foresee, and a wrong guess costs more than the whole step.
+ */
+
 /* The leaf in which 'start' belongs: the last that begins at or before it, or the first. */
 static uint32_t leaf_of(const struct ttm_extents *extents, uint64_t start)
 {
-    uint32_t low = 0, high = extents->count;
+    uint32_t low = 0;
 
-    while (high - low > 1) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (extents->firsts[middle] <= start)
-            low = middle;
-        else
-            high = middle;
-    }
+    for (uint32_t n = extents->count; n > 1; n -= n / 2)
+        low += n / 2 & (0u - (extents->firsts[low + n / 2] <= start));
     return low;
 }
 
 /* The first place in the leaf whose extent begins at or after 'start'. */
 static uint32_t place_of(const struct ttm_extents_leaf *leaf, uint64_t start)
 {
-    uint32_t low = 0, high = leaf->count;
+    uint32_t low = 0, n = leaf->count;
 
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (leaf->extents[middle].start < start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    if (n == 0)
+        return 0;
+    for (; n > 1; n -= n / 2)
+        low += n / 2 & (0u - (leaf->extents[low + n / 2 - 1].start < start));
+    return low + (leaf->extents[low].start < start);
 }
 
 static int make_room(struct ttm_extents *extents)

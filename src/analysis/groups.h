@@ -57,6 +57,8 @@ struct ttm_group_cbs {
     uint64_t resident_bytes;
     uint64_t peak_registered_bytes;
     uint64_t peak_resident_bytes;
+    uint64_t kept_registered_bytes; /* when the device was closed or the process ended */
+    uint64_t kept_resident_bytes;
     uint64_t programs[TTM_GROUP_PROGRAMS]; /* sent there, newest first */
     uint32_t program_count;
 };

@@ -35,7 +35,8 @@ struct ttm_live {
     uint64_t birth_ns;
     uint64_t birth; /* number among the births of the process */
     struct ttm_held held;
-    uint32_t cell; /* + 1, 0: none */
+    uint32_t cell;   /* + 1, 0: none */
+    uint32_t reused; /* place of its address + 1, 0: not watched */
     bool is_placed;
 };
 
@@ -483,6 +484,20 @@ static int settle_cbs(struct ttm_ledger *ledger, uint64_t time_ns)
     return sum_cbs(ledger);
 }
 
+/* The first that goes with its device or process: what is there now is what remains. */
+static int close_cbs(struct ttm_ledger *ledger)
+{
+    const int r = ledger->are_cbs_changed ? sum_cbs(ledger) : 0;
+
+    for (uint32_t i = 0; i < ledger->groups.count; i++) {
+        struct ttm_group_cbs *cbs = &ledger->groups.groups[i].cbs;
+        cbs->kept_registered_bytes = cbs->registered_bytes;
+        cbs->kept_resident_bytes = cbs->resident_bytes;
+    }
+    ledger->are_cbs_closed = true;
+    return r;
+}
+
 static int take_dispatch(struct ttm_ledger *ledger, const struct ttm_recorded_dispatch *dispatch,
                          uint64_t time_ns)
 {
@@ -578,47 +593,42 @@ static void remove_extent(struct ttm_ledger *ledger, const struct ttm_recorded_l
         (void)ttm_extents_remove(&memory->extents, life->address, life->address + bytes);
 }
 
-static struct ttm_reused *reused_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
-                                    bool is_birth)
+/* The place of an address that is watched + 1, else 0. */
+static uint32_t watch_address(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
 {
-    const uint64_t key =
-        ttm_hash_u64(life->address ^ (uint64_t)life->region << 60 ^ (uint64_t)life->devices << 40);
+    const uint64_t key = ttm_hash_u64(life->address ^ (uint64_t)life->region << 60 ^
+                                      (uint64_t)life->devices << 40);
     uint32_t place;
 
     if (ttm_u64_map_find(&ledger->reused_places, key, &place))
-        return &ledger->reused[place];
-    if (!is_birth || ledger->reused_count == TTM_REUSED_ADDRESSES)
-        return NULL;
-    if (!ledger->reused) {
+        return place + 1;
+    if (ledger->reused_count == TTM_REUSED_ADDRESSES)
+        return 0;
+    if (!ledger->reused)
         ledger->reused = malloc(TTM_REUSED_ADDRESSES * sizeof(ledger->reused[0]));
-        if (!ledger->reused)
-            return NULL;
-    }
-    if (ttm_u64_map_add(&ledger->reused_places, key, ledger->reused_count) < 0)
-        return NULL;
+    if (!ledger->reused || ttm_u64_map_add(&ledger->reused_places, key, ledger->reused_count) < 0)
+        return 0;
     ledger->reused[ledger->reused_count] = (struct ttm_reused){.address = life->address,
                                                                .devices = life->devices,
                                                                .region = life->region,
                                                                .smallest_bytes = UINT64_MAX};
-    return &ledger->reused[ledger->reused_count++];
+    return ++ledger->reused_count;
 }
 
-static void count_address(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
-                          bool is_birth, bool is_freed)
+static uint32_t count_address(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
 {
-    struct ttm_reused *reused;
+    const bool has_address = life->region < TTM_REGION_CB && (life->flags & TTM_SITE_ALIAS) == 0;
+    const uint32_t place = has_address ? watch_address(ledger, life) : 0;
 
-    if (life->region >= TTM_REGION_CB || (life->flags & TTM_SITE_ALIAS))
-        return;
-    reused = reused_of(ledger, life, is_birth);
-    if (!reused)
-        return;
-    reused->births += is_birth;
-    reused->frees += is_freed;
+    if (place == 0)
+        return 0;
+    struct ttm_reused *reused = &ledger->reused[place - 1];
+    reused->births++;
     if (life->bytes > reused->largest_bytes)
         reused->largest_bytes = life->bytes;
     if (life->bytes < reused->smallest_bytes)
         reused->smallest_bytes = life->bytes;
+    return place;
 }
 
 /* ---- lives ---- */
@@ -727,6 +737,7 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
                               .cell = index + 1};
     if (life->region == TTM_REGION_CB) {
         r = settle_cbs(ledger, time_ns);
+        ledger->are_cbs_closed = false;
         if (r == 0 && !cell->is_alias)
             r = place_cb(ledger, life, set, &live->is_placed);
         if (r == 0 && !cell->is_alias && !live->is_placed)
@@ -737,7 +748,7 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
     }
     count_visit(ledger, &ledger->kins[cell->kin], life->bytes);
     count_birth(ledger, cell, life->birth_ns);
-    count_address(ledger, life, true, false);
+    live->reused = count_address(ledger, life);
     ledger->births++;
     ledger->told += life->is_told;
     save_cell(ledger, cell);
@@ -761,6 +772,8 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
     if (life->region == TTM_REGION_CB) {
         r = settle_cbs(ledger, time_ns);
+        if (r == 0 && is_remaining_end(how) && !ledger->are_cbs_closed)
+            r = close_cbs(ledger);
         if (live->is_placed)
             ttm_cb_map_remove(&ledger->cbs, life->serial);
         else if (!cell->is_alias)
@@ -776,7 +789,8 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     if (is_freeing_end(how)) {
         cell->frees++;
         cell->lifetime_ns += time_ns > live->birth_ns ? time_ns - live->birth_ns : 0;
-        count_address(ledger, life, false, true);
+        if (live->reused > 0)
+            ledger->reused[live->reused - 1].frees++;
     } else if (is_remaining_end(how)) {
         const int added = add_remaining(ledger, cell, live);
         r = r < 0 ? r : added;

@@ -139,6 +139,7 @@ struct ttm_ledger {
     struct ttm_device_sets cb_sets;
     struct ttm_cb_map cbs;
     bool are_cbs_changed;
+    bool are_cbs_closed; /* they go with their device or process, and remain */
     uint64_t cbs_summed_ns;
     uint64_t cbs_interval_ns;
     uint32_t cb_sums;

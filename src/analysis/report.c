@@ -584,8 +584,10 @@ static int make_group(struct making *making, uint32_t index, struct ttm_report_d
     memcpy(ret->kernel_bytes, group->kernel_bytes, sizeof(ret->kernel_bytes));
     ret->cbs = (struct ttm_cb_totals){
         .coreless_bytes = group->cbs.coreless_bytes,
-        .registered_bytes = group->cbs.registered_bytes,
-        .resident_bytes = group->cbs.resident_bytes,
+        .registered_bytes = making->ledger->are_cbs_closed ? group->cbs.kept_registered_bytes
+                                                           : group->cbs.registered_bytes,
+        .resident_bytes = making->ledger->are_cbs_closed ? group->cbs.kept_resident_bytes
+                                                         : group->cbs.resident_bytes,
         .peak_registered_bytes = group->cbs.peak_registered_bytes,
         .peak_resident_bytes = group->cbs.peak_resident_bytes,
     };

@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/recording_file.h"
 #include "cli/source_line.h"
 #include "wire/region.h"
 
 #define WIDE_COLUMNS 110 /* from here on, more columns */
+#define ROWS_ELSEWHERE 40
 #define SPARK_BARS 8
-#define STACK_FRAMES 3 /* behind the first, where stacks are not shown whole */
 
 struct sheet {
     const struct ttm_report *report;
@@ -380,7 +381,7 @@ static void put_titles(struct sheet *sheet, uint64_t all_bytes)
     char title[160], bytes[TTM_NUMBER_SIZE];
 
     (void)snprintf(title, sizeof(title), "%s%s, by origin",
-                   choice->at == TTM_AT_PEAK   ? "at the peak of its region"
+                   choice->at == TTM_AT_PEAK   ? "at the peak"
                    : choice->at == TTM_AT_MARK ? "live at "
                                                : "what remains",
                    choice->at == TTM_AT_MARK ? choice->mark : "");
@@ -537,12 +538,15 @@ static void put_whole(struct sheet *sheet, const struct ttm_report_origin *origi
     }
 }
 
-static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *origin)
+/* 'spare' rows may be used for the evidence and the advice. */
+static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *origin, size_t spare)
 {
     if (origin->words.python_count > 0)
         put_source(sheet, &origin->words.python[0]);
-    put_particulars(sheet, origin);
-    put(sheet, "");
+    if (spare >= 2)
+        put_particulars(sheet, origin);
+    if (spare < 4)
+        return;
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_GREEN);
     put_wrapped(sheet, origin->verdict.advice, 5);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
@@ -576,6 +580,19 @@ static void put_left_out(struct sheet *sheet, const struct ttm_report_origin *co
     end_line(sheet);
 }
 
+/* Suspects behind this one that should be on the screen as well, with two rows each. */
+static size_t rows_of_suspects(const struct ttm_report_origin *const *order, uint32_t from,
+                               uint32_t count)
+{
+    size_t rows = 0;
+
+    while (from < count && order[from]->verdict.is_suspect && rows < 6) {
+        rows += 2;
+        from++;
+    }
+    return rows;
+}
+
 static void put_list(struct sheet *sheet, const struct ttm_report_origin *const *order,
                      uint32_t count)
 {
@@ -588,14 +605,18 @@ static void put_list(struct sheet *sheet, const struct ttm_report_origin *const 
     put_titles(sheet, all_bytes);
     for (i = 0; i < count; i++) {
         const bool is_full = choice->top > 0 ? shown == choice->top
-                                             : !choice->is_unfolded && shown > 0 && sheet->rows < 6;
+                                             : !choice->is_unfolded && shown > 0 && sheet->rows < 4;
         if (is_full)
             break;
         if (!is_shown(sheet, order[i]))
             continue;
         put_row(sheet, order[i], ++shown, all_bytes);
+        const size_t others = rows_of_suspects(order, i + 1, count) + 5;
         if (order[i]->verdict.is_suspect && choice->at == TTM_AT_REMAINING)
-            put_suspect(sheet, order[i]);
+            put_suspect(sheet, order[i],
+                        choice->is_unfolded    ? SIZE_MAX
+                        : sheet->rows > others ? sheet->rows - others
+                                               : 0);
         else if (choice->is_unfolded)
             put_particulars(sheet, order[i]);
         if (choice->is_unfolded)
@@ -657,12 +678,14 @@ static void put_temporaries(struct sheet *sheet)
     }
     if (!most)
         return;
-    ttm_text_format(sheet->out, "  temporary: %s from %llu %s came and went, most of them (%s) at ",
+    ttm_text_format(sheet->out, "  temporary: %s from %llu %s, most at ",
                     ttm_format_count(births, number), (unsigned long long)lines,
-                    plural(lines, "origin", "origins"), ttm_format_count(most->allocs, frees));
+                    plural(lines, "origin", "origins"));
     put_place(sheet, &most->words, sheet->out);
-    ttm_text_format(sheet->out, ", %s each",
-                    ttm_format_duration(most->lifetime_ns / most->frees, mean));
+    const uint64_t mean_ns = most->lifetime_ns / most->frees;
+    ttm_text_format(sheet->out, " (%s, for %s each)", ttm_format_count(most->allocs, frees),
+                    mean_ns < TTM_NS_PER_MS ? "less than 1 ms"
+                                            : ttm_format_duration(mean_ns, mean));
     end_line(sheet);
 }
 
@@ -703,7 +726,7 @@ static void put_failure(struct sheet *sheet, const struct ttm_report_failure *fa
     put_place(sheet, &failure->words, sheet->out);
     end_line(sheet);
     ttm_text_format(
-        sheet->out, "    %s wanted, %s of a bank; free %s, in one piece %s: %s",
+        sheet->out, "    wanted %s (%s a bank); free %s, largest %s: %s",
         ttm_format_bytes(f->wanted_bytes, when), ttm_format_bytes(f->bank_wanted_bytes, a),
         ttm_format_bytes(f->bank_free_bytes, b), ttm_format_bytes(f->bank_largest_bytes, c),
         f->bank_free_bytes >= f->bank_wanted_bytes ? "fragmented, not exhausted" : "exhausted");
@@ -905,7 +928,10 @@ int ttm_report_text(const struct ttm_report *report, const struct ttm_report_cho
         ttm_text_append(out, "nothing was recorded: no program reported\n");
         return ttm_text_failed(out) ? -ENOMEM : 0;
     }
-    sheet.rows = terminal->rows > 3 ? terminal->rows - 3 : 1; /* the last two lines, and a prompt */
+    /* But for the last two lines, and a prompt; what is no terminal can be a little longer. */
+    sheet.rows = !terminal->is_terminal ? ROWS_ELSEWHERE
+                 : terminal->rows > 3   ? terminal->rows - 3
+                                        : 1;
     for (uint32_t i = 0; r == 0 && i < report->process_count; i++) {
         const struct ttm_report_process *process = &report->processes[i];
         if (!ttm_report_has_process(choice, process) || (process != worst && !choice->is_unfolded))
