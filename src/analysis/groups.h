@@ -46,6 +46,7 @@ struct ttm_group_region {
     uint64_t peak_bytes;
     uint64_t peak_footprint_bytes;
     uint64_t peak_ns;      /* of the footprint */
+    uint64_t peak_births;  /* of the process until then */
     uint64_t peak_version; /* goes up with each new peak, see analysis/ledger.c */
 };
 

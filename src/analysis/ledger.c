@@ -373,6 +373,7 @@ static void add_to_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell
         if (region->now.footprint_bytes > region->peak_footprint_bytes) {
             region->peak_footprint_bytes = region->now.footprint_bytes;
             region->peak_ns = time_ns;
+            region->peak_births = ledger->births;
             region->peak_version++;
         }
         if (cell->region == TTM_REGION_KERNEL)
@@ -596,8 +597,8 @@ static void remove_extent(struct ttm_ledger *ledger, const struct ttm_recorded_l
 /* The place of an address that is watched + 1, else 0. */
 static uint32_t watch_address(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
 {
-    const uint64_t key = ttm_hash_u64(life->address ^ (uint64_t)life->region << 60 ^
-                                      (uint64_t)life->devices << 40);
+    const uint64_t key =
+        ttm_hash_u64(life->address ^ (uint64_t)life->region << 60 ^ (uint64_t)life->devices << 40);
     uint32_t place;
 
     if (ttm_u64_map_find(&ledger->reused_places, key, &place))
@@ -802,7 +803,30 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     return r;
 }
 
-/* It belongs to another cell from now on, as if it had been born there. */
+static void move_saved(struct ttm_saved *from, struct ttm_saved *to, const struct ttm_held *held)
+{
+    ttm_held_take(&from->held, held);
+    ttm_held_add(&to->held, held);
+}
+
+/* Both cells have saved what they held; where this life was a part of it, it moves as well. */
+static void move_past(struct ttm_ledger *ledger, struct ttm_cell *from, struct ttm_cell *to,
+                      const struct ttm_live *live)
+{
+    const struct ttm_group_set *set = &ledger->groups.sets[from->set];
+
+    for (uint32_t i = 0; i < set->group_count; i++) {
+        const struct ttm_group *group = &ledger->groups.groups[set->groups[i]];
+        if (live->birth < group->region[from->region].peak_births)
+            move_saved(&from->peaks[i], &to->peaks[i], &live->held);
+    }
+    for (uint32_t i = 0; i < TTM_MOMENTS && ledger->moment_names[i]; i++) {
+        if (live->birth < ledger->moment_births[i])
+            move_saved(&from->moments[i], &to->moments[i], &live->held);
+    }
+}
+
+/* A name that is given later holds from the birth on: in all that is told of it. */
 static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
 {
     struct ttm_live *live = life->slot < ledger->live_room ? &ledger->lives[life->slot] : NULL;
@@ -820,6 +844,7 @@ static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life
         return 0;
     save_cell(ledger, from);
     save_cell(ledger, to);
+    move_past(ledger, from, to, live);
     ttm_held_take(&from->now, &live->held);
     ttm_held_add(&to->now, &live->held);
     from->allocs--;
@@ -850,6 +875,7 @@ static int take_mark(struct ttm_ledger *ledger, const struct ttm_recorded_mark *
         if (strcmp(ledger->moment_names[i], name) == 0) {
             ledger->moment_version[i]++;
             ledger->moment_ns[i] = time_ns;
+            ledger->moment_births[i] = ledger->births;
         }
     }
     return ledger->texts.failed ? -ENOMEM : 0;

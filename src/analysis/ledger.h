@@ -177,6 +177,7 @@ struct ttm_ledger {
     const char *moment_names[TTM_MOMENTS]; /* borrowed; NULL: not asked for */
     uint64_t moment_version[TTM_MOMENTS];  /* 1: has not come */
     uint64_t moment_ns[TTM_MOMENTS];
+    uint64_t moment_births[TTM_MOMENTS]; /* until then */
     struct ttm_arena texts;
     uint64_t seed;
 };

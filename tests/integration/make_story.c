@@ -56,8 +56,7 @@ static void fail_l1(struct story *story, uint32_t origin)
         .region = TTM_REGION_L1,
     };
 
-    story_must(ttm_encoder_failure(story->enc, story->now_ns, story->process, &failure),
-               "failure");
+    story_must(ttm_encoder_failure(story->enc, story->now_ns, story->process, &failure), "failure");
 }
 
 /* A decode loop: weights, a cache, temporaries, cached programs; with leaks if asked for. */
@@ -65,8 +64,8 @@ static void decode(struct story *story, uint16_t devices, unsigned steps, int is
 {
     story_devices(story, devices);
     const uint32_t open = story_line(story, "decode.py:12:main", "ttnn.open_device");
-    const uint32_t weights = story_line(
-        story, "decode.py:19:load_weights|decode.py:55:main", "ttnn.from_torch");
+    const uint32_t weights =
+        story_line(story, "decode.py:19:load_weights|decode.py:55:main", "ttnn.from_torch");
     const uint32_t cache =
         story_line(story, "decode.py:23:make_cache|decode.py:56:main", "ttnn.zeros");
     const uint32_t leak =
@@ -118,7 +117,8 @@ static void tell(const char *name, struct ttm_encoder *enc)
         decode(&story, 8, 100, 1);
         story_exit(&story, 1);
     } else if (strcmp(name, "two") == 0) {
-        struct story other = story_begin(enc, 2, START_NS, 4243, "/usr/bin/python3 worker.py --all");
+        struct story other =
+            story_begin(enc, 2, START_NS, 4243, "/usr/bin/python3 worker.py --all");
         decode(&story, 1, 60, 1);
         other.now_ns = story.now_ns;
         decode(&other, 1, 10, 0);
@@ -133,10 +133,8 @@ static void tell(const char *name, struct ttm_encoder *enc)
 
 int main(int argc, char **argv)
 {
-    const struct ttm_recorder_options options = {.path = argc > 2 ? argv[2] : NULL,
-                                                 .now_ns = START_NS,
-                                                 .now_wall_ns = WALL_NS,
-                                                 .seed = 1};
+    const struct ttm_recorder_options options = {
+        .path = argc > 2 ? argv[2] : NULL, .now_ns = START_NS, .now_wall_ns = WALL_NS, .seed = 1};
     struct ttm_recorder *recorder;
 
     if (argc != 3) {

@@ -157,7 +157,7 @@ struct story_words {
     const char *operation;
     const char *name;
     const char *context;
-    const char *thread; /* NULL: MainThread */
+    const char *thread;   /* NULL: MainThread */
     uint32_t python_note; /* instead of 'python' */
     uint32_t native_note;
 };
@@ -231,8 +231,7 @@ static inline void story_free(struct story *story, uint64_t serial)
 }
 
 /* Born and freed at once. */
-static inline void story_flash(struct story *story, uint32_t origin, uint8_t region,
-                               uint64_t bytes)
+static inline void story_flash(struct story *story, uint32_t origin, uint8_t region, uint64_t bytes)
 {
     const uint64_t serial = story_birth(story, origin, region, bytes);
 
