@@ -153,7 +153,7 @@ static void put_module_offset(const struct ttm_module_note *module, uint64_t add
 }
 
 static void put_native(const struct ttm_notebook *notes, uint32_t number,
-                       const struct ttm_native_names *names, struct ttm_arena *arena,
+                       const struct ttm_frame_namer *namer, struct ttm_arena *arena,
                        struct ttm_origin_words *ret)
 {
     const struct ttm_noted *note =
@@ -174,8 +174,8 @@ static void put_native(const struct ttm_notebook *notes, uint32_t number,
         const bool has_module =
             said && ttm_module_note_decode(said->bytes, said->length, &module) == 0;
         ttm_text_clear(&name);
-        if (!has_module || !names || !names->name ||
-            !names->name(names->arg, &module, frame->address, frame->is_exact, &name))
+        if (!has_module || !namer || !namer->name ||
+            !namer->name(namer->arg, &module, frame->address, frame->is_exact, &name))
             put_module_offset(has_module ? &module : NULL, frame->address, &name);
         frames[i] = ttm_arena_text(arena, ttm_text_string(&name), name.length);
     }
@@ -225,9 +225,9 @@ static void note_occasion(const struct ttm_notebook *notes,
     }
 }
 
-void ttm_origin_words(const struct ttm_notebook *notes, uint32_t number,
-                      const struct ttm_native_names *names, struct ttm_arena *arena,
-                      struct ttm_origin_words *ret)
+void ttm_origin_words_read(const struct ttm_notebook *notes, uint32_t number,
+                           const struct ttm_frame_namer *namer, struct ttm_arena *arena,
+                           struct ttm_origin_words *ret)
 {
     struct ttm_python_stack_note stack = {0};
     struct ttm_origin_note origin;
@@ -249,6 +249,6 @@ void ttm_origin_words(const struct ttm_notebook *notes, uint32_t number,
         if (ret->python_count == 0)
             ret->python_count = put_python(notes, &stack, true, arena, frames);
     }
-    put_native(notes, origin.native, names, arena, ret);
+    put_native(notes, origin.native, namer, arena, ret);
     note_occasion(notes, &stack, ret);
 }

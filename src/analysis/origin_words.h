@@ -37,18 +37,18 @@ struct ttm_origin_words {
 };
 
 /* Appends the name of what lies at 'address' of the module; returns whether it knows. */
-typedef bool (*ttm_name_native_fn)(void *arg, const struct ttm_module_note *module,
-                                   uint64_t address, bool is_exact, struct ttm_text *name);
+typedef bool (*ttm_name_frame_fn)(void *arg, const struct ttm_module_note *module, uint64_t address,
+                                  bool is_exact, struct ttm_text *name);
 
-struct ttm_native_names {
-    ttm_name_native_fn name; /* may be NULL */
+struct ttm_frame_namer {
+    ttm_name_frame_fn name; /* may be NULL */
     void *arg;
 };
 
 /* Number 0, or one that was never said, has no words at all. */
-void ttm_origin_words(const struct ttm_notebook *notes, uint32_t number,
-                      const struct ttm_native_names *names, struct ttm_arena *arena,
-                      struct ttm_origin_words *ret);
+void ttm_origin_words_read(const struct ttm_notebook *notes, uint32_t number,
+                           const struct ttm_frame_namer *namer, struct ttm_arena *arena,
+                           struct ttm_origin_words *ret);
 
 /* Numbers that tell apart what allocates. */
 struct ttm_origin_line {

@@ -456,8 +456,8 @@ static int make_origins(struct making *making)
             continue;
         struct named *named = &making->named[count++];
         *named = (struct named){.cell = &ledger->cells[i], .index = i};
-        ttm_origin_words(&ledger->notes, named->cell->origin, &making->options->names,
-                         &making->report->arena, &named->words);
+        ttm_origin_words_read(&ledger->notes, named->cell->origin, &making->options->namer,
+                              &making->report->arena, &named->words);
         if (named->words.python_count > 0 && !named->words.is_device_open &&
             named->cell->first_ns < making->first_users_ns)
             making->first_users_ns = named->cell->first_ns;
@@ -642,8 +642,8 @@ static int make_failures(struct making *making)
             return -ENOMEM;
         *failure = (struct ttm_report_failure){
             .failure = from->failure, .time_ns = from->time_ns, .device_id = from->device};
-        ttm_origin_words(&ledger->notes, from->failure.origin, &making->options->names, arena,
-                         &failure->words);
+        ttm_origin_words_read(&ledger->notes, from->failure.origin, &making->options->namer, arena,
+                              &failure->words);
         uint32_t count = 0;
         for (uint32_t k = 0; k < from->owner_count; k++) {
             if (making->origin_of_cell[from->owners[k].cell] != UINT32_MAX)

@@ -122,7 +122,7 @@ struct ttm_report {
 
 struct ttm_report_options {
     const char *moments[TTM_MOMENTS]; /* names of marks, NULL: none */
-    struct ttm_native_names names;
+    struct ttm_frame_namer namer;
     /* Called now and then while it is read; may be NULL. */
     void (*progress)(void *arg, uint64_t offset, uint64_t size);
     void *progress_arg;

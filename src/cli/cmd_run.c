@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -18,12 +19,15 @@
 #include "cli/embedded.h"
 #include "cli/options.h"
 #include "cli/program.h"
+#include "cli/record_file.h"
 #include "cli/run_summary.h"
 #include "cli/terminal.h"
 #include "cli/tracked_env.h"
 #include "cli/watched.h"
+#include "server/server.h"
 
 #define FRAMES_MAX 128
+#define LOG_STOP_MS 1000
 
 /* As a shell says it. */
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
@@ -41,6 +45,10 @@ enum {
 };
 
 static const struct ttm_option options[] = {
+    {.id = 'o',
+     .name = "output",
+     .arg = "FILE",
+     .help = "record to FILE instead of tt-mem.<pid>.ttmem"},
     {.id = OPTION_NO_RECORD, .name = "no-record", .help = "keep no recording"},
     {.id = OPTION_PYTHON_FRAMES,
      .name = "python-frames",
@@ -57,7 +65,6 @@ static const struct ttm_option options[] = {
      .help = "report to the server that listens there"},
     TTM_OPTION_HELP_ROW,
     /* Understood, and refused with a line of their own. */
-    {.id = 'o', .arg = "FILE", .help = "record to FILE", .is_hidden = true},
     {.id = OPTION_FAIL_ON_LEAK,
      .name = "fail-on-leak",
      .arg = "[=BYTES]",
@@ -83,6 +90,9 @@ struct run {
     uint64_t python_frames; /* UINT64_MAX: as the library likes */
     uint64_t native_frames; /* likewise */
     bool is_untracked;      /* there is no server, which was said */
+    const char *output;     /* NULL: named after the program's process */
+    bool is_unrecorded;
+    struct ttm_recorder *recorder;
     enum ttm_program program;
     struct ttm_env env;
     struct ttm_embedded embedded; /* this one, */
@@ -109,7 +119,11 @@ static int refuse(int id)
 static int take_option(struct run *run, const struct ttm_options *parsed, int id)
 {
     switch (id) {
-    case OPTION_NO_RECORD: /* nothing is recorded yet */
+    case 'o':
+        run->output = parsed->value;
+        return 0;
+    case OPTION_NO_RECORD:
+        run->is_unrecorded = true;
         return 0;
     case OPTION_PYTHON_FRAMES:
         return ttm_options_number(parsed, "a number of frames", 0, FRAMES_MAX, &run->python_frames);
@@ -201,10 +215,24 @@ static int open_server(struct run *run)
     return TTM_EXIT_OK;
 }
 
+/* Named after the program's process, which is what people see in other tools. */
+static void start_recording(struct run *run)
+{
+    char path[64];
+
+    if (run->is_unrecorded || run->connect || !run->embedded.server)
+        return;
+    (void)snprintf(path, sizeof(path), "tt-mem.%d.ttmem", (int)run->child.pid);
+    run->recorder = ttm_record_file_open(run->output ? run->output : path);
+    ttm_server_set_recorder(run->embedded.server, run->recorder);
+}
+
 static void start_server(struct run *run)
 {
     int r = 0;
 
+    start_recording(run);
+    (void)ttm_log_start(STDERR_FILENO);
     if (run->connect)
         r = ttm_watched_start(&run->watched, run->child.pid);
     else if (run->embedded.server)
@@ -257,7 +285,8 @@ static void join_words(struct ttm_text *out, char *const *words)
 }
 
 static void print_summary(const struct run *run, const struct ttm_child_end *end,
-                          const struct ttm_departed *departed)
+                          const struct ttm_departed *departed, const char *recording,
+                          uint64_t recording_bytes)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDERR_FILENO);
     struct ttm_text command, whole, out;
@@ -274,6 +303,8 @@ static void print_summary(const struct run *run, const struct ttm_child_end *end
         .departed = departed,
         .server = run->connect,
         .is_server_gone = run->watched.is_server_gone,
+        .recording = recording,
+        .recording_bytes = recording_bytes,
     };
     ttm_run_summary_text(&summary, &terminal, &whole);
     ttm_terminal_fit(&terminal, &whole, &out);
@@ -286,9 +317,32 @@ static void print_summary(const struct run *run, const struct ttm_child_end *end
     ttm_text_done(&out);
 }
 
+/* A file that has nothing in it is in nobody's interest, unless it was asked for by name. */
+static char *finish_recording(struct run *run, const struct ttm_departed *departed,
+                              uint64_t *ret_bytes)
+{
+    if (run->embedded.server)
+        ttm_server_set_recorder(run->embedded.server, NULL);
+    char *path = ttm_record_file_close(run->recorder, ret_bytes);
+    run->recorder = NULL;
+    if (path && !run->output && departed->process_count == 0) {
+        (void)unlink(path);
+        free(path);
+        return NULL;
+    }
+    struct stat wanted, made; /* as it was typed, where that is where it is */
+    if (path && run->output && stat(run->output, &wanted) == 0 && stat(path, &made) == 0 &&
+        wanted.st_dev == made.st_dev && wanted.st_ino == made.st_ino) {
+        free(path);
+        path = strdup(run->output);
+    }
+    return path;
+}
+
 static int run_program(struct run *run)
 {
     struct ttm_child_end end;
+    uint64_t bytes;
     int status = start_program(run);
 
     if (status != 0)
@@ -297,7 +351,10 @@ static int run_program(struct run *run)
     ttm_child_wait(&run->child, &end);
     const struct ttm_departed *departed = finish_server(run);
     ttm_child_reap(&run->child);
-    print_summary(run, &end, departed);
+    char *path = finish_recording(run, departed, &bytes);
+    ttm_log_stop(LOG_STOP_MS); /* what was said in between comes before the summary */
+    print_summary(run, &end, departed, path, bytes);
+    free(path);
     return ttm_child_status(&end);
 }
 
@@ -336,7 +393,7 @@ static int run_command(int argc, char **argv)
 
 const struct ttm_command ttm_command_run = {
     .name = "run",
-    .synopsis = "[--no-record] [--python-frames N] [--native-frames N]\n"
+    .synopsis = "[-o FILE | --no-record] [--python-frames N] [--native-frames N]\n"
                 "                  [--no-stacks] [--connect SOCKET] [--] CMD [ARG…]",
     .summary = "Runs a program with tracking and sums up what it left in device memory.",
     .details = "No server is needed: the command brings one, which the other commands find while\n"

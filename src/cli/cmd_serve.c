@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/dump_text.h"
 #include "cli/options.h"
+#include "cli/record_file.h"
 #include "cli/terminal.h"
 #include "model/board.h"
 #include "query/answer.h"
@@ -26,7 +27,7 @@
 
 #define LEGACY_SOCKET "/tmp/tt_allocation_server.sock"
 
-enum { OPTION_LEGACY = 256, OPTION_NO_LEGACY, OPTION_BOARD };
+enum { OPTION_LEGACY = 256, OPTION_NO_LEGACY, OPTION_BOARD, OPTION_RECORD };
 
 static const struct ttm_option options[] = {
     {.id = 's', .name = "socket", .arg = "PATH", .help = "listen there"},
@@ -39,6 +40,10 @@ static const struct ttm_option options[] = {
      .name = "board",
      .arg = "[ID=]BOARD",
      .help = "what device ID is: n150, n300, p150a ..."},
+    {.id = OPTION_RECORD,
+     .name = "record",
+     .arg = "DIR",
+     .help = "record everything, in files there that rotate"},
     TTM_OPTION_HELP_ROW,
     {0},
 };
@@ -56,6 +61,7 @@ struct serve {
         const char *board;
     } boards[BOARDS_MAX];
     size_t board_count;
+    const char *record_folder; /* NULL: nothing is recorded */
     int print_pipe[2];
 };
 
@@ -171,6 +177,9 @@ static int parse(struct serve *serve, int argc, char **argv)
         case OPTION_NO_LEGACY:
             has_no_legacy = true;
             break;
+        case OPTION_RECORD:
+            serve->record_folder = parsed.value;
+            break;
         case OPTION_BOARD:
             r = parse_board(serve, &parsed);
             break;
@@ -272,11 +281,20 @@ static int run(int argc, char **argv)
     };
     (void)ttm_log_start(STDERR_FILENO);
     int status = TTM_EXIT_FAILED;
-    if (ttm_server_new(&server_options, &server, why) < 0)
-        ttm_log("%s", why);
-    else
-        status = serve_until_stopped(&serve, server);
+    struct ttm_recorder *recorder =
+        serve.record_folder ? ttm_record_folder_open(serve.record_folder) : NULL;
+    if (!serve.record_folder || recorder) {
+        if (ttm_server_new(&server_options, &server, why) < 0) {
+            ttm_log("%s", why);
+        } else {
+            ttm_server_set_recorder(server, recorder);
+            status = serve_until_stopped(&serve, server);
+            ttm_server_set_recorder(server, NULL);
+        }
+    }
     ttm_server_free(server);
+    uint64_t bytes;
+    free(ttm_record_file_close(recorder, &bytes));
     ttm_log_stop(1000);
     return status;
 }
@@ -284,7 +302,7 @@ static int run(int argc, char **argv)
 const struct ttm_command ttm_command_serve = {
     .name = "serve",
     .synopsis = "[--socket PATH] [--legacy-socket PATH | --no-legacy]\n"
-                "                    [--board [ID=]BOARD]",
+                "                    [--board [ID=]BOARD] [--record DIR]",
     .summary = "The daemon that holds the truth for every process and device.",
     .details = "Runs in the foreground until SIGINT or SIGTERM; tells systemd when it is ready.\n"
                "Root's server is the machine's: everybody may report to it and see totals;\n"

@@ -119,8 +119,8 @@ static void put_processes(struct ttm_text *out, const struct ttm_answer *answer,
         ttm_text_append(out, "  no program reports\n");
     else
         ttm_text_append(out,
-                    "       pid  source        live        events   events/s    lost resyncs   "
-                    "ring  command\n");
+                        "       pid  source        live        events   events/s    lost resyncs   "
+                        "ring  command\n");
     for (size_t i = 0; i < answer->process_count; i++)
         put_process(out, &answer->processes[i].row);
     for (size_t i = 0; i < standby->count; i++)

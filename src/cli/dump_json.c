@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "cli/completeness.h"
+#include "cli/native_names.h"
 
 /* What remains of one origin. */
 struct origin {
@@ -126,10 +127,15 @@ static int compare_sites(const struct ttm_answer_site *x, const struct ttm_answe
     return memcmp(x->devices, y->devices, x->device_count * sizeof(x->devices[0]));
 }
 
-static int compare_site_pointers(const void *a, const void *b)
+/* In the order of sites. */
+struct place {
+    const struct ttm_answer_site *site;
+};
+
+static int compare_places(const void *a, const void *b)
 {
-    const struct ttm_answer_site *x = *(const struct ttm_answer_site *const *)a;
-    const struct ttm_answer_site *y = *(const struct ttm_answer_site *const *)b;
+    const struct ttm_answer_site *x = ((const struct place *)a)->site;
+    const struct ttm_answer_site *y = ((const struct place *)b)->site;
     const int order = compare_sites(x, y);
 
     return order != 0 ? order : x < y ? -1 : x > y;
@@ -143,21 +149,21 @@ static long group_sites(const struct ttm_answer_process *process, uint32_t *orig
                         struct origin *origins)
 {
     const size_t n = process->site_count;
-    const struct ttm_answer_site **sorted = malloc((n + 1) * sizeof(sorted[0]));
+    struct place *sorted = malloc((n + 1) * sizeof(sorted[0]));
     long count = 0;
 
     if (!sorted)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
-        sorted[i] = &process->sites[i];
-    qsort(sorted, n, sizeof(sorted[0]), compare_site_pointers);
+        sorted[i].site = &process->sites[i];
+    qsort(sorted, n, sizeof(sorted[0]), compare_places);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t site = (uint32_t)(sorted[i] - process->sites);
-        if (i == 0 || compare_sites(sorted[i - 1], sorted[i]) != 0)
+        const uint32_t site = (uint32_t)(sorted[i].site - process->sites);
+        if (i == 0 || compare_sites(sorted[i - 1].site, sorted[i].site) != 0)
             origins[count++] = (struct origin){.site = site, .youngest_ns = UINT64_MAX};
         origin_of_site[site] = (uint32_t)(count - 1);
-        origins[count - 1].allocs += sorted[i]->births;
-        origins[count - 1].frees += sorted[i]->ends;
+        origins[count - 1].allocs += sorted[i].site->births;
+        origins[count - 1].frees += sorted[i].site->ends;
     }
     free(sorted);
     return count;
@@ -223,16 +229,30 @@ static void put_empty_array(struct ttm_json *json, const char *key)
 }
 
 /* ["decode.py:28:cache_kv", …] */
-static void put_lines(struct ttm_json *json, const char *key, const char *lines)
+static void put_python(struct ttm_json *json, const char *lines)
 {
-    ttm_json_key(json, key);
+    char line[TTM_FRAMES_TEXT_MAX + 1];
+
+    ttm_json_key(json, "python");
     ttm_json_array_begin(json);
     while (*lines) {
         const size_t n = strcspn(lines, "\n");
-        char line[TTM_FRAMES_TEXT_MAX + 1];
         memcpy(line, lines, n);
         line[n] = '\0';
         ttm_json_string(json, line);
+        lines += n + (lines[n] == '\n');
+    }
+    ttm_json_array_end(json);
+}
+
+/* ["ttnn::matmul", …] */
+static void put_native(struct ttm_json *json, struct ttm_native_names *names, const char *lines)
+{
+    ttm_json_key(json, "native");
+    ttm_json_array_begin(json);
+    while (*lines) {
+        const size_t n = strcspn(lines, "\n");
+        ttm_json_string(json, ttm_native_names_of(names, lines, n));
         lines += n + (lines[n] == '\n');
     }
     ttm_json_array_end(json);
@@ -251,15 +271,15 @@ static const struct ttm_answer_origin *origin_of(const struct ttm_answer_process
 
 static void put_origin(struct ttm_json *json, const struct ttm_answer *answer,
                        const struct ttm_answer_process *process, const struct origin *origin,
-                       const struct sized *sizes)
+                       const struct sized *sizes, struct ttm_native_names *names)
 {
     const struct ttm_answer_site *site = &process->sites[origin->site];
     const struct ttm_answer_origin *from = origin_of(process, site);
     const uint64_t now_ns = answer->moment.time_ns;
 
     ttm_json_object_begin(json);
-    put_lines(json, "python", from->python);
-    put_lines(json, "native", from->native);
+    put_python(json, from->python);
+    put_native(json, names, from->native);
     ttm_json_put_string(json, "operation", from->operation);
     ttm_json_put_string(json, "name", from->name);
     ttm_json_put_string(json, "context", from->context);
@@ -341,7 +361,8 @@ static void sum_origins(const struct ttm_answer_process *process, const uint32_t
 
 /* Origins, largest first, and the buffers that refer to them by place. */
 static int put_lives(struct ttm_json *json, const struct ttm_answer *answer,
-                     const struct ttm_dump_choice *choice, const struct ttm_answer_process *process)
+                     const struct ttm_dump_choice *choice, const struct ttm_answer_process *process,
+                     struct ttm_native_names *names)
 {
     const size_t n = process->site_count + 1;
     struct origin *origins = calloc(n, sizeof(origins[0]));
@@ -363,7 +384,7 @@ static int put_lives(struct ttm_json *json, const struct ttm_answer *answer,
         if (origins[i].count == 0 || !is_chosen(choice, &process->sites[origins[i].site]))
             continue;
         place_of_origin[origin_of_site[origins[i].site]] = place++;
-        put_origin(json, answer, process, &origins[i], sizes);
+        put_origin(json, answer, process, &origins[i], sizes, names);
     }
     ttm_json_array_end(json);
     if (sizes)
@@ -440,7 +461,7 @@ static void put_findings(struct ttm_json *json, const struct ttm_process_row *ro
 
 static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
                        const struct ttm_dump_choice *choice,
-                       const struct ttm_answer_process *process)
+                       const struct ttm_answer_process *process, struct ttm_native_names *names)
 {
     const struct ttm_process_row *row = &process->row;
     const bool is_complete = ttm_completeness_is_live_set_exact(row);
@@ -460,7 +481,7 @@ static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
     ttm_json_put_u64(json, "unknown_frees", row->unknown_frees);
     ttm_json_put_u64(json, "lost_events", row->lost_events);
     put_devices(json, answer, choice, process);
-    const int r = put_lives(json, answer, choice, process);
+    const int r = put_lives(json, answer, choice, process, names);
     put_marks(json, process);
     put_findings(json, row);
     put_failures(json, process);
@@ -471,6 +492,7 @@ static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
 int ttm_dump_json(const struct ttm_answer *answer, const struct ttm_dump_choice *choice,
                   struct ttm_text *out)
 {
+    struct ttm_native_names *names = ttm_native_names_new();
     struct ttm_json json;
     int r = 0;
 
@@ -482,10 +504,11 @@ int ttm_dump_json(const struct ttm_answer *answer, const struct ttm_dump_choice 
     ttm_json_array_begin(&json);
     for (size_t i = 0; r == 0 && i < answer->process_count; i++) {
         if (ttm_dump_has_process(choice, &answer->processes[i]))
-            r = put_process(&json, answer, choice, &answer->processes[i]);
+            r = put_process(&json, answer, choice, &answer->processes[i], names);
     }
     ttm_json_array_end(&json);
     ttm_json_object_end(&json);
     ttm_text_append(out, "\n");
+    ttm_native_names_free(names);
     return r < 0 || ttm_text_failed(out) ? -ENOMEM : 0;
 }

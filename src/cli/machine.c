@@ -55,7 +55,8 @@ const struct ttm_answer_process *ttm_machine_tracked(const struct ttm_machine *m
     for (size_t a = 0; a < machine->answer_count; a++) {
         const struct ttm_answer *answer = &machine->answers[a];
         for (size_t p = 0; p < answer->process_count; p++) {
-            if (answer->processes[p].row.pid == pid)
+            const struct ttm_process_row *row = &answer->processes[p].row;
+            if (row->pid == pid && !row->is_disabled)
                 return &answer->processes[p];
         }
     }

@@ -71,7 +71,7 @@ int ttm_machine_join(struct ttm_machine *machine);
 /* TTMEM_ROOT, or "". */
 const char *ttm_machine_root(void);
 
-/* The server's row of that process, or NULL. */
+/* The server's row of that process, or NULL; one in which tracking is off is not tracked. */
 const struct ttm_answer_process *ttm_machine_tracked(const struct ttm_machine *machine,
                                                      int32_t pid);
 

@@ -129,8 +129,8 @@ static void add_holders(struct builder *builder)
 
 static void take_row(struct ttm_listed_process *listed, const struct ttm_process_row *row)
 {
-    listed->reporting = TTM_REPORTING_TRACKED;
-    listed->source = row->source;
+    listed->reporting = row->is_disabled ? TTM_REPORTING_DISABLED : TTM_REPORTING_TRACKED;
+    listed->source = row->is_disabled ? -1 : row->source;
     if (!listed->process.has_uid) {
         listed->process.has_uid = true;
         listed->process.uid = row->uid;
@@ -152,7 +152,8 @@ static void add_tracked(struct builder *builder, const struct ttm_answer_process
     if (!listed)
         return;
     take_row(listed, &tracked->row);
-    for (size_t d = 0; d < tracked->device_count; d++) {
+    /* A server forgets what a process holds when tracking is switched off in it. */
+    for (size_t d = 0; d < tracked->device_count && !tracked->row.is_disabled; d++) {
         const struct ttm_process_device_row *row = &tracked->devices[d];
         const struct ttm_machine_device *device =
             ttm_machine_by_metal_id(builder->machine, row->device_id);
@@ -172,7 +173,8 @@ static void add_counted(struct builder *builder, const struct ttm_upstream_file 
 
     if (!listed || listed->reporting == TTM_REPORTING_TRACKED)
         return;
-    listed->reporting = TTM_REPORTING_RUNTIME;
+    if (listed->reporting == TTM_REPORTING_NO)
+        listed->reporting = TTM_REPORTING_RUNTIME;
     listed->source = TTM_SOURCE_RUNTIME;
     if (!listed->process.command[0])
         (void)snprintf(listed->process.command, sizeof(listed->process.command), "%s",

@@ -14,7 +14,7 @@
 
 enum ttm_reporting {
     TTM_REPORTING_TRACKED,  /* a server knows it */
-    TTM_REPORTING_DISABLED, /* libttmem is in it, and no server knows it */
+    TTM_REPORTING_DISABLED, /* libttmem is in it, and is off, or no server knows it */
     TTM_REPORTING_RUNTIME,  /* the runtime counts it, nobody else */
     TTM_REPORTING_NO,       /* it holds a device, and nobody knows what for */
 };

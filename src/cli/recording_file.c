@@ -10,10 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/frame_names.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "symbols/symbols.h"
 
 #define SUFFIX ".ttmem"
 
@@ -103,8 +105,10 @@ int ttm_recording_report(const char *path, const struct ttm_report_options *opti
     struct progress progress = {.terminal = ttm_terminal_of(STDERR_FILENO),
                                 .next_ns = ttm_clock_monotonic_ns() + PATIENCE_NS};
     struct ttm_report_options own = *options;
+    struct ttm_symbols *symbols = ttm_symbols_new(NULL);
     struct ttm_recording *recording;
 
+    own.namer = ttm_frame_names(symbols);
     own.progress = draw;
     own.progress_arg = &progress;
     if (getrandom(&own.seed, sizeof(own.seed), GRND_NONBLOCK) < 0)
@@ -115,6 +119,7 @@ int ttm_recording_report(const char *path, const struct ttm_report_options *opti
         ttm_recording_close(recording);
     }
     wipe(&progress);
+    ttm_symbols_free(symbols);
     if (r == 0)
         return TTM_EXIT_OK;
     ttm_log("cannot read '%s': %s", path, reason_of(r));

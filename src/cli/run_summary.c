@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/failure_text.h"
 #include "wire/region.h"
 
 #define COMMAND_MIN 12
@@ -189,6 +190,28 @@ static void put_head(const struct sheet *sheet)
     part_done(sheet, &heard);
 }
 
+/* Why something is not tracked, by the first process that has a reason; NULL: none has. */
+static const char *trouble_of(const struct ttm_departed *departed)
+{
+    for (uint32_t i = 0; i < departed->process_count; i++) {
+        if (departed->processes[i].trouble[0] != '\0')
+            return departed->processes[i].trouble;
+    }
+    return NULL;
+}
+
+static void put_trouble(const struct sheet *sheet)
+{
+    const char *trouble = trouble_of(sheet->departed);
+
+    if (!trouble)
+        return;
+    put(sheet, "  ");
+    put_in(sheet, TTM_YELLOW, "not all is tracked: ");
+    ttm_text_append_safe(sheet->out, trouble);
+    put(sheet, "\n");
+}
+
 static void add_oddity(const struct sheet *sheet, struct ttm_text *list, uint64_t count,
                        const char *what)
 {
@@ -341,10 +364,23 @@ static void put_block_head(const struct sheet *sheet, const struct block *block,
     part_done(sheet, &label);
 }
 
+/* Circular buffers of cached programs share addresses: what counts is what is resident. */
+static struct ttm_totals totals_of(const struct ttm_departed_device *device, unsigned region)
+{
+    struct ttm_totals totals = device->totals.region[region];
+
+    if (region == TTM_REGION_CB && device->totals.cb.peak_registered_bytes > 0) {
+        totals.footprint_bytes = device->totals.cb.resident_bytes;
+        totals.peak_footprint_bytes = device->totals.cb.peak_resident_bytes;
+    }
+    return totals;
+}
+
 static void put_region(const struct sheet *sheet, const struct ttm_departed_device *device,
                        unsigned region)
 {
-    const struct ttm_totals *totals = &device->totals.region[region];
+    const struct ttm_totals own = totals_of(device, region);
+    const struct ttm_totals *totals = &own;
     const uint64_t capacity = device->capacity_bytes[region];
     const size_t used = 2 + LABEL_COLUMNS + 32;
     const size_t width = sheet->terminal->columns;
@@ -437,6 +473,8 @@ static int by_look(const void *a, const void *b)
 {
     const struct kind *x = a, *y = b;
 
+    if (x->like.origin != y->like.origin)
+        return x->like.origin < y->like.origin ? -1 : 1;
     if (x->like.device_set != y->like.device_set)
         return x->like.device_set < y->like.device_set ? -1 : 1;
     if (x->like.region != y->like.region)
@@ -448,8 +486,9 @@ static int by_look(const void *a, const void *b)
 
 static bool reads_the_same(const struct kind *a, const struct kind *b)
 {
-    return a->like.device_set == b->like.device_set && a->like.region == b->like.region &&
-           a->like.kind == b->like.kind && strcmp(a->each, b->each) == 0;
+    return a->like.origin == b->like.origin && a->like.device_set == b->like.device_set &&
+           a->like.region == b->like.region && a->like.kind == b->like.kind &&
+           strcmp(a->each, b->each) == 0;
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -485,6 +524,20 @@ static uint32_t make_kinds(const struct ttm_departed *departed, struct kind *kin
     return count;
 }
 
+/* Where it was made; the end of the line is cut where it does not fit. */
+static void put_origin(const struct sheet *sheet, uint32_t number)
+{
+    const struct ttm_origin *origin =
+        number != 0 ? ttm_origin_table_find(&sheet->departed->origins, number) : NULL;
+
+    if (!origin)
+        return;
+    put(sheet, "  ");
+    ttm_origin_words(sheet->out, origin);
+    if (!ttm_text_failed(sheet->out) && sheet->out->data[sheet->out->length - 1] == ' ')
+        sheet->out->data[--sheet->out->length] = '\0';
+}
+
 static void put_kind(const struct sheet *sheet, const struct kind *kind)
 {
     const struct ttm_remains *like = &kind->like;
@@ -496,6 +549,7 @@ static void put_kind(const struct sheet *sheet, const struct kind *kind)
     put(sheet, like->device_count > 1 ? " each" : "");
     if (like->region == TTM_REGION_KERNEL)
         ttm_text_format(sheet->out, "  %s", ttm_kernel_kind_name(like->kind));
+    put_origin(sheet, like->origin);
     put(sheet, "\n");
 }
 
@@ -553,6 +607,20 @@ static void put_remained(const struct sheet *sheet)
     }
 }
 
+/* They stay with their programs, which the program cache keeps on purpose. */
+static void put_program_parts(const struct sheet *sheet)
+{
+    const struct ttm_departed_sums *sums = &sheet->departed->sums;
+    char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+
+    if (sums->program_parts > 0)
+        ttm_text_format(sheet->out, "  besides %s %s of cached programs, %s\n",
+                        ttm_format_count(sums->program_parts, count),
+                        plural(sums->program_parts, "circular buffer or kernel",
+                               "circular buffers and kernels"),
+                        ttm_format_bytes(sums->program_footprint_bytes, sum));
+}
+
 static void put_remains(const struct sheet *sheet, uint32_t row_max)
 {
     const struct ttm_departed *d = sheet->departed;
@@ -564,23 +632,27 @@ static void put_remains(const struct sheet *sheet, uint32_t row_max)
         put_remained(sheet);
         return;
     }
-    if (d->sums.remaining == 0) {
+    if (d->sums.remaining == d->sums.program_parts) {
         put(sheet, "  ");
         put_in(sheet, TTM_GREEN, "nothing remains");
         put(sheet, d->sums.births > 0 && d->sums.lost_events == 0
                        ? ": all that was allocated was freed\n"
                        : "\n");
+        put_program_parts(sheet);
         return;
     }
     ttm_text_init(&head);
-    ttm_text_format(&head, "%s%s %s, %s", d->inexact_count > 0 ? "as far as was heard, " : "",
-                    ttm_format_count(d->sums.remaining, count),
-                    plural(d->sums.remaining, "allocation remains", "allocations remain"),
-                    ttm_format_bytes(d->sums.remaining_footprint_bytes, sum));
+    const uint64_t remaining = d->sums.remaining - d->sums.program_parts;
+    ttm_text_format(
+        &head, "%s%s %s, %s", d->inexact_count > 0 ? "as far as was heard, " : "",
+        ttm_format_count(remaining, count),
+        plural(remaining, "allocation remains", "allocations remain"),
+        ttm_format_bytes(d->sums.remaining_footprint_bytes - d->sums.program_footprint_bytes, sum));
     put(sheet, "  ");
     put_in(sheet, TTM_YELLOW, ttm_text_string(&head));
     put(sheet, "\n");
     put_list_of_remains(sheet, row_max);
+    put_program_parts(sheet);
     part_done(sheet, &head);
 }
 
@@ -612,11 +684,16 @@ static void put_process(const struct sheet *sheet, const struct ttm_departed_pro
                                 : "0");
 }
 
+/* In the list of processes. */
+struct place {
+    const struct ttm_departed_process *process;
+};
+
 /* Those with the most that remains first, then those that allocated most. */
 static int by_remaining(const void *a, const void *b)
 {
-    const struct ttm_departed_process *x = *(const struct ttm_departed_process *const *)a;
-    const struct ttm_departed_process *y = *(const struct ttm_departed_process *const *)b;
+    const struct ttm_departed_process *x = ((const struct place *)a)->process;
+    const struct ttm_departed_process *y = ((const struct place *)b)->process;
 
     if (x->sums.remaining_footprint_bytes != y->sums.remaining_footprint_bytes)
         return x->sums.remaining_footprint_bytes < y->sums.remaining_footprint_bytes ? 1 : -1;
@@ -628,15 +705,15 @@ static int by_remaining(const void *a, const void *b)
 static void put_process_rows(const struct sheet *sheet, uint32_t row_max)
 {
     const struct ttm_departed *d = sheet->departed;
-    const struct ttm_departed_process *order[TTM_DEPARTED_PROCESSES_MAX];
+    struct place order[TTM_DEPARTED_PROCESSES_MAX] = {0};
     const uint32_t total = process_total(d);
     const uint32_t shown = total > row_max ? row_max - 1 : d->process_count;
 
     for (uint32_t i = 0; i < d->process_count; i++)
-        order[i] = &d->processes[i];
+        order[i].process = &d->processes[i];
     qsort(order, d->process_count, sizeof(order[0]), by_remaining);
     for (uint32_t i = 0; i < shown; i++)
-        put_process(sheet, order[i]);
+        put_process(sheet, order[i].process);
     if (shown < total)
         ttm_text_format(sheet->out, "           %s %u more\n",
                         ttm_terminal_ellipsis(sheet->terminal), total - shown);
@@ -686,6 +763,28 @@ static void put_running(const struct sheet *sheet)
 
 /* ---- all of it ---- */
 
+/* What to type next. */
+static void put_next(const struct sheet *sheet)
+{
+    const struct ttm_run_summary *summary = sheet->summary;
+    char bytes[TTM_NUMBER_SIZE];
+
+    if (summary->recording) {
+        put(sheet, "\n  recorded in ");
+        ttm_text_append_safe(sheet->out, summary->recording);
+        ttm_text_format(sheet->out, " (%s)%s", ttm_format_bytes(summary->recording_bytes, bytes),
+                        ttm_terminal_dot(sheet->terminal));
+        put_in(sheet, TTM_BOLD, "tt-mem report");
+        put(sheet, "\n");
+    } else if (sheet->departed->sums.remaining > sheet->departed->sums.program_parts) {
+        put(sheet, "\n  while it runs: ");
+        put_in(sheet, TTM_BOLD, "tt-mem dump");
+        put(sheet, " lists each, ");
+        put_in(sheet, TTM_BOLD, "tt-mem tail");
+        put(sheet, " shows them come and go\n");
+    }
+}
+
 void ttm_run_summary_text(const struct ttm_run_summary *summary,
                           const struct ttm_terminal *terminal, struct ttm_text *out)
 {
@@ -701,8 +800,11 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     if (!was_heard_of(d))
         return;
     put_oddities(&sheet);
+    put_trouble(&sheet);
     /* Three for the head, two around the devices, two for what comes last, one for the prompt. */
     size_t others = 8 + 3 + within(d->remains_count, 0, remains_max);
+    others += d->sums.program_parts > 0 ? 1 : 0;
+    others += trouble_of(d) ? 1 : 0;
     if (process_total(d) > 1)
         others += 2 + within(process_total(d), 0, processes_max);
     others += d->running_count > 0 ? 2 : 0;
@@ -710,11 +812,5 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     put_remains(&sheet, remains_max);
     put_processes(&sheet, processes_max);
     put_running(&sheet);
-    if (d->sums.remaining > 0) {
-        put(&sheet, "\n  while it runs: ");
-        put_in(&sheet, TTM_BOLD, "tt-mem dump");
-        put(&sheet, " lists each, ");
-        put_in(&sheet, TTM_BOLD, "tt-mem tail");
-        put(&sheet, " shows them come and go\n");
-    }
+    put_next(&sheet);
 }

@@ -27,7 +27,9 @@ struct ttm_run_summary {
      * remained only the sums are known, of allocations and frees nothing.
      */
     const char *server;
-    bool is_server_gone; /* before the end */
+    bool is_server_gone;   /* before the end */
+    const char *recording; /* where it is, NULL: there is none */
+    uint64_t recording_bytes;
 };
 
 void ttm_run_summary_text(const struct ttm_run_summary *summary,

@@ -142,14 +142,34 @@ void ttmem_context_pop(void)
     set_context_origin(slot);
 }
 
+/* The same as the last time, more often than not. */
+static uint32_t origin_note(struct ttm_slot *slot, const struct ttm_origin_note *origin)
+{
+    if (memcmp(&slot->last_origin, origin, sizeof(*origin)) == 0)
+        return slot->last_origin_note;
+    const uint32_t note = ttm_tracker_origin(&ttm_own_tracker, origin);
+    slot->last_origin = *origin;
+    slot->last_origin_note = note;
+    return note;
+}
+
 static uint32_t origin_of_event(struct ttm_slot *slot, uint32_t epoch)
 {
     const struct ttmem_guest *guest = ttm_own_guest;
     const bool has_context = slot->context_depth > 0 && slot->context_epoch == epoch;
 
-    if (guest && guest->origin)
-        return guest->origin(has_context ? innermost(slot) : 0);
-    return has_context ? slot->context_origin : 0;
+    if (!guest || !guest->origin)
+        return has_context ? slot->context_origin : 0;
+    struct ttmem_guest_origin from = {0};
+    guest->origin(&from);
+    const struct ttm_origin_note origin = {
+        .context = has_context ? innermost(slot) : 0,
+        .thread = from.thread,
+        .operation = from.operation,
+        .python = from.python,
+        .native = from.native,
+    };
+    return origin_note(slot, &origin);
 }
 
 /* ---- allocations ---- */

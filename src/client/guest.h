@@ -10,6 +10,14 @@
 
 #include <ttmem/ttmem.h>
 
+/* Numbers of notes (wire/origin.h), 0 for what is not known. */
+struct ttmem_guest_origin {
+    uint32_t thread;
+    uint32_t operation;
+    uint32_t python;
+    uint32_t native;
+};
+
 struct ttmem_guest {
     /*
      * Tracking was switched on and nothing is known of what is live: say it with
@@ -18,10 +26,12 @@ struct ttmem_guest {
      */
     void (*on_enable)(void);
     /*
-     * Where the event that this thread is about to report comes from: the number of a note of
-     * origin, 0 for none. 'context' is the number of the thread's context.
+     * Tracking is about to be switched off: nothing may be reported between the return of this
+     * and the next on_enable(). On any thread but one that is in the middle of an event.
      */
-    uint32_t (*origin)(uint32_t context);
+    void (*on_disable)(void);
+    /* Where the event that this thread is about to report comes from; '*ret' is all zero. */
+    void (*origin)(struct ttmem_guest_origin *ret);
 };
 
 /* Kept, not copied. Once, before any event. */

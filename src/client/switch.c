@@ -111,6 +111,8 @@ static void switch_off(void)
     is_child = false; /* from here on it is its own doing what it knows */
     atomic_store_explicit(&ttm_own_control->is_wanted, 0, memory_order_relaxed);
     if (is_on()) {
+        if (ttm_own_guest && ttm_own_guest->on_disable)
+            ttm_own_guest->on_disable();
         /* release: pairs with the acquire in ttm_tracker_report(). */
         atomic_fetch_add_explicit(&ttm_own_tracker.epoch, 1, memory_order_release);
         ttm_tracker_forget(&ttm_own_tracker);

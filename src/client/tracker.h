@@ -57,6 +57,8 @@ struct ttm_slot {
     uint32_t context_depth; /* may be more than there is room for */
     uint32_t contexts[TTM_CONTEXTS_MAX];
     uint32_t context_origin; /* an origin that says nothing but the context */
+    struct ttm_origin_note last_origin;
+    uint32_t last_origin_note;
 };
 
 struct ttm_tracker {

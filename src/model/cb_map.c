@@ -124,7 +124,7 @@ static uint64_t union_of(struct interval *intervals, uint32_t count)
 /* What one sum works with. */
 struct work {
     const struct ttm_cb_map *map;
-    const struct ttm_cb **cbs; /* those on the device */
+    uint32_t *cbs; /* those on the device: places in the map */
     uint32_t count;
     uint8_t *is_set_used; /* by one of them */
     struct interval *intervals;
@@ -144,7 +144,7 @@ static uint64_t bytes_on_core(struct work *work, uint32_t x, uint32_t y, uint64_
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < work->count; i++) {
-        const struct ttm_cb *cb = work->cbs[i];
+        const struct ttm_cb *cb = &work->map->cbs[work->cbs[i]];
         if ((is_all || cb->program == program) &&
             has_core(&work->map->core_sets[cb->core_set], x, y))
             work->intervals[n++] = (struct interval){cb->address, cb->address + cb->core_bytes};
@@ -237,7 +237,7 @@ int ttm_cb_map_sum(const struct ttm_cb_map *map, const struct ttm_device_sets *s
     for (uint32_t i = 0; r == 0 && i < map->count; i++) {
         if (!is_on_device(sets, map->cbs[i].device_set, device))
             continue;
-        work.cbs[work.count++] = &map->cbs[i];
+        work.cbs[work.count++] = i;
         work.is_set_used[map->cbs[i].core_set] = 1;
     }
     if (r == 0)

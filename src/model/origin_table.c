@@ -43,7 +43,7 @@ const struct ttm_origin *ttm_origin_table_find(const struct ttm_origin_table *ta
 static int grow(struct ttm_origin_table *table)
 {
     const uint32_t room = table->room ? table->room * 2 : 16;
-    struct ttm_origin **origins = realloc(table->origins, room * sizeof(origins[0]));
+    struct ttm_origin **origins = realloc(table->origins, room * sizeof(void *));
     if (!origins)
         return -ENOMEM;
     table->origins = origins;

@@ -155,7 +155,7 @@ static void forget_device(struct ttm_registry *reg, uint16_t id)
 {
     struct ttm_device *device = reg->devices[id];
 
-    if (--device->users > 0 || device->board[0] != '\0')
+    if (--device->users > 0 || device->is_listed)
         return;
     free(device);
     reg->devices[id] = NULL;
@@ -244,14 +244,22 @@ static void fill_from_board(struct ttm_device *device, const struct ttm_board *b
     device->is_known = true;
 }
 
-void ttm_device_set_board(struct ttm_device *device, const char *name)
+/* Returns whether there is such a board. */
+static bool fill_from_name(struct ttm_device *device, const char *name)
 {
     const struct ttm_board *board = ttm_board_find(name);
 
     if (!board)
-        return;
+        return false;
     fill_from_board(device, board);
     strncpy(device->board, name, TTM_STRING_MAX);
+    return true;
+}
+
+void ttm_device_set_board(struct ttm_device *device, const char *name)
+{
+    if (fill_from_name(device, name))
+        device->is_listed = true;
 }
 
 void ttm_device_set_arch(struct ttm_device *device, unsigned arch)
@@ -269,7 +277,7 @@ void ttm_device_set_arch(struct ttm_device *device, unsigned arch)
 void ttm_device_set_note(struct ttm_device *device, const struct ttm_device_note *note)
 {
     if (note->board[0] != '\0')
-        ttm_device_set_board(device, note->board);
+        (void)fill_from_name(device, note->board);
     ttm_device_set_arch(device, note->arch);
     if (note->arch != TTM_ARCH_UNKNOWN)
         device->arch = note->arch;
@@ -503,7 +511,7 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
         old = find_from(proc, ttm_life_table_first(&proc->lives, hash), site->allocator,
                         1u << site->region, birth->id);
     const struct ttm_life life = {
-        .serial = birth->serial,
+        .serial = proc->has_serials ? birth->serial : proc->births + 1,
         .id = birth->id,
         .address = birth->address,
         .bytes = birth->bytes,
@@ -516,6 +524,7 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
         return r;
     reg->lives++;
     reg->births++;
+    proc->births++;
     proc->sites.counts[number].births++;
     if (old != TTM_LIFE_NONE) {
         remove_life(reg, proc, hash, old, TAKE_REPLACED, ret_replaced ? ret_replaced : &replaced);

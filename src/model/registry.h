@@ -84,6 +84,7 @@ struct ttm_process {
     uint16_t *slots; /* device id → index in 'devices' + 1; NULL before the first birth */
     uint64_t seed;
     bool has_serials; /* its lives are found by serial, not by allocator, region and id */
+    uint64_t births;  /* of a process without: serials are given here, from 1 on */
 };
 
 /* What is known of a device. A capacity of 0 is not known. */
@@ -91,7 +92,8 @@ struct ttm_device {
     uint32_t users; /* processes that have named it */
     uint64_t asic_id;
     uint32_t bank_count[TTM_REGION_COUNT];
-    bool is_known; /* told by a client or the server's start, not only named in an event */
+    bool is_known;  /* told by a client or the server's start, not only named in an event */
+    bool is_listed; /* by the server's start: it stays when no process names it any more */
     uint8_t arch;
     uint32_t core_count;
     uint32_t l1_per_core_bytes;

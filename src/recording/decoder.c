@@ -291,29 +291,23 @@ static int add_life(struct ttm_decoder *dec, struct process *proc, uint64_t ordi
     return 0;
 }
 
-/* What it holds stays readable until the place is taken again. */
-static void remove_life(struct ttm_decoder *dec, struct process *proc, struct life *life)
+/* Of a life that is no longer in the map. What it holds stays readable until its place is taken. */
+static void leave_place(struct ttm_decoder *dec, struct process *proc, struct life *life)
 {
-    uint32_t place;
-
-    (void)ttm_u64_map_take(&proc->by_ordinal, life->ordinal, &place);
     life->next = proc->life_free;
     proc->life_free = life->life.slot;
     dec->live--;
 }
 
-/* The life so many births ago. */
-static int get_distant(struct ttm_decoder *dec, struct process *proc, struct life **ret)
+/* The ordinal of a life so many births ago. */
+static bool get_distant(struct ttm_decoder *dec, const struct process *proc, uint64_t *ret)
 {
     uint64_t distance;
-    uint32_t place;
 
-    if (!get(dec, TTM_COLUMN_DISTANCE, &distance) || distance == 0 ||
-        distance > proc->next_ordinal ||
-        !ttm_u64_map_find(&proc->by_ordinal, proc->next_ordinal - distance, &place))
-        return -EBADMSG;
-    *ret = &proc->lives[place];
-    return 0;
+    if (!get(dec, TTM_COLUMN_DISTANCE, &distance) || distance == 0 || distance > proc->next_ordinal)
+        return false;
+    *ret = proc->next_ordinal - distance;
+    return true;
 }
 
 /* ---- records ---- */
@@ -467,29 +461,29 @@ static int read_told(struct ttm_decoder *dec, struct process *proc)
 
 static int read_end(struct ttm_decoder *dec, struct process *proc, bool is_freed)
 {
-    struct life *life;
     uint8_t how = TTM_ENDED_FREED;
-    const int r = get_distant(dec, proc, &life);
+    uint64_t ordinal;
+    uint32_t place;
 
-    if (r < 0)
-        return r;
-    if (!is_freed && !get_misc8(dec, TTM_ENDED_COUNT, &how))
+    if (!get_distant(dec, proc, &ordinal) ||
+        (!is_freed && !get_misc8(dec, TTM_ENDED_COUNT, &how)) ||
+        !ttm_u64_map_take(&proc->by_ordinal, ordinal, &place))
         return -EBADMSG;
-    remove_life(dec, proc, life);
+    struct life *life = &proc->lives[place];
+    leave_place(dec, proc, life);
     dec->record.how = how;
     return hand_out_life(dec, TTM_RECORDED_END, life);
 }
 
 static int read_rename(struct ttm_decoder *dec, struct process *proc)
 {
-    struct life *life;
-    uint32_t origin;
-    const int r = get_distant(dec, proc, &life);
+    uint64_t ordinal;
+    uint32_t place, origin;
 
-    if (r < 0)
-        return r;
-    if (!get_misc32(dec, &origin))
+    if (!get_distant(dec, proc, &ordinal) || !get_misc32(dec, &origin) ||
+        !ttm_u64_map_find(&proc->by_ordinal, ordinal, &place))
         return -EBADMSG;
+    struct life *life = &proc->lives[place];
     life->life.origin = origin;
     return hand_out_life(dec, TTM_RECORDED_RENAME, life);
 }
@@ -685,7 +679,9 @@ static int walk_lives(struct ttm_decoder *dec, struct process *proc, bool keeps_
         struct life *life = &proc->lives[dec->walk_life++];
         if (life->next != LIVE || (keeps_told && life->section == dec->section))
             continue;
-        remove_life(dec, proc, life);
+        uint32_t place;
+        (void)ttm_u64_map_take(&proc->by_ordinal, life->ordinal, &place);
+        leave_place(dec, proc, life);
         dec->record.how = how;
         return hand_out_life(dec, TTM_RECORDED_END, life);
     }

@@ -121,18 +121,6 @@ static inline void put_misc(struct ttm_encoder *enc, uint64_t value)
     put(enc, TTM_COLUMN_MISC, value);
 }
 
-static int put_bytes(struct ttm_encoder *enc, const void *bytes, size_t length)
-{
-    if (ttm_block_reserve(enc->block, TTM_COLUMN_BYTES, length) < 0)
-        return -ENOMEM;
-    struct ttm_column *column = &enc->block->columns[TTM_COLUMN_BYTES];
-    put_misc(enc, length);
-    if (length > 0)
-        memcpy(column->data + column->length, bytes, length);
-    column->length += length;
-    return 0;
-}
-
 /* ---- blocks ---- */
 
 static void begin_block(struct ttm_encoder *enc)
@@ -152,21 +140,43 @@ static void begin_block(struct ttm_encoder *enc)
     enc->is_dirty = false;
 }
 
+/* What the block defines is missing from now on: nothing is written before the next section. */
+static void lose_block(struct ttm_encoder *enc)
+{
+    enc->lost_events += enc->block->head.events;
+    enc->sequence++; /* its number is missing */
+    enc->is_mute = true;
+    enc->is_telling = false;
+    enc->mute_until = enc->events + MUTE_EVENTS;
+    begin_block(enc);
+}
+
 static void pass_block(struct ttm_encoder *enc)
 {
     if (enc->block->columns[TTM_COLUMN_OPS].length == 0)
         return;
     struct ttm_block *next = enc->options.pass(enc->options.pass_arg, enc->block);
-    enc->sequence++; /* also when it was lost: its number is missing then */
-    if (next) {
-        enc->block = next;
-    } else {
-        enc->lost_events += enc->block->head.events;
-        enc->is_mute = true;
-        enc->is_telling = false;
-        enc->mute_until = enc->events + MUTE_EVENTS;
+    if (!next) {
+        lose_block(enc);
+        return;
     }
+    enc->sequence++;
+    enc->block = next;
     begin_block(enc);
+}
+
+static int put_bytes(struct ttm_encoder *enc, const void *bytes, size_t length)
+{
+    if (ttm_block_reserve(enc->block, TTM_COLUMN_BYTES, length) < 0) {
+        lose_block(enc); /* it ends in half a record */
+        return -ENOMEM;
+    }
+    struct ttm_column *column = &enc->block->columns[TTM_COLUMN_BYTES];
+    put_misc(enc, length);
+    if (length > 0)
+        memcpy(column->data + column->length, bytes, length);
+    column->length += length;
+    return 0;
 }
 
 static inline bool is_full(const struct ttm_block *block)
@@ -183,8 +193,10 @@ static inline int open_record(struct ttm_encoder *enc, const struct process *pro
         pass_block(enc);
     if (enc->is_mute)
         return 0;
-    if (ttm_block_reserve(enc->block, TTM_COLUMN_MISC, MISC_MAX) < 0)
+    if (ttm_block_reserve(enc->block, TTM_COLUMN_MISC, MISC_MAX) < 0) {
+        lose_block(enc); /* something may refer to what cannot be written */
         return -ENOMEM;
+    }
     if (enc->has_current && enc->current == proc->number) {
         put_byte(enc, TTM_COLUMN_OPS, (uint8_t)op);
         return 1;
@@ -215,13 +227,11 @@ static inline int open_event(struct ttm_encoder *enc, const struct process *proc
 {
     const int r = open_record(enc, proc, op);
 
-    if (r < 0)
-        return r;
     enc->events++;
-    if (r == 0) {
+    if (r <= 0) {
         enc->lost_events++;
         enc->last_ns = time_ns;
-        return 0;
+        return r;
     }
     put_time(enc, time_ns);
     enc->block->head.events++;
@@ -845,22 +855,23 @@ int ttm_encoder_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
     if ((unsigned)how >= TTM_ENDED_COUNT)
         return -EINVAL;
     r = prepare(enc);
-    if (r == 0)
+    if (r == 0 && enc->is_telling)
         r = find_life(enc, proc, serial, &life);
-    if (r == 0)
-        r = open_event(enc, proc, how == TTM_ENDED_FREED ? OP_FREED : OP_END, time_ns);
     if (r < 0)
         return r;
+    if (!ttm_u64_map_take(&proc->by_serial, serial, &place))
+        return -ENOENT;
+    life = &proc->lives[place];
+    r = open_event(enc, proc, how == TTM_ENDED_FREED ? OP_FREED : OP_END, time_ns);
     if (r > 0) {
         put(enc, TTM_COLUMN_DISTANCE, proc->next_ordinal - life->ordinal);
         if (how != TTM_ENDED_FREED)
             put_misc(enc, (uint64_t)how);
     }
     proc->sites.sites[life->site].refs--;
-    (void)ttm_u64_map_take(&proc->by_serial, serial, &place);
     leave_place(proc, place);
     enc->live--;
-    return 0;
+    return r < 0 ? r : 0;
 }
 
 int ttm_encoder_rename(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t serial,

@@ -64,8 +64,8 @@ uint64_t ttm_encoder_lost_events(const struct ttm_encoder *enc);
 /*
  * Each copies what it keeps. All return 0; -ENOENT for a process that is not
  * there; -EEXIST for a process that is; -EINVAL for a region or the like that is
- * none; -E2BIG for a text or note too long; -ENOMEM, after which the recording
- * cannot be gone on with.
+ * none; -E2BIG for a text or note too long; -ENOMEM: it is not recorded, nor perhaps
+ * what came before it, which is counted; the recording goes on.
  */
 int ttm_encoder_process(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
                         const struct ttm_recorded_process *seen);

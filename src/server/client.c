@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "server/peer.h"
+#include "server/record.h"
 #include "server/tracked.h"
 
 static void ignore_event(struct ttm_watch *watch, uint32_t events)
@@ -35,8 +36,9 @@ static void end_client(struct ttm_client *client)
         client->tracked = NULL;
     }
     if (server->options.process_ended)
-        server->options.process_ended(server->options.process_context, server->reg, client->process,
+        server->options.process_ended(server->options.watch_context, server->reg, client->process,
                                       false);
+    ttm_record_process_end(client);
     ttm_registry_end_process(server->reg, client->process, &departure);
     if (!ttm_list_is_empty(&server->tails))
         ttm_tail_process_end(server, client, &departure);
@@ -52,6 +54,7 @@ static void end_client(struct ttm_client *client)
 
 void ttm_client_free(struct ttm_client *client)
 {
+    ttm_u64_set_done(&client->recorded_notes);
     ttm_list_remove(&client->link);
     ttm_tracked_free(client->tracked);
     if (client->pidfd >= 0)
@@ -136,6 +139,8 @@ static int new_client(struct ttm_session *session, enum ttm_source source, int p
     client->pid = session->pid;
     client->uid = session->uid;
     client->pidfd = pidfd;
+    ttm_u64_set_init(&client->recorded_notes);
+    ttm_record_process(client);
     ttm_list_init(&client->sessions);
     ttm_list_append(&server->clients, &client->link);
     if (pidfd >= 0 &&

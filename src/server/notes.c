@@ -6,14 +6,23 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/text.h"
+#include "server/record.h"
 #include "wire/note.h"
+#include "wire/origin.h"
 
 #define SETS_MAX 4096 /* of one process; a process has a handful */
+#define NOTE_MAX 1024 /* what a newer process may have appended is read and passed over */
 
 void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reader,
-                    struct ttm_registry *reg, struct ttm_process *process)
+                    struct ttm_client *client)
 {
-    *notes = (struct ttm_notes){.reader = reader, .reg = reg, .process = process};
+    *notes = (struct ttm_notes){
+        .reader = reader,
+        .client = client,
+        .reg = client->server->reg,
+        .process = client->process,
+    };
 }
 
 void ttm_notes_done(struct ttm_notes *notes)
@@ -23,12 +32,22 @@ void ttm_notes_done(struct ttm_notes *notes)
     *notes = (struct ttm_notes){0};
 }
 
+/* Copies a note, as ttm_ring_reader_note(), and has it recorded the first time. */
+static long read_note(const struct ttm_notes *notes, uint32_t number, uint32_t kind, void *ret,
+                      uint32_t max)
+{
+    const long n = ttm_ring_reader_note(notes->reader, number, kind, ret, max);
+
+    if (n >= 0 && ttm_record_wants_note(notes->client, number))
+        ttm_record_note(notes->client, number, kind, ret, (size_t)n);
+    return n;
+}
+
 static int learn_set(struct ttm_notes *notes, uint32_t number, uint32_t *ret)
 {
     uint8_t bytes[2 * TTM_DEVICE_COUNT];
     uint16_t devices[TTM_DEVICE_COUNT];
-    const long n =
-        ttm_ring_reader_note(notes->reader, number, TTM_NOTE_DEVICES, bytes, sizeof(bytes));
+    const long n = read_note(notes, number, TTM_NOTE_DEVICES, bytes, sizeof(bytes));
 
     if (n < 0 || notes->set_count == SETS_MAX)
         return -EINVAL;
@@ -73,8 +92,7 @@ int ttm_notes_cores(struct ttm_notes *notes, uint32_t number)
 
     if (known >= 0)
         return known;
-    const long n =
-        ttm_ring_reader_note(notes->reader, number, TTM_NOTE_CORES, bytes, sizeof(bytes));
+    const long n = read_note(notes, number, TTM_NOTE_CORES, bytes, sizeof(bytes));
     if (n < 0)
         return -EINVAL;
     const int count = ttm_cores_note_decode(bytes, (size_t)n, ranges);
@@ -85,51 +103,164 @@ int ttm_notes_cores(struct ttm_notes *notes, uint32_t number)
 
 void ttm_notes_text(const struct ttm_notes *notes, uint32_t number, char ret[TTM_STRING_MAX + 1])
 {
-    const long n =
-        ttm_ring_reader_note(notes->reader, number, TTM_NOTE_STRING, ret, TTM_STRING_MAX);
+    const long n = read_note(notes, number, TTM_NOTE_STRING, ret, TTM_STRING_MAX);
 
     ret[n > 0 ? n : 0] = '\0';
+}
+
+/* ---- origins ---- */
+
+/* The texts of an origin while it is put together. */
+struct origin_texts {
+    char context[TTM_STRING_MAX + 1];
+    char name[TTM_STRING_MAX + 1];
+    char thread[TTM_STRING_MAX + 1];
+    char operation[TTM_STRING_MAX + 1];
+    struct ttm_text python;
+    struct ttm_text native;
+};
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* "decode.py:28:cache_kv" */
+static void put_python_frame(const struct ttm_notes *notes, const struct ttm_python_frame *frame,
+                             struct ttm_text *out)
+{
+    uint8_t bytes[TTM_CODE_NOTE_SIZE_MAX];
+    struct ttm_code_note code;
+    char file[TTM_CODE_FILE_MAX + 1], name[TTM_CODE_NAME_MAX + 1];
+    const long n = read_note(notes, frame->code, TTM_NOTE_CODE, bytes, sizeof(bytes));
+
+    if (n < 0 || ttm_code_note_decode(bytes, (size_t)n, &code) < 0)
+        return;
+    memcpy(file, code.file.bytes, code.file.length);
+    file[code.file.length] = '\0';
+    memcpy(name, code.name.bytes, code.name.length);
+    name[code.name.length] = '\0';
+    ttm_text_format(out, "%s:%u:%s\n", base_name(file), frame->line, name);
+}
+
+static void put_python(const struct ttm_notes *notes, uint32_t number, struct ttm_text *out)
+{
+    uint8_t bytes[TTM_PYTHON_STACK_NOTE_SIZE_MAX];
+    struct ttm_python_stack_note stack;
+    const long n = read_note(notes, number, TTM_NOTE_PYTHON_STACK, bytes, sizeof(bytes));
+
+    if (n < 0 || ttm_python_stack_note_decode(bytes, (size_t)n, &stack) < 0)
+        return;
+    for (uint16_t i = 0; i < stack.count; i++)
+        put_python_frame(notes, &stack.frames[i], out);
+}
+
+/* "/usr/lib/libtt_metal.so+0x1234"; whoever shows it looks the name up. */
+static void put_native_frame(const struct ttm_notes *notes, const struct ttm_native_frame *frame,
+                             struct ttm_text *out)
+{
+    uint8_t bytes[TTM_MODULE_NOTE_SIZE_MAX];
+    struct ttm_module_note module = {0};
+    char path[TTM_MODULE_PATH_MAX + 1] = "";
+    const long n = frame->module != 0
+                       ? read_note(notes, frame->module, TTM_NOTE_MODULE, bytes, sizeof(bytes))
+                       : -ENOENT;
+
+    if (n >= 0 && ttm_module_note_decode(bytes, (size_t)n, &module) == 0)
+        memcpy(path, module.path.bytes, module.path.length);
+    ttm_text_format(out, "%s+0x%llx\n", path, (unsigned long long)frame->address);
+}
+
+static void put_native(const struct ttm_notes *notes, uint32_t number, struct ttm_text *out)
+{
+    uint8_t bytes[TTM_NATIVE_STACK_NOTE_SIZE_MAX];
+    struct ttm_native_stack_note stack;
+    const long n = read_note(notes, number, TTM_NOTE_NATIVE_STACK, bytes, sizeof(bytes));
+
+    if (n < 0 || ttm_native_stack_note_decode(bytes, (size_t)n, &stack) < 0)
+        return;
+    for (uint16_t i = 0; i < stack.count; i++)
+        put_native_frame(notes, &stack.frames[i], out);
+}
+
+static void read_thread(const struct ttm_notes *notes, uint32_t number, char *ret)
+{
+    uint8_t bytes[TTM_THREAD_NOTE_SIZE_MAX];
+    struct ttm_thread_note thread;
+    const long n = read_note(notes, number, TTM_NOTE_THREAD, bytes, sizeof(bytes));
+
+    ret[0] = '\0';
+    if (n < 0 || ttm_thread_note_decode(bytes, (size_t)n, &thread) < 0)
+        return;
+    memcpy(ret, thread.name.bytes, thread.name.length);
+    ret[thread.name.length] = '\0';
+}
+
+static void read_operation(const struct ttm_notes *notes, uint32_t number, char *ret)
+{
+    uint8_t bytes[TTM_OPERATION_NAME_MAX];
+    struct ttm_note_text name;
+    const long n = read_note(notes, number, TTM_NOTE_OPERATION, bytes, sizeof(bytes));
+
+    ret[0] = '\0';
+    if (n < 0 || ttm_operation_note_decode(bytes, (size_t)n, &name) < 0)
+        return;
+    memcpy(ret, name.bytes, name.length);
+    ret[name.length] = '\0';
+}
+
+static void read_texts(const struct ttm_notes *notes, const struct ttm_origin_note *note,
+                       struct origin_texts *ret)
+{
+    ttm_notes_text(notes, note->context, ret->context);
+    ttm_notes_text(notes, note->name, ret->name);
+    read_thread(notes, note->thread, ret->thread);
+    read_operation(notes, note->operation, ret->operation);
+    ttm_text_init(&ret->python);
+    ttm_text_init(&ret->native);
+    put_python(notes, note->python, &ret->python);
+    put_native(notes, note->native, &ret->native);
 }
 
 uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number)
 {
     struct ttm_origin_table *origins = &notes->process->origins;
-    uint8_t bytes[TTM_ORIGIN_NOTE_SIZE];
+    uint8_t bytes[NOTE_MAX];
     struct ttm_origin_note note;
-    char context[TTM_STRING_MAX + 1], name[TTM_STRING_MAX + 1];
-    char thread[TTM_STRING_MAX + 1], operation[TTM_STRING_MAX + 1];
+    struct origin_texts texts;
 
     if (number == 0 || ttm_origin_table_find(origins, number))
         return number;
-    const long n =
-        ttm_ring_reader_note(notes->reader, number, TTM_NOTE_ORIGIN, bytes, sizeof(bytes));
+    const long n = read_note(notes, number, TTM_NOTE_ORIGIN, bytes, sizeof(bytes));
     if (n < 0 || ttm_origin_note_decode(bytes, (size_t)n, &note) < 0)
         return 0;
-    ttm_notes_text(notes, note.context, context);
-    ttm_notes_text(notes, note.name, name);
-    ttm_notes_text(notes, note.thread, thread);
-    ttm_notes_text(notes, note.operation, operation);
+    read_texts(notes, &note, &texts);
     const struct ttm_origin origin = {
         .number = number,
-        .text = {[TTM_ORIGIN_CONTEXT] = context,
-                 [TTM_ORIGIN_NAME] = name,
-                 [TTM_ORIGIN_THREAD] = thread,
-                 [TTM_ORIGIN_OPERATION] = operation,
-                 [TTM_ORIGIN_PYTHON] = "",
-                 [TTM_ORIGIN_NATIVE] = ""},
+        .text = {[TTM_ORIGIN_CONTEXT] = texts.context,
+                 [TTM_ORIGIN_NAME] = texts.name,
+                 [TTM_ORIGIN_THREAD] = texts.thread,
+                 [TTM_ORIGIN_OPERATION] = texts.operation,
+                 [TTM_ORIGIN_PYTHON] = ttm_text_string(&texts.python),
+                 [TTM_ORIGIN_NATIVE] = ttm_text_string(&texts.native)},
     };
-    return ttm_origin_table_add(origins, &origin) == 0 ? number : 0;
+    const int r = ttm_origin_table_add(origins, &origin);
+    ttm_text_done(&texts.python);
+    ttm_text_done(&texts.native);
+    return r == 0 ? number : 0;
 }
 
 void ttm_notes_device(struct ttm_notes *notes, uint32_t number)
 {
-    uint8_t bytes[TTM_DEVICE_NOTE_SIZE_MAX];
+    uint8_t bytes[NOTE_MAX];
     struct ttm_device_note note;
-    const long n =
-        ttm_ring_reader_note(notes->reader, number, TTM_NOTE_DEVICE, bytes, sizeof(bytes));
+    const long n = read_note(notes, number, TTM_NOTE_DEVICE, bytes, sizeof(bytes));
 
     if (n < 0 || ttm_device_note_decode(bytes, (size_t)n, &note) < 0 ||
         ttm_registry_know_device(notes->reg, notes->process, note.id) < 0)
         return;
+    ttm_record_device(notes->client, &note);
     ttm_device_set_note(ttm_registry_device(notes->reg, note.id), &note);
 }

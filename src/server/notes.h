@@ -10,12 +10,13 @@
 
 #include <stdint.h>
 
-#include "model/registry.h"
 #include "ring/reader.h"
+#include "server/state.h"
 
 /* Notes that stand for sets of devices, as the registry numbers them. */
 struct ttm_notes {
     const struct ttm_ring_reader *reader;
+    struct ttm_client *client;
     struct ttm_registry *reg;
     struct ttm_process *process;
     uint32_t *set_notes;
@@ -24,7 +25,7 @@ struct ttm_notes {
 };
 
 void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reader,
-                    struct ttm_registry *reg, struct ttm_process *process);
+                    struct ttm_client *client);
 void ttm_notes_done(struct ttm_notes *notes);
 
 /* The device set of a record. Returns 0 or a negative errno. */

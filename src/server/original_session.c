@@ -6,6 +6,7 @@
  * A FREE names device and id but no region, so it matches any buffer region. The
  * allocator of a life is its device: the protocol knows no meshes.
  */
+#include "server/record.h"
 #include "server/state.h"
 
 #include <errno.h>
@@ -109,6 +110,9 @@ static void take_birth(struct ttm_session *session, const struct ttm_original_me
         return;
     }
     learn_device(session, msg);
+    if (r > 0)
+        ttm_record_end(client, birth.time_ns, replaced.life.serial, TTM_END_REPLACED);
+    ttm_record_original_birth(client, &birth, client->process->births);
     if (ttm_list_is_empty(&server->tails))
         return;
     if (r > 0)
@@ -141,6 +145,8 @@ static void take_end(struct ttm_session *session, const struct ttm_original_mess
     client->process->counters.events++;
     r = ttm_registry_end(server->reg, client->process, (uint32_t)msg->device_id, region_bits,
                          msg->buffer_id, &ended);
+    if (r >= 0)
+        ttm_record_end(client, server->now_ns, ended.life.serial, TTM_END_FREED);
     if (ttm_list_is_empty(&server->tails))
         return;
     if (r < 0)

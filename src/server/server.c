@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/record.h"
 #include "server/state.h"
 #include "server/tracked.h"
 
@@ -332,6 +333,11 @@ void ttm_server_free(struct ttm_server *server)
     free(server);
 }
 
+void ttm_server_set_recorder(struct ttm_server *server, struct ttm_recorder *recorder)
+{
+    server->options.recorder = recorder;
+}
+
 int ttm_server_set_board(struct ttm_server *server, uint32_t id, const char *board)
 {
     struct ttm_device *device = ttm_registry_device(server->reg, id);
@@ -505,6 +511,7 @@ static bool do_chores(struct ttm_server *server)
     has_more |= ttm_registry_reclaim(server->reg);
     ttm_ticket_expire(server, server->now_ns);
     ttm_ticket_print_late(server);
+    ttm_record_tick(server);
     if (!ttm_list_is_empty(&server->alone) && server->now_ns >= server->visit_alone_ns)
         ttm_tracked_visit_alone(server);
     if (!server->is_accepting && server->now_ns >= server->accept_again_ns)
@@ -541,6 +548,7 @@ static uint64_t next_chore_ns(const struct ttm_server *server)
         due_ns = sooner(due_ns, server->accept_again_ns);
     if (!ttm_list_is_empty(&server->alone))
         due_ns = sooner(due_ns, server->visit_alone_ns);
+    due_ns = sooner(due_ns, ttm_record_due_ns(server));
     return due_ns;
 }
 
@@ -627,8 +635,10 @@ void ttm_server_each_process(struct ttm_server *server, ttm_process_fn fn, void 
 {
     TTM_LIST_FOR_EACH(pos, &server->clients) {
         const struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
-        if (client->tracked)
+        if (client->tracked) {
             ttm_tracked_drain(client->tracked);
+            ttm_tracked_refresh(client->tracked);
+        }
         fn(context, server->reg, client->process, true);
     }
 }

@@ -14,8 +14,11 @@
 #include "server/listener.h"
 #include "wire/status.h"
 
+struct ttm_ended;
+struct ttm_failure_row;
 struct ttm_process;
 struct ttm_registry;
+struct ttm_recorder;
 struct ttm_server;
 
 /* What a client of the original protocol wants printed on the server's stdout. */
@@ -34,6 +37,15 @@ typedef void (*ttm_print_fn)(void *context, enum ttm_print what, uint32_t ticket
 typedef void (*ttm_process_fn)(void *context, const struct ttm_registry *reg,
                                const struct ttm_process *process, bool is_running);
 
+/* One of its lives has ended with its device: its owner never freed it. Likewise borrowed. */
+typedef void (*ttm_closed_fn)(void *context, const struct ttm_registry *reg,
+                              const struct ttm_process *process, const struct ttm_ended *ended);
+
+/* An allocation of it could not be made; what holds the memory is in the registry. */
+typedef void (*ttm_failure_fn)(void *context, const struct ttm_registry *reg,
+                               const struct ttm_process *process,
+                               const struct ttm_failure_row *failure);
+
 struct ttm_server_options {
     const char *socket_path;
     const char *legacy_path; /* NULL: no original protocol */
@@ -42,10 +54,17 @@ struct ttm_server_options {
     bool takes_signals;      /* SIGINT and SIGTERM end it */
     ttm_print_fn print;      /* NULL: such requests are ignored */
     void *print_context;
-    /* Called in the server's thread when a process has ended, all it said was read and its lives
-     * are still there; must not block. NULL: nobody wants to know. */
+    /*
+     * For who embeds the server: called in its thread as it goes, must not block. NULL:
+     * nobody wants to know. When a process has ended, all it said was read and its lives
+     * are still there.
+     */
     ttm_process_fn process_ended;
     void *process_context;
+    struct ttm_recorder *recorder; /* borrowed, told what happens; NULL: nothing is recorded */
+    ttm_closed_fn life_closed;
+    ttm_failure_fn allocation_failed;
+    void *watch_context;
 };
 
 /* Returns 0, or a negative errno with one sentence in 'why'. On success it is listening. */
@@ -57,6 +76,9 @@ void ttm_server_free(struct ttm_server *server);
 
 /* Say what board a device is, before it runs. Returns 0, -EINVAL for an unknown board, -ERANGE. */
 int ttm_server_set_board(struct ttm_server *server, uint32_t device, const char *board);
+
+/* Who is told what happens from now on, borrowed; NULL: nobody. Only while it does not run. */
+void ttm_server_set_recorder(struct ttm_server *server, struct ttm_recorder *recorder);
 
 /* Runs until a signal or ttm_server_stop(). Returns 0 or a negative errno. */
 int ttm_server_run(struct ttm_server *server);

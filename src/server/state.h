@@ -17,6 +17,7 @@
 
 #include "base/list.h"
 #include "base/queue.h"
+#include "base/u64_set.h"
 #include "model/registry.h"
 #include "model/snapshot.h"
 #include "server/latency.h"
@@ -65,6 +66,8 @@ struct ttm_client {
     int pidfd; /* -1: it ends with its last connection */
     bool is_leaving;
     uint32_t session_count;
+    uint32_t number;                   /* in the recording */
+    struct ttm_u64_set recorded_notes; /* its notes that the recording has */
 };
 
 /* An answer that is sent at the pace of its reader. */
@@ -179,6 +182,7 @@ struct ttm_server {
     uint32_t tail_count;
     uint32_t late_prints; /* bits of enum ttm_print: asked for while all tickets were out */
     uint64_t session_max; /* each session may need a pidfd too */
+    uint32_t recorded_processes;
 
     uint64_t start_ns;
     uint64_t now_ns;         /* of this slice, monotonic */

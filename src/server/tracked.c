@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "server/record.h"
 #include "wire/attach.h"
 #include "wire/event.h"
 #include "wire/frame.h"
@@ -130,7 +131,7 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
     client->tracked = tracked;
     tracked->session = session;
     tracked->rate_since_ns = server->now_ns;
-    ttm_notes_init(&tracked->notes, &tracked->reader, server->reg, client->process);
+    ttm_notes_init(&tracked->notes, &tracked->reader, client);
     client->process->counters.is_disabled = false;
     if (!is_back && ttm_ring_reader_is_late(&tracked->reader))
         client->process->counters.has_gap = true;
@@ -248,6 +249,25 @@ static int translate(struct ttm_tracked *tracked, const struct ttm_told *told,
     return ttm_notes_device_set(&tracked->notes, told->devices, &ret->site.device_set);
 }
 
+static void raise_peak_resident(struct ttm_tracked *tracked, uint32_t device_set, uint64_t bytes)
+{
+    struct ttm_registry *reg = tracked->client->server->reg;
+    struct ttm_process *process = tracked->client->process;
+    const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, device_set);
+
+    for (uint16_t i = 0; i < set.count; i++) {
+        const uint16_t id = set.devices[i];
+        struct ttm_cb_totals *both[] = {
+            &process->devices[process->slots[id] - 1].totals.cb,
+            &reg->devices[id]->totals.cb,
+        };
+        for (size_t b = 0; b < 2; b++) {
+            if (bytes > both[b]->peak_resident_bytes)
+                both[b]->peak_resident_bytes = bytes;
+        }
+    }
+}
+
 /* A circular buffer whose cores are known takes part in the sums over cores. */
 static void place_cb(struct ttm_tracked *tracked, const struct ttm_birth *birth, int cores)
 {
@@ -263,6 +283,11 @@ static void place_cb(struct ttm_tracked *tracked, const struct ttm_birth *birth,
 
     if (ttm_cb_map_add(map, &cb) < 0)
         tracked->client->server->counter[TTM_COUNTER_REFUSED_MEMORY]++;
+    /* Resident is all that one program has, be it for a moment between two sums. */
+    tracked->cb_program_bytes =
+        (tracked->cb_program == birth->id ? tracked->cb_program_bytes : 0) + birth->footprint_bytes;
+    tracked->cb_program = birth->id;
+    raise_peak_resident(tracked, birth->site.device_set, tracked->cb_program_bytes);
 }
 
 static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told, bool is_news)
@@ -285,6 +310,7 @@ static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
     }
     if (cores >= 0)
         place_cb(tracked, &birth, cores);
+    ttm_record_birth(client, told, birth.site.origin, is_news);
     if (!is_news || ttm_list_is_empty(&server->tails))
         return;
     const struct ttm_life life = {
@@ -339,7 +365,7 @@ static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_reco
     take_birth(tracked, &told, true);
 }
 
-static void take_end(struct ttm_tracked *tracked, uint64_t serial, enum ttm_end how)
+static void take_end(struct ttm_tracked *tracked, const struct ttm_record *record, enum ttm_end how)
 {
     static const uint8_t events[] = {
         [TTM_END_FREED] = TTM_EVENT_END,
@@ -348,6 +374,7 @@ static void take_end(struct ttm_tracked *tracked, uint64_t serial, enum ttm_end 
     };
     struct ttm_client *client = tracked->client;
     struct ttm_server *server = client->server;
+    const uint64_t serial = record->serial;
     struct ttm_ended ended;
 
     if (serial == 0) {
@@ -356,6 +383,11 @@ static void take_end(struct ttm_tracked *tracked, uint64_t serial, enum ttm_end 
     }
     const int r = ttm_registry_end_serial(server->reg, client->process, serial, how, &ended);
     remember_end(tracked, serial);
+    if (r == 0)
+        ttm_record_end(client, time_of(tracked, record->time_ns), serial, how);
+    if (r == 0 && how == TTM_END_CLOSED && server->options.life_closed)
+        server->options.life_closed(server->options.watch_context, server->reg, client->process,
+                                    &ended);
     if (r == 0 && !ttm_list_is_empty(&server->tails))
         ttm_tail_life(server, client, events[how], &ended.site, &ended.life);
 }
@@ -365,8 +397,12 @@ static void take_name(struct ttm_tracked *tracked, const struct ttm_record *reco
     struct ttm_client *client = tracked->client;
     const uint32_t origin = ttm_notes_origin(&tracked->notes, record->origin);
 
-    if (origin == 0 || ttm_registry_set_origin(client->server->reg, client->process, record->serial,
-                                               origin) != -ENOENT)
+    const int r = origin != 0 ? ttm_registry_set_origin(client->server->reg, client->process,
+                                                        record->serial, origin)
+                              : -EINVAL;
+    if (r == 0)
+        ttm_record_rename(client, time_of(tracked, record->time_ns), record->serial, origin);
+    if (r != -ENOENT)
         return;
     /* Another thread named it, and its ring was read first. */
     if (tracked->late_name_count == LATE_NAMES_MAX)
@@ -390,6 +426,7 @@ static void take_mark(struct ttm_tracked *tracked, const struct ttm_record *reco
     }
     (void)ttm_story_add_mark(&tracked->client->process->story, time_of(tracked, record->time_ns),
                              name);
+    ttm_record_mark(tracked->client, time_of(tracked, record->time_ns), name);
 }
 
 static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *record)
@@ -415,6 +452,10 @@ static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *r
         .kind = record->kind,
     };
     (void)ttm_story_add_failure(&client->process->story, &failure);
+    ttm_record_failure(client, &failure, record->devices, (uint16_t)record->allocator);
+    if (client->server->options.allocation_failed)
+        client->server->options.allocation_failed(client->server->options.watch_context,
+                                                  client->server->reg, client->process, &failure);
 }
 
 static void take_device(struct ttm_tracked *tracked, uint32_t id)
@@ -436,13 +477,13 @@ static void take_record(struct ttm_tracked *tracked, const struct ttm_record *re
         take_birth_record(tracked, record);
         break;
     case TTM_RECORD_END:
-        take_end(tracked, record->serial, TTM_END_FREED);
+        take_end(tracked, record, TTM_END_FREED);
         break;
     case TTM_RECORD_REPLACED:
-        take_end(tracked, record->serial, TTM_END_REPLACED);
+        take_end(tracked, record, TTM_END_REPLACED);
         break;
     case TTM_RECORD_CLOSED:
-        take_end(tracked, record->serial, TTM_END_CLOSED);
+        take_end(tracked, record, TTM_END_CLOSED);
         break;
     case TTM_RECORD_NAMED:
         take_name(tracked, record);
@@ -610,9 +651,12 @@ static bool sweep(struct ttm_tracked *tracked)
         life = ttm_life_view_next(&tracked->sweep, &tracked->sweep_at);
         if (!life)
             return true;
-        if (!ttm_u64_set_has(&tracked->told, life->serial))
-            (void)ttm_registry_end_serial(client->server->reg, client->process, life->serial,
-                                          TTM_END_FREED, &ended);
+        if (ttm_u64_set_has(&tracked->told, life->serial))
+            continue;
+        const uint64_t serial = life->serial;
+        if (ttm_registry_end_serial(client->server->reg, client->process, serial, TTM_END_FREED,
+                                    &ended) == 0)
+            ttm_record_unheard(client, serial);
     }
     return false;
 }
@@ -627,6 +671,22 @@ static void end_telling(struct ttm_tracked *tracked)
     if (tracked->has_told || tracked->client->process->counters.has_gap)
         tracked->client->process->counters.resyncs++;
     tracked->has_told = true;
+}
+
+/* The recording ends what is not known any more. */
+static void record_forgotten(struct ttm_tracked *tracked)
+{
+    struct ttm_client *client = tracked->client;
+    struct ttm_life_view view;
+    const struct ttm_life *life;
+    uint64_t at = 0;
+
+    if (!client->server->options.recorder ||
+        ttm_life_view_take(&client->process->lives.store, &view) < 0)
+        return;
+    while ((life = ttm_life_view_next(&view, &at)) != NULL)
+        ttm_record_unheard(client, life->serial);
+    (void)ttm_life_view_release(&view, UINT32_MAX);
 }
 
 int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length)
@@ -644,6 +704,7 @@ int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, si
         if (tracked->is_sweeping)
             end_telling(tracked);
         tracked->is_telling = false;
+        record_forgotten(tracked);
         ttm_registry_forget_lives(tracked->client->server->reg, process);
         process->counters.has_gap = true;
     } else {
@@ -660,6 +721,8 @@ static void watch_losses(struct ttm_tracked *tracked)
 {
     const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
 
+    if (lost > tracked->client->process->counters.lost_events)
+        ttm_record_loss(tracked->client, lost - tracked->client->process->counters.lost_events);
     tracked->client->process->counters.lost_events = lost;
     if (tracked->is_spoiled && !tracked->is_telling) {
         tracked->lost_known = UINT64_MAX;

@@ -59,7 +59,9 @@ struct ttm_tracked {
     uint64_t rate_since_ns;
     uint64_t rate_events;
 
-    /* Of the sums of circular buffers. */
+    /* Of the sums of circular buffers; and of the program that was heard of last. */
+    uint64_t cb_program;
+    uint64_t cb_program_bytes;
     uint64_t cbs_summed_ns;
     uint64_t cbs_dispatched; /* programs sent to all devices, when they were summed */
 };

@@ -19,10 +19,10 @@
  * the stack pointer is the same again and each of these places holds the same
  * return address, then it is the same stack: the innermost frame has the same
  * caller, which has the same frame, and so on. That takes one load per frame and
- * no table. The comparison starts at the innermost frame and ends at the first difference, so a
- * place is looked at only while everything below it is as it was. A frame of variable size could
- * in theory leave an old return address where it once was; therefore each
- * 256th time the stack is walked all the same and compared.
+ * no table. The comparison starts at the innermost frame and ends at the first
+ * difference, so a place is looked at only while everything below it is as it was.
+ * A frame of variable size could in theory leave an old return address where it
+ * once was; therefore each 256th time the stack is walked all the same and compared.
  */
 #include "stack/native.h"
 
@@ -113,6 +113,15 @@ void ttm_native_init(struct ttm_native *native, unsigned frames, uintptr_t stack
 static struct remembered *stack_at(struct ttm_native *native, unsigned set, unsigned way)
 {
     return (struct remembered *)(native->stacks + (set * WAYS + way) * native->stride);
+}
+
+void ttm_native_hand_over(struct ttm_native *native, uintptr_t stack_end)
+{
+    /* Often a new thread gets the stack of one that has ended; what lay where still holds then. */
+    if (native->stack_end != stack_end)
+        native->places_generation++;
+    native->stack_end = stack_end;
+    native->low = native->high = 0;
 }
 
 void ttm_native_forget_places(struct ttm_native *native)
@@ -239,10 +248,7 @@ TTM_READS_FOREIGN static inline bool step(struct ttm_native *native, struct ttm_
     return at->ip != 0;
 }
 
-/*
- * The first address is that of 'registers', whose place the caller knows. 'ret_end' is where the
- * stack ends.
- */
+/* The first address is that of 'registers'. 'end' is where the stack ends for certain. */
 static unsigned walk(struct ttm_native *native, const struct ttm_registers *registers,
                      uintptr_t end, bool *ret_is_cut)
 {

@@ -30,6 +30,9 @@ size_t ttm_native_size(unsigned frames);
 /* In zeroed memory of that size. 'stack_end' is above every frame of the thread, 0: not known. */
 void ttm_native_init(struct ttm_native *native, unsigned frames, uintptr_t stack_end);
 
+/* Another thread takes it over, with all that was learned. 'stack_end' is that thread's. */
+void ttm_native_hand_over(struct ttm_native *native, uintptr_t stack_end);
+
 /* Nothing is remembered any more: numbers of notes or modules have changed. */
 void ttm_native_forget(struct ttm_native *native);
 

@@ -17,7 +17,7 @@
 /* Functions that read stacks or foreign objects: the sanitizers know only objects of our own. */
 #define TTM_READS_FOREIGN __attribute__((no_sanitize("address", "thread", "undefined")))
 
-/* Are 'size' bytes there, all of them readable? About 100 ns for each page. Any thread, any time. */
+/* Are 'size' bytes there, all readable? About 100 ns for each page. Any thread, any time. */
 bool ttm_probe(uintptr_t address, size_t size);
 
 /* For memory that is known to be there. */

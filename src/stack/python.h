@@ -2,9 +2,8 @@
 /*
  * python - the Python frames of this thread, read without the GIL.
  *
- * One struct per thread, used by that thread alone; what the process knows of its
- * interpreter is found once and then only read. python.c has the argument why
- * reading is safe and when it is given up.
+ * One struct per thread, used by that thread alone. python.c has the argument why
+ * reading is safe, python_runtime.c when it is given up.
  */
 #ifndef TTM_STACK_PYTHON_H
 #define TTM_STACK_PYTHON_H
@@ -16,15 +15,6 @@
 #include "stack/stack.h"
 
 struct ttm_python;
-
-/*
- * Looks for an interpreter in the process; asks the loader, so outside of any
- * event. May be called again, by one thread at a time.
- */
-void ttm_python_find(void);
-
-/* Why there are no Python frames although there is an interpreter; "" when there are. */
-const char *ttm_python_trouble(void);
 
 /* Bytes that a thread needs. */
 size_t ttm_python_size(void);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a thread remembers lies in pages of its own, taken at its first capture and
- * given back by the destructor of a pthread key. Threads that outlive us (exit(),
- * dlclose) leave them to the kernel.
+ * given back by the destructor of a pthread key. The memories of the last few
+ * threads are kept for those that come after them: in a program that makes a thread
+ * for each task, the next one knows what the last one has learned. Threads that
+ * outlive the program leave theirs to the kernel.
  *
  * A signal handler may allocate on the device while the thread it interrupted is
  * in here: the thread is 'busy' then, and the inner capture gets nothing. A
@@ -28,10 +30,12 @@
 #include "stack/native.h"
 #include "stack/probe.h"
 #include "stack/python.h"
+#include "stack/python_runtime.h"
 #include "wire/origin.h"
 
 #define COMM_SIZE 16
 #define PAGE 4096u
+#define SPARES 8u
 
 /* What one thread remembers; ttm_python and ttm_native follow. */
 struct memory {
@@ -54,9 +58,10 @@ static struct {
     _Atomic bool is_started;
     bool has_native;
     uintptr_t main_stack_end;
-    char main_comm[COMM_SIZE + 1]; /* with the file's newline, at first */
-    _Atomic unsigned epoch;        /* of notes; a thread that has another one forgets */
-    _Atomic unsigned unloads;      /* of modules; likewise */
+    char main_comm[COMM_SIZE + 1];           /* with the file's newline, at first */
+    _Atomic unsigned epoch;                  /* of notes; a thread that has another one forgets */
+    _Atomic unsigned unloads;                /* of modules; likewise */
+    _Atomic(struct memory *) spares[SPARES]; /* of threads that have ended */
 } process;
 
 /* Small, and there from the start: a thread-local that has to be allocated would call malloc. */
@@ -68,7 +73,27 @@ static void release(void *memory)
 {
     is_gone = true; /* other destructors may still allocate on the device */
     own = NULL;
+    for (unsigned i = 0; i < SPARES; i++) {
+        struct memory *none = NULL;
+        /* release: pairs with the acquire in take_spare(). relaxed: a place that is taken is left. */
+        if (atomic_compare_exchange_strong_explicit(&process.spares[i], &none, memory,
+                                                    memory_order_release, memory_order_relaxed))
+            return;
+    }
     ttm_pages_free(memory, ((struct memory *)memory)->size);
+}
+
+/* A memory that a thread has left behind, NULL for none. */
+static struct memory *take_spare(void)
+{
+    for (unsigned i = 0; i < SPARES; i++) {
+        /* acquire: pairs with the release in release(). */
+        struct memory *memory =
+            atomic_exchange_explicit(&process.spares[i], NULL, memory_order_acquire);
+        if (memory)
+            return memory;
+    }
+    return NULL;
 }
 
 static void read_main_comm(void)
@@ -98,7 +123,7 @@ void ttm_stack_start(const struct ttm_stack_options *options, ttm_stack_note_fn 
     void **stack_end = dlsym(RTLD_DEFAULT, "__libc_stack_end");
     process.main_stack_end = stack_end ? (uintptr_t)*stack_end : 0;
     read_main_comm();
-    ttm_python_find();
+    ttm_python_runtime_find();
     /* release: pairs with the acquire in is_started(). */
     atomic_store_explicit(&process.is_started, true, memory_order_release);
 }
@@ -111,7 +136,7 @@ static bool is_started(void)
 
 void ttm_stack_find_python(void)
 {
-    ttm_python_find();
+    ttm_python_runtime_find();
 }
 
 void ttm_stack_forget(void)
@@ -128,7 +153,7 @@ void ttm_stack_unloaded(void)
 
 const char *ttm_stack_trouble(void)
 {
-    const char *trouble = ttm_python_trouble();
+    const char *trouble = ttm_python_runtime_trouble();
 
     if (trouble[0] == '\0' && is_started() && !process.has_native &&
         process.options.native_frames > 0)
@@ -142,8 +167,9 @@ static pid_t thread_id(void)
 }
 
 /*
- * Above every frame of this thread. The C library puts a thread's own descriptor at the top of
- * its stack, except the main thread's.
+ * Above every frame of this thread. The C library puts a thread's descriptor at the
+ * top of its stack, except the main thread's. In a child that another thread has
+ * forked this is wrong, and its stacks are walked as foreign ones are.
  */
 static uintptr_t stack_end(void)
 {
@@ -173,9 +199,24 @@ static struct memory *make_memory(void)
         memory->native = (struct ttm_native *)(pages + head + python);
         ttm_native_init(memory->native, process.options.native_frames, stack_end());
     }
-    if (pthread_setspecific(process.key, memory) != 0) {
-        ttm_pages_free(pages, size);
-        return NULL;
+    return memory;
+}
+
+/* The memory of this thread, which has none yet. NULL when there is none to be had. */
+static struct memory *get_memory(void)
+{
+    struct memory *memory = take_spare();
+
+    if (memory) {
+        memory->has_thread_note = false;
+        if (memory->native)
+            ttm_native_hand_over(memory->native, stack_end());
+    } else {
+        memory = make_memory();
+    }
+    if (memory && pthread_setspecific(process.key, memory) != 0) {
+        ttm_pages_free(memory, memory->size);
+        memory = NULL;
     }
     return memory;
 }
@@ -262,7 +303,7 @@ __attribute__((noinline)) TTM_READS_FOREIGN void ttm_stack_capture(struct ttm_st
     /* A signal handler on this thread sees the flag before anything else of ours. */
     atomic_signal_fence(memory_order_seq_cst);
     if (!own)
-        own = make_memory();
+        own = get_memory();
     if (own) {
         const struct ttm_registers registers = {
             .ip = (uint64_t)__builtin_return_address(0),

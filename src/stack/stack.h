@@ -12,6 +12,9 @@
  *
  * What was seen once is remembered by the thread, so that a program which does the
  * same thing again pays for comparing and not for finding out.
+ *
+ * The library that this is part of must not be unloaded (-z nodelete): threads give
+ * their memory back by a destructor of ours.
  */
 #ifndef TTM_STACK_STACK_H
 #define TTM_STACK_STACK_H
@@ -27,7 +30,7 @@ typedef uint32_t (*ttm_stack_note_fn)(uint32_t kind, const void *bytes, uint32_t
 #define TTM_STACK_OURS_MAX 4
 
 struct ttm_stack_options {
-    uint16_t python_frames; /* at most TTM_PYTHON_FRAMES_MAX; 0: none */
+    uint16_t python_frames; /* at most TTM_PYTHON_FRAMES_MAX; 0: none, and no operation */
     uint16_t native_frames; /* at most TTM_NATIVE_FRAMES_MAX; 0: none */
     /*
      * An address in each module of the tracker's own. Their frames at the inner

@@ -141,18 +141,26 @@ static void close_folders(struct folders *folders)
         (void)close(folders->class_fd);
 }
 
-/* Returns whether the chip is there: the number may have gone to another card. */
+/* Whether the class folder is still that chip's: the number may have gone to another card. */
+static bool is_there(const struct folders *folders, const struct ttm_chip *chip)
+{
+    char bdf[TTM_CHIP_NAME_SIZE];
+
+    ttm_attribute_link(folders->class_fd, "device", bdf, sizeof(bdf));
+    return strcmp(bdf, chip->bdf) == 0;
+}
+
+/* Returns whether the chip is there. */
 static bool open_folders(const char *root, const struct ttm_chip *chip, struct folders *ret)
 {
-    char path[64], bdf[TTM_CHIP_NAME_SIZE];
+    char path[64];
 
     *ret = (struct folders){.class_fd = -1, .pci_fd = -1};
     (void)snprintf(path, sizeof(path), "/sys/class/tenstorrent/tenstorrent!%u", chip->number);
     ret->class_fd = ttm_folder_open(root, path);
     if (ret->class_fd < 0)
         return false;
-    ttm_attribute_link(ret->class_fd, "device", bdf, sizeof(bdf));
-    if (strcmp(bdf, chip->bdf) != 0)
+    if (!is_there(ret, chip))
         return false;
     ret->pci_fd = openat(ret->class_fd, "device", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (ret->pci_fd >= 0)
@@ -237,23 +245,6 @@ static void keep_newer(struct ttm_value *kept, struct ttm_value value)
         *kept = value;
 }
 
-/* What does not change while a chip is in its slot, so it is kept over a reset. */
-static void read_identity(const struct folders *folders, struct ttm_chip *chip)
-{
-    char text[TTM_CHIP_NAME_SIZE];
-
-    const char *arch = read_arch(folders);
-    if (arch)
-        chip->arch = arch;
-    keep_newer(&chip->asic_id, ttm_attribute_hex(folders->class_fd, "tt_asic_id"));
-    keep_newer(&chip->board_id, ttm_attribute_hex(folders->class_fd, "tt_serial"));
-    read_board(folders, chip);
-    if (ttm_attribute_text(folders->class_fd, "tt_fw_bundle_ver", text, sizeof(text)) > 0)
-        memcpy(chip->firmware, text, sizeof(text));
-    for (size_t i = 0; i < TTM_LIMIT_COUNT; i++)
-        keep_newer(&chip->limits[i], read_attribute(folders, &limits[i]));
-}
-
 /* "16.0 GT/s PCIe" is the fourth generation. */
 static struct ttm_value read_generation(int pci_fd, const char *file)
 {
@@ -277,12 +268,58 @@ static struct ttm_value read_generation(int pci_fd, const char *file)
     return value;
 }
 
+/* What does not change while a chip is in its slot, so it is kept over a reset. */
+static void read_identity(const struct folders *folders, struct ttm_chip *chip)
+{
+    char text[TTM_CHIP_NAME_SIZE];
+
+    const char *arch = read_arch(folders);
+    if (arch)
+        chip->arch = arch;
+    keep_newer(&chip->asic_id, ttm_attribute_hex(folders->class_fd, "tt_asic_id"));
+    keep_newer(&chip->board_id, ttm_attribute_hex(folders->class_fd, "tt_serial"));
+    read_board(folders, chip);
+    if (ttm_attribute_text(folders->class_fd, "tt_fw_bundle_ver", text, sizeof(text)) > 0)
+        memcpy(chip->firmware, text, sizeof(text));
+    for (size_t i = 0; i < TTM_LIMIT_COUNT; i++)
+        keep_newer(&chip->limits[i], read_attribute(folders, &limits[i]));
+    keep_newer(&chip->link_gen_max, read_generation(folders->pci_fd, "max_link_speed"));
+    keep_newer(&chip->link_width_max,
+               ttm_attribute_number(folders->pci_fd, "max_link_width", 1, 32));
+    chip->is_identified = chip->state == TTM_CHIP_OK;
+}
+
+/* Drivers before 1.34 took the sixteenths of a degree that Wormhole gives for 64 thousandths. */
+static bool is_hot_driver(const char *root)
+{
+    char version[TTM_CHIP_NAME_SIZE] = "";
+    char *end;
+    const int fd = ttm_folder_open(root, "/sys/module/tenstorrent");
+
+    if (fd < 0)
+        return false;
+    (void)ttm_attribute_text(fd, "version", version, sizeof(version));
+    (void)close(fd);
+    const unsigned long major = strtoul(version, &end, 10);
+    if (end == version || *end != '.')
+        return false;
+    return major < 1 || (major == 1 && strtoul(end + 1, NULL, 10) < 34);
+}
+
+static void read_sensors(const struct folders *folders, struct ttm_chip *chip)
+{
+    struct ttm_value *temperature = &chip->sensors[TTM_SENSOR_TEMPERATURE_MC];
+
+    for (size_t i = 0; i < TTM_SENSOR_COUNT; i++)
+        chip->sensors[i] = read_attribute(folders, &sensors[i]);
+    if (chip->is_too_hot && strcmp(chip->arch, "wormhole_b0") == 0)
+        temperature->number = temperature->number * 1000 / 1024;
+}
+
 static void read_link(const struct folders *folders, struct ttm_chip *chip)
 {
     chip->link_gen = read_generation(folders->pci_fd, "current_link_speed");
-    chip->link_gen_max = read_generation(folders->pci_fd, "max_link_speed");
     chip->link_width = ttm_attribute_number(folders->pci_fd, "current_link_width", 1, 32);
-    chip->link_width_max = ttm_attribute_number(folders->pci_fd, "max_link_width", 1, 32);
 }
 
 static void read_counters(const struct folders *folders, struct ttm_chip *chip)
@@ -349,6 +386,7 @@ static int read_pids(const char *root, unsigned number, char ret[PIDS_SIZE])
     size_t have = 0;
     ssize_t n;
 
+    ret[0] = '\0';
     (void)snprintf(path, sizeof(path), "/proc/driver/tenstorrent/%u", number);
     const int folder_fd = ttm_folder_open(root, path);
     if (folder_fd < 0)
@@ -384,7 +422,11 @@ void ttm_chip_init(const char *root, struct ttm_chip *chip, const char *bdf, uns
 {
     struct folders folders;
 
-    *chip = (struct ttm_chip){.number = number, .arch = "unknown"};
+    *chip = (struct ttm_chip){
+        .number = number,
+        .arch = "unknown",
+        .is_too_hot = is_hot_driver(root),
+    };
     (void)snprintf(chip->bdf, sizeof(chip->bdf), "%s", bdf);
     const char *arch = open_folders(root, chip, &folders) ? arch_of_pci(folders.pci_fd) : NULL;
     if (arch)
@@ -394,20 +436,28 @@ void ttm_chip_init(const char *root, struct ttm_chip *chip, const char *bdf, uns
 
 void ttm_chip_read(const char *root, struct ttm_chip *chip)
 {
+    struct ttm_chip next = *chip;
     struct folders folders;
 
+    next.state = TTM_CHIP_REMOVED;
     if (open_folders(root, chip, &folders)) {
-        for (size_t i = 0; i < TTM_SENSOR_COUNT; i++)
-            chip->sensors[i] = read_attribute(&folders, &sensors[i]);
-        chip->state = state_of(chip);
-        read_identity(&folders, chip);
-        read_link(&folders, chip);
-        read_counters(&folders, chip);
-        read_holders(root, chip);
-    } else {
-        chip->state = TTM_CHIP_REMOVED;
+        read_sensors(&folders, &next);
+        next.state = state_of(&next);
+        /* A new firmware comes with a reset. */
+        if (chip->state != TTM_CHIP_OK || !chip->is_identified)
+            read_identity(&folders, &next);
+        read_link(&folders, &next);
+        read_counters(&folders, &next);
+        read_holders(root, &next);
+        /* One that goes while it is read leaves values that are none. */
+        if (!is_there(&folders, chip))
+            next.state = TTM_CHIP_REMOVED;
     }
     close_folders(&folders);
+    if (next.state == TTM_CHIP_REMOVED)
+        chip->state = TTM_CHIP_REMOVED;
+    else
+        *chip = next;
 }
 
 struct ttm_value ttm_link_traffic(const struct ttm_link_counters *before,

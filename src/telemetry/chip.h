@@ -68,6 +68,8 @@ struct ttm_chip {
     char bdf[TTM_CHIP_NAME_SIZE]; /* "0000:41:00.0" */
     unsigned number;              /* of /dev/tenstorrent */
     enum ttm_chip_state state;
+    bool is_identified; /* what does not change has been read since the last reset */
+    bool is_too_hot;    /* the driver's temperatures of Wormhole are 2.4 % too high */
 
     const char *arch;                  /* "wormhole_b0"; "unknown" */
     char board[TTM_CHIP_NAME_SIZE];    /* "n300", "" when not known */
@@ -91,7 +93,7 @@ struct ttm_chip {
 void ttm_chip_init(const char *root, struct ttm_chip *chip, const char *bdf, unsigned number);
 
 /*
- * Reads all of it anew; 'bdf' and 'number' stay. A chip that is not there any more
+ * Reads anew what can change; after a reset all of it. 'bdf' and 'number' stay. A chip that is not there any more
  * is TTM_CHIP_REMOVED with everything else as it was last.
  */
 void ttm_chip_read(const char *root, struct ttm_chip *chip);

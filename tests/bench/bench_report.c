@@ -8,7 +8,7 @@
  * outputs that live for a few operations, 2,000 weights, a leak in each token; on one
  * device and on a mesh of 32, and with names that differ for each allocation.
  */
-#include "../unit/story.h"
+#include "../unit/recording_story.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -6,6 +6,7 @@ import pytest
 pytest.register_assert_rewrite(
     "basics",
     "commands",
+    "library",
     "native",
     "original",
     "runs",

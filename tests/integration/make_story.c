@@ -6,7 +6,7 @@
  *
  * Nothing in it depends on the machine or the time, so reports can be compared.
  */
-#include "../unit/story.h"
+#include "../unit/recording_story.h"
 
 #include <unistd.h>
 

@@ -15,6 +15,7 @@ from basics import PATIENCE_S, TT_MEM, wait_for
 from commands import Result, assert_no_sanitizer_report, become, clean_env, run_json
 from tracked import TRACKED_WORKER
 
+RUN_WORKER = os.environ.get("RUN_WORKER", "run_worker")
 HARMLESS_HOOK = os.environ.get("HARMLESS_HOOK", "")
 HOOK_NAME = "libttmem-hook.so"
 
@@ -37,6 +38,9 @@ class Place:
             shutil.copy(HARMLESS_HOOK, self.hook)
         self.runtime = folder / "runtime"
         self.runtime.mkdir(mode=0o700)
+        self.work_folder = folder / "work"  # where recordings go
+        self.work_folder.mkdir()
+        self.work_folder.chmod(0o777)
 
     def env(self, **extra: str | None) -> dict[str, str]:
         machine = self.runtime.parent / "machine"  # one without cards, whatever this one has
@@ -69,6 +73,7 @@ class Place:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=self.env(**(env or {})),
+            cwd=self.work_folder,
             timeout=2 * PATIENCE_S,
             check=False,
             preexec_fn=(lambda: become(uid)) if uid is not None else None,
@@ -107,7 +112,7 @@ class Run:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=place.env(**(env or {})),
-            **options,
+            **{"cwd": place.work_folder, **options},
         )
         self.socket = str(place.runtime / f"tt-mem.run.{self.process.pid}.sock")
 

@@ -16,6 +16,7 @@ import functools
 import gc
 import importlib
 import os
+import random
 import signal
 import sys
 import sysconfig
@@ -221,7 +222,8 @@ def case_generators():
 
 def case_lines():
     """Lines far apart, in both directions, and where Python says they are after an exception."""
-    source = "def far(check):\n" + 300 * "\n" + "    check()\n" + 5000 * "\n" + "    return check()\n"
+    source = "def far(check):\n" + 300 * "\n" + "    check()\n" + 5000 * "\n"
+    source += "    return check()\n"
     names = {}
     exec(compile(source, "far.py", "exec"), names)
     names["far"](check)
@@ -234,9 +236,9 @@ def case_lines():
             check()
         finally:
             check()
-        for _ in range(2): check(); check()
+        for _ in range(2): check(); check()  # noqa: E701, E702
         while True:
-            if check(): break
+            if check(): break  # noqa: E701
         assert (
             check()
         )
@@ -261,6 +263,36 @@ def case_generated():
     for i in range(500):
         eval(compile("check()", f"/no/such/folder/file{i}.py", "eval"))
         exec("check()")
+
+
+def case_churn():
+    """The same in several threads at once, with random names, files, lines and depths."""
+    errors = []
+    sys.setswitchinterval(1e-5)
+
+    def work(seed):
+        chance = random.Random(seed)
+        try:
+            for _ in range(500):
+                name = f"made{chance.randrange(40)}"
+                source = chance.randrange(9) * "\n" + (
+                    f"def {name}(check, depth):\n"
+                    f"    return check() if depth == 0 else {name}(check, depth - 1)\n"
+                )
+                names = {}
+                exec(compile(source, f"<{chance.randrange(100)}>", "exec"), names)
+                names[name](check, chance.randrange(12))
+                if chance.random() < 0.02:
+                    gc.collect()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=[seed]) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
 
 
 def case_texts():

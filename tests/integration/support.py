@@ -8,6 +8,7 @@ Worker        a client in a process of its own: can be killed, can be another us
 Run           a `tt-mem run` in a runtime folder of its own
 Tracked       a program on libttmem that keeps books of its own
 Tree          a folder that stands in for a machine with cards
+Library       a program that calls each function of ttmem.h as it is told
 run, run_json our own commands
 
 Nothing here waits for time: waits are for events, or for a condition that is asked again and again
@@ -16,6 +17,7 @@ until a limit that is only there to end a test that hangs.
 
 from basics import *  # noqa: F403
 from commands import *  # noqa: F403
+from library import *  # noqa: F403
 from native import *  # noqa: F403
 from original import *  # noqa: F403
 from runs import *  # noqa: F403

@@ -41,7 +41,8 @@ while True:
         os.killpg(job, signal.SIGCONT)
     else:
         os.tcsetpgrp(0, os.getpgrp())
-        os.write(3, json.dumps({"job": job, "ended": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
+        ended = os.waitstatus_to_exitcode(status)
+        os.write(3, json.dumps({"job": job, "ended": ended}).encode() + b"\n")
         os.read(4, 1)
         break
 """

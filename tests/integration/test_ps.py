@@ -13,6 +13,7 @@ from support import (
     Tree,
     needs_root,
     run_on_terminal,
+    wait_for,
     wait_until_exact,
 )
 
@@ -207,6 +208,26 @@ def test_real_processes_tracked_and_disabled(tree: Tree, server: Server) -> None
         assert processes[off.pid]["regions"] == {}
         text = tree.text("ps", server=server)
         assert f"tt-mem enable {off.pid}" in text and "tt-mem dump" in text
+
+
+def test_a_process_that_is_switched_off_is_counted_by_the_runtime(
+    tree: Tree, server: Server
+) -> None:
+    tree.card(0, N300)
+    with Tracked(server) as worker:
+        worker.do("alloc 0 0 3 1000")
+        wait_until_exact(server, worker)
+        tree.real_process(worker.pid)
+        tree.pids(0, worker.pid)
+        tree.shm(9956368527, {worker.pid: (77,)}, age_s=-60)
+        assert tree.processes(server=server)[worker.pid]["reporting"] == "tracked"
+        worker.do("disable")
+        wait_for(lambda: server.status()["clients"][0]["disabled"], "the server to hear of it")
+        process = tree.processes(server=server)[worker.pid]
+        assert process["reporting"] == "disabled"
+        assert process["source"] == "runtime" and process["regions"]["DRAM"]["bytes"] == 77
+        assert tree.devices(server=server)[N300]["regions"]["DRAM"]["bytes"] == 77
+        assert f"tt-mem enable {worker.pid}" in tree.text("ps", server=server)
 
 
 def test_a_tracked_process_that_holds_no_device_is_listed(tree: Tree, server: Server) -> None:

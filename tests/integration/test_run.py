@@ -18,6 +18,7 @@ from typing import Any, Iterator
 import pytest
 from support import (
     PATIENCE_S,
+    RUN_WORKER,
     TRACKED_WORKER,
     WORKER_OPTIONS,
     Place,
@@ -33,7 +34,7 @@ from terminals import Terminal
 
 PYTHON = sys.executable
 MINUTES = 600  # longer than any test lasts
-STRANGER = 65531  # a user that no other test is
+STRANGER = 60000 + os.getpid() % 5000  # a user that no other test is
 
 
 @pytest.fixture
@@ -146,7 +147,6 @@ def test_no_program_is_wrong_usage(place: Place) -> None:
 @pytest.mark.parametrize(
     ("args", "name"),
     [
-        (["-o", "x"], "-o"),
         (["--fail-on-leak"], "--fail-on-leak"),
         (["--fail-on-leak=4096"], "--fail-on-leak"),
         (["--suppressions", "x"], "--suppressions"),
@@ -161,7 +161,9 @@ def test_what_comes_later_is_said_and_not_ignored(
     assert result.complains(2) == f"tt-mem: {name} is not part of this version yet"
 
 
-@pytest.mark.parametrize("args", [["--nonsense"], ["--python-frames", "x"], ["--native-frames=999"]])
+@pytest.mark.parametrize(
+    "args", [["--nonsense"], ["--python-frames", "x"], ["--native-frames=999"]]
+)
 def test_wrong_options_are_told_in_one_line(place: Place, args: list[str]) -> None:
     assert "--help" in place.run(*args, "true").complains(2)
 
@@ -209,7 +211,8 @@ def test_a_static_program_is_named_as_one(place: Place) -> None:
     static = "/sbin/ldconfig"
     if shutil.which("readelf") is None or not Path(static).exists():
         pytest.skip("needs readelf and a program without a loader")
-    if "INTERP" in subprocess.run(["readelf", "-l", static], capture_output=True, text=True).stdout:
+    segments = subprocess.run(["readelf", "-l", static], capture_output=True, text=True).stdout
+    if "INTERP" in segments:
         pytest.skip(f"{static} is not linked statically here")
     result = place.run(static, "--version")
     assert result.status == 0
@@ -236,7 +239,7 @@ print(json.dumps({
     "env": dict(os.environ),
     "limits": [resource.getrlimit(i) for i in range(16)],
     "signals": [status[key] for key in ("SigBlk", "SigIgn", "SigCgt")],
-    "fds": sorted(fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")),
+    "fds": [fd for fd in range(256) if os.path.exists(f"/proc/self/fd/{fd}")],
     "umask": os.umask(0), "cwd": os.getcwd(), "group": os.getpgrp(), "nice": os.nice(0),
 }))
 """
@@ -277,7 +280,8 @@ def test_the_program_gets_all_as_it_would_without(place: Place, prepare: Any) ->
 
 def test_the_hook_is_loaded_beside_what_was_preloaded(place: Place, folder: Path) -> None:
     other = str(shutil.copy(place.hook, folder / "other.so"))
-    result = place.run("sh", "-c", 'echo "$LD_PRELOAD"; cat /proc/self/maps', env={"LD_PRELOAD": other})
+    show = 'echo "$LD_PRELOAD"; cat /proc/self/maps'
+    result = place.run("sh", "-c", show, env={"LD_PRELOAD": other})
     first, maps = result.out.split("\n", 1)
     assert first == f"{place.hook}:{other}"
     assert place.hook in maps and other in maps
@@ -460,7 +464,8 @@ LAUNCH = r"""
 import json, subprocess, sys
 workers = []
 for lines in sys.argv[2:]:
-    worker = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    worker = subprocess.Popen([sys.argv[1]], stdin=pipe, stdout=pipe, text=True)
     for line in lines.split(","):
         worker.stdin.write(line + "\n")
         worker.stdin.flush()
@@ -472,6 +477,37 @@ for worker in workers:
     worker.communicate()
 sys.exit(2)
 """
+
+
+def test_what_the_device_took_with_it_remained_and_is_named(place: Place) -> None:
+    with place.start(RUN_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        assert it.read() == "allocated"
+        wait_for(lambda: it.knows(it.child()))
+        assert (it.do("fail"), it.do("close")) == ("failed", "closed")
+        text = summary_of(it.end())
+    assert "87 allocations, 1 free, nothing lost" in text
+    assert "83 allocations remain, 47.5 MiB" in text
+    assert re.search(r"device 0 +n150 wormhole_b0", text)
+    assert rows_of(text)["L1"] == ("39.5 MiB", "40.0 MiB")
+    assert re.search(r"^ +79 +512 KiB +39\.5 MiB  L1 +0$", text, re.M)
+    assert re.search(r"^ +3 +2\.0 MiB +6\.0 MiB  DRAM +0  in model_init$", text, re.M)
+    assert re.search(r'^ +1 .*  DRAM +0  "layer_0_weights" in model_init$', text, re.M)
+    assert "besides 3 circular buffers and kernels of cached programs, 12.0 KiB" in text
+
+
+def test_an_allocation_that_fails_is_told_at_once(place: Place) -> None:
+    with place.start(RUN_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.read()
+        wait_for(lambda: it.knows(it.child()))
+        it.do("fail")
+        wait_for(lambda: it.errors().count("\n") == 3, "the failure to be told")
+        head, verdict, holder = it.errors().splitlines()
+        it.do("close")
+        it.end()
+    wanted = "32.0 MiB wanted, 512 KiB in each bank"
+    assert head == f"tt-mem: out of memory in L1 of device 0: {wanted}"
+    assert verdict.endswith("the largest free block is 320 KiB: fragmented, not exhausted")
+    assert holder == "tt-mem:   held by   40.0 MiB  80 of 512 KiB in L1"
 
 
 def test_children_are_tracked_too(place: Place) -> None:
@@ -508,8 +544,8 @@ def test_a_forked_child_is_a_process_of_its_own(place: Place) -> None:
 LEAVE_A_DAEMON = r"""
 import os, subprocess, sys
 worker, fifo, out = sys.argv[1:]
-daemon = subprocess.Popen([worker], stdin=open(fifo), stdout=open(out, "w"), stderr=subprocess.DEVNULL,
-                          start_new_session=True)
+daemon = subprocess.Popen([worker], stdin=open(fifo), stdout=open(out, "w"),
+                          stderr=subprocess.DEVNULL, start_new_session=True)
 print(daemon.pid, flush=True)
 sys.stdin.readline()
 os._exit(6)
@@ -692,3 +728,54 @@ def test_a_server_that_ends_under_us_harms_nobody(place: Place, server: Server) 
     assert_no_sanitizer_report(result.err, "tt-mem run")
     for path in (server.socket, server.legacy):  # which a kill leaves behind
         os.unlink(path)
+
+
+# ---- recordings ----
+
+
+def recordings(place: Place) -> list[str]:
+    return sorted(path.name for path in place.work_folder.iterdir())
+
+
+def test_a_run_is_recorded_under_the_number_of_its_process(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 3 1000")
+        pid = it.child()
+        wait_for(lambda: it.knows(pid), "the worker to be known")
+        it.send("truth")
+        result = it.end()
+    assert recordings(place) == [f"tt-mem.{pid}.ttmem"]
+    assert f"recorded in tt-mem.{pid}.ttmem (" in result.err
+
+
+def test_a_recording_takes_the_place_of_an_older_one(place: Place) -> None:
+    older = place.work_folder / "x.ttmem"
+    older.write_text("something else")
+    with place.start("-o", "x.ttmem", TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 3 1000")
+        wait_for(lambda: it.knows(it.child()), "the worker to be known")
+        assert older.read_text() == "something else"
+        it.send("truth")
+        result = it.end()
+    assert recordings(place) == ["x.ttmem"]
+    assert older.read_bytes()[:3] == b"TTM" and "recorded in x.ttmem (" in result.err
+
+
+def test_a_program_that_reports_nothing_leaves_no_recording(place: Place) -> None:
+    assert place.run("true").status == 0
+    assert recordings(place) == []
+
+
+def test_no_recording_is_made_when_none_is_wanted(place: Place) -> None:
+    with place.start("--no-record", TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 3 1000")
+        wait_for(lambda: it.knows(it.child()), "the worker to be known")
+        it.send("truth")
+        result = it.end()
+    assert recordings(place) == [] and "recorded in" not in result.err
+
+
+def test_a_recording_that_cannot_be_written_is_told_and_the_program_runs(place: Place) -> None:
+    result = place.run("-o", "no/such/folder/x.ttmem", "sh", "-c", "echo hello; exit 5")
+    assert result.status == 5 and result.out == "hello\n"
+    assert "tt-mem: cannot record to 'no/such/folder/x.ttmem': No such file" in result.err

@@ -26,6 +26,7 @@ CASES = [
     "generators",
     "lines",
     "generated",
+    "churn",
     "texts",
     "held",
     "threads",

@@ -147,6 +147,150 @@ static void a_whole_answer_is_received_as_data(void **state)
     assert_int_equal(answer.processes[1].live_count, 0);
 }
 
+static void say_origin(uint32_t process, uint32_t number, const char *name)
+{
+    const struct ttm_origin_row row = {.process_index = process,
+                                       .number = number,
+                                       .context = "c",
+                                       .name = name,
+                                       .thread = "t",
+                                       .operation = "o",
+                                       .python = "p",
+                                       .native = "n"};
+    static uint8_t buf[TTM_ORIGIN_ROW_SIZE_MAX];
+
+    say(TTM_FRAME_ORIGIN, buf, ttm_origin_row_encode(&row, buf));
+}
+
+static void say_site_of(uint32_t process, uint32_t number, uint32_t origin)
+{
+    const struct ttm_site_row row = {
+        .process_index = process, .site = number, .origin = origin, .device_count = 1};
+    uint8_t buf[TTM_SITE_ROW_SIZE_MAX];
+
+    say(TTM_FRAME_SITE, buf, ttm_site_row_encode(&row, buf));
+}
+
+static void say_mark(uint32_t process, const char *name)
+{
+    struct ttm_mark_row row = {.process_index = process, .time_ns = 7};
+    uint8_t buf[TTM_ROW_SIZE_MAX];
+
+    memcpy(row.name, name, strlen(name));
+    say(TTM_FRAME_MARK, buf, ttm_mark_row_encode(&row, buf));
+}
+
+static void say_failure(uint32_t process, uint32_t origin)
+{
+    const struct ttm_failure_row row = {.process_index = process, .origin = origin};
+    uint8_t buf[TTM_ROW_SIZE_MAX];
+
+    say(TTM_FRAME_FAILURE, buf, ttm_failure_row_encode(&row, buf));
+}
+
+static void assert_origin(uint32_t process, uint32_t origin, const char *name)
+{
+    const struct ttm_answer_origin *found = ttm_answer_origin(&answer.processes[process], origin);
+
+    if (!name) {
+        assert_null(found);
+        return;
+    }
+    assert_non_null(found);
+    assert_string_equal(found->name, name);
+    assert_string_equal(found->context, "c");
+    assert_string_equal(found->thread, "t");
+    assert_string_equal(found->operation, "o");
+    assert_string_equal(found->python, "p");
+    assert_string_equal(found->native, "n");
+}
+
+static void sites_and_failures_know_their_origins_whatever_the_order(void **state)
+{
+    (void)state;
+    say_process(0);
+    say_failure(0, 9000);
+    say_failure(0, 1);
+    say_process(1);
+    for (uint32_t i = 0; i < 100; i++) /* not in the order of their numbers */
+        say_origin(0, 9000 - i * 7, i == 0 ? "first" : i == 99 ? "last" : "between");
+    say_site_of(0, 0, 9000);
+    say_site_of(0, 1, 9000 - 99 * 7);
+    say_site_of(0, 2, 8999); /* was not sent */
+    say_site_of(0, 3, 0);
+    say_origin(1, 9000, "of the other");
+    say_site_of(1, 0, 9000);
+    say_site_of(1, 1, UINT32_MAX);
+    say(TTM_FRAME_END, NULL, 0);
+    assert_int_equal(receive(), 0);
+    const struct ttm_answer_process *p = &answer.processes[0];
+    assert_int_equal(p->origin_count, 100);
+    assert_origin(0, p->sites[0].origin, "first");
+    assert_origin(0, p->sites[1].origin, "last");
+    assert_origin(0, p->sites[2].origin, NULL);
+    assert_origin(0, p->sites[3].origin, NULL);
+    assert_origin(0, p->failures[0].origin, "first");
+    assert_origin(0, p->failures[1].origin, NULL);
+    assert_origin(1, answer.processes[1].sites[0].origin, "of the other");
+    assert_origin(1, answer.processes[1].sites[1].origin, NULL);
+}
+
+static void marks_are_received_in_order(void **state)
+{
+    (void)state;
+    say_process(0);
+    say_mark(0, "one");
+    say_mark(0, "two");
+    say_mark(0, "three");
+    say(TTM_FRAME_END, NULL, 0);
+    assert_int_equal(receive(), 0);
+    assert_int_equal(answer.processes[0].mark_count, 3);
+    assert_string_equal(answer.processes[0].marks[0].name, "one");
+    assert_string_equal(answer.processes[0].marks[2].name, "three");
+    assert_int_equal(answer.processes[0].marks[1].time_ns, 7);
+}
+
+static void an_origin_of_no_process_is_refused(void **state)
+{
+    (void)state;
+    say_process(0);
+    say_origin(1, 5, "x");
+    say(TTM_FRAME_END, NULL, 0);
+    assert_int_equal(receive(), -EPROTO);
+}
+
+static void a_mark_of_no_process_is_refused(void **state)
+{
+    (void)state;
+    say_mark(0, "x");
+    say(TTM_FRAME_END, NULL, 0);
+    assert_int_equal(receive(), -EPROTO);
+}
+
+static void a_failure_of_no_process_is_refused(void **state)
+{
+    (void)state;
+    say_process(0);
+    say_failure(UINT32_MAX, 0);
+    say(TTM_FRAME_END, NULL, 0);
+    assert_int_equal(receive(), -EPROTO);
+}
+
+static void an_origin_cut_off_is_refused(void **state)
+{
+    struct bytes file = golden("origin.v1.bin");
+    (void)state;
+
+    say_process(0);
+    say_process(1);
+    say_process(2);
+    say_process(3);
+    say(TTM_FRAME_ORIGIN, file.data, file.length - 1);
+    say(TTM_FRAME_END, NULL, 0);
+    assert_int_equal(receive(), -EBADMSG);
+    bytes_done(&file);
+}
+
 static void frames_of_an_unknown_type_are_passed_over(void **state)
 {
     (void)state;
@@ -345,6 +489,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_whole_answer_is_received_as_data),
         TEST(frames_of_an_unknown_type_are_passed_over),
+        TEST(sites_and_failures_know_their_origins_whatever_the_order),
+        TEST(marks_are_received_in_order),
+        TEST(an_origin_of_no_process_is_refused),
+        TEST(a_mark_of_no_process_is_refused),
+        TEST(a_failure_of_no_process_is_refused),
+        TEST(an_origin_cut_off_is_refused),
         TEST(the_status_and_the_check_are_received),
         TEST(an_answer_that_stops_before_its_end_is_a_broken_pipe),
         TEST(an_answer_that_stops_in_mid_frame_is_a_broken_pipe),

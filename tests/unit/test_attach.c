@@ -131,9 +131,25 @@ static void a_frame_of_lives_fits_what_a_server_takes(void **state)
                     TTM_FRAME_REQUEST_MAX);
 }
 
+static void the_golden_switch_is_decoded_and_encoded_again_the_same(void **state)
+{
+    struct bytes file = golden("switched.v1.bin");
+    uint8_t buf[TTM_TOLD_HEAD_SIZE];
+    (void)state;
+
+    assert_int_equal(ttm_told_head_decode(file.data, file.length, &epoch), 0);
+    assert_int_equal(epoch, 1);
+    memset(buf, 0xff, sizeof(buf));
+    ttm_told_head_encode(epoch, 0, buf);
+    assert_bytes_equal(&file, buf, sizeof(buf));
+    assert_truncation_refused(&file, decode_head);
+    bytes_done(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_golden_switch_is_decoded_and_encoded_again_the_same),
         cmocka_unit_test(the_golden_lives_are_decoded_and_encoded_again_the_same),
         cmocka_unit_test(the_golden_question_is_a_head_without_lives),
         cmocka_unit_test(lives_cut_off_anywhere_are_refused),

@@ -91,6 +91,53 @@ static void numbers_that_cannot_be_are_implausible(void **state)
     assert_int_equal(chip.state, TTM_CHIP_OK);
 }
 
+static void temperatures_of_drivers_before_1_34_are_put_right(void **state)
+{
+    static const struct {
+        const char *version;
+        uint64_t temperature;
+    } versions[] = {
+        {"1.33\n", 53039},  {"1.27.1\n", 53039}, {"0.9\n", 53039},  {"1.34\n", 54312},
+        {"2.4.1\n", 54312}, {"2\n", 54312},      {"none\n", 54312}, {"", 54312},
+    };
+    struct ttm_chip chip;
+    (void)state;
+
+    make_chip();
+    for (size_t i = 0; i < COUNT_OF(versions); i++) {
+        tree_text("/sys/module/tenstorrent/version", versions[i].version);
+        read_chip(&chip);
+        ttm_chip_read(root, &chip); /* the architecture is known from the start */
+        assert_sensor(&chip, TTM_SENSOR_TEMPERATURE_MC, versions[i].temperature);
+    }
+    tree_text("/sys/module/tenstorrent/version", "1.33\n");
+    tree_text(PCI "device", "0xb140\n"); /* of Blackhole they were right */
+    read_chip(&chip);
+    assert_sensor(&chip, TTM_SENSOR_TEMPERATURE_MC, 54312);
+}
+
+static void a_new_firmware_is_seen_after_a_reset(void **state)
+{
+    struct ttm_chip chip;
+    (void)state;
+
+    make_chip();
+    read_chip(&chip);
+    tree_text(HWMON "temp1_input", "");
+    tree_text(HWMON "power1_input", "");
+    tree_text(HWMON "in0_input", "");
+    tree_text(HWMON "curr1_input", "");
+    tree_text(CLASS "tt_aiclk", "");
+    tree_text(CLASS "tt_heartbeat", "");
+    ttm_chip_read(root, &chip);
+    assert_int_equal(chip.state, TTM_CHIP_RESET);
+    tree_text(CLASS "tt_aiclk", "800\n");
+    tree_text(CLASS "tt_fw_bundle_ver", "19.1.0.0\n");
+    ttm_chip_read(root, &chip);
+    assert_int_equal(chip.state, TTM_CHIP_OK);
+    assert_string_equal(chip.firmware, "19.1.0.0");
+}
+
 static void empty_all_values(void)
 {
     static const char *const files[] = {
@@ -383,6 +430,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TREE_TEST(what_the_driver_tells_is_read),
         TREE_TEST(numbers_that_cannot_be_are_implausible),
+        TREE_TEST(temperatures_of_drivers_before_1_34_are_put_right),
+        TREE_TEST(a_new_firmware_is_seen_after_a_reset),
         TREE_TEST(a_chip_in_reset_keeps_its_identity),
         TREE_TEST(one_value_that_is_lost_is_no_reset),
         TREE_TEST(a_chip_that_has_gone_keeps_what_was_known),

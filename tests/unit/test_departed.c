@@ -204,9 +204,127 @@ static void one_that_ended_with_losses_is_not_exact(void **state)
     struct ttm_process *process = new_process(1, "lossy");
     (void)state;
 
+    process->counters.lost_events = 5;
     process->counters.is_inexact = true;
     depart(process);
     assert_int_equal(departed.inexact_count, 1);
+}
+
+static void one_that_never_did_anything_is_left_out(void **state)
+{
+    struct ttm_process *process = new_process(1, "true");
+    (void)state;
+
+    ttm_departed_add(&departed, reg, process, false);
+    assert_int_equal(departed.process_count, 0);
+    (void)snprintf(process->trouble, sizeof(process->trouble), "ttnn is too old");
+    ttm_departed_add(&departed, reg, process, false); /* but what is wrong is told */
+    assert_int_equal(departed.process_count, 1);
+    assert_string_equal(departed.processes[0].trouble, "ttnn is too old");
+}
+
+/* A life of a process with serials, which ends with its device. */
+static void close_life(struct ttm_process *process, uint64_t serial)
+{
+    struct ttm_ended ended;
+
+    assert_int_equal(ttm_registry_end_serial(reg, process, serial, TTM_END_CLOSED, &ended), 0);
+    ttm_departed_add_closed(&departed, reg, process, &ended);
+}
+
+static void give_birth_to_serial(struct ttm_process *to, uint64_t serial, uint8_t region,
+                                 uint32_t origin, uint8_t flags)
+{
+    const struct ttm_birth birth = {
+        .serial = serial,
+        .id = serial,
+        .bytes = 90,
+        .footprint_bytes = 100,
+        .site = {.region = region, .origin = origin, .flags = flags},
+    };
+
+    to->has_serials = true;
+    assert_int_equal(ttm_registry_birth(reg, to, &birth, NULL), 0);
+}
+
+static void what_ended_with_its_device_remained_too(void **state)
+{
+    struct ttm_process *one = new_process(1, "one"), *two = new_process(2, "two");
+    (void)state;
+
+    for (uint64_t serial = 1; serial <= 5; serial++) {
+        give_birth_to_serial(one, serial, TTM_REGION_DRAM, 0, 0);
+        give_birth_to_serial(two, serial, TTM_REGION_DRAM, 0, 0);
+    }
+    for (uint64_t serial = 1; serial <= 3; serial++)
+        close_life(one, serial);
+    close_life(two, 1);
+    depart(two);
+    depart(one);
+
+    assert_int_equal(departed.processes[0].sums.remaining, 5); /* of them 1 closed */
+    assert_int_equal(departed.processes[1].sums.remaining, 5); /* 3 */
+    assert_int_equal(departed.sums.remaining_footprint_bytes, 1000);
+    assert_int_equal(departed.sums.ends, 0);
+    assert_int_equal(departed.remains_count, 1);
+    assert_int_equal(departed.remains[0].count, 10);
+    assert_int_equal(departed.devices[0].totals.region[TTM_REGION_DRAM].footprint_bytes, 1000);
+    assert_int_equal(departed.open_count, 0);
+}
+
+static void parts_of_programs_are_in_the_sums_alone(void **state)
+{
+    struct ttm_process *process = new_process(1, "cache");
+    (void)state;
+
+    give_birth_to_serial(process, 1, TTM_REGION_CB, 0, TTM_SITE_PROGRAM);
+    give_birth_to_serial(process, 2, TTM_REGION_L1, 0, 0);
+    close_life(process, 1);
+    depart(process);
+    assert_int_equal(departed.sums.remaining, 2);
+    assert_int_equal(departed.sums.program_parts, 1);
+    assert_int_equal(departed.sums.program_footprint_bytes, 100);
+    assert_int_equal(departed.remains_count, 1);
+    assert_int_equal(departed.remains[0].region, TTM_REGION_L1);
+}
+
+static void add_origin(struct ttm_process *process, uint32_t number, const char *name,
+                       const char *thread)
+{
+    struct ttm_origin origin = {.number = number};
+
+    for (unsigned i = 0; i < TTM_ORIGIN_TEXTS; i++)
+        origin.text[i] = "";
+    origin.text[TTM_ORIGIN_NAME] = name;
+    origin.text[TTM_ORIGIN_THREAD] = thread;
+    assert_int_equal(ttm_origin_table_add(&process->origins, &origin), 0);
+}
+
+static void origins_that_say_the_same_are_one_whoever_numbered_them(void **state)
+{
+    struct ttm_process *one = new_process(1, "one"), *two = new_process(2, "two");
+    (void)state;
+
+    add_origin(one, 7, "weights", "main");
+    add_origin(one, 8, "cache", "main");
+    add_origin(two, 3, "weights", "worker");
+    give_birth_to_serial(one, 1, TTM_REGION_DRAM, 7, 0);
+    give_birth_to_serial(one, 2, TTM_REGION_DRAM, 8, 0);
+    give_birth_to_serial(two, 1, TTM_REGION_DRAM, 3, 0);
+    give_birth_to_serial(two, 2, TTM_REGION_DRAM, 99, 0); /* one that was never told */
+    depart(one);
+    depart(two);
+    assert_int_equal(departed.remains_count, 3);
+    const char *const expected[] = {"weights", "cache", NULL};
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct ttm_origin *origin =
+            ttm_origin_table_find(&departed.origins, departed.remains[i].origin);
+        if (!expected[i])
+            assert_int_equal(departed.remains[i].origin, 0);
+        else
+            assert_string_equal(origin->text[TTM_ORIGIN_NAME], expected[i]);
+    }
+    assert_int_equal(departed.remains[0].count, 2);
 }
 
 static void over_the_bounds_only_sums_are_kept(void **state)
@@ -272,6 +390,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_view_of_memory_counts_nowhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_is_running_is_left_as_it_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_ended_with_losses_is_not_exact, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_never_did_anything_is_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_ended_with_its_device_remained_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(parts_of_programs_are_in_the_sums_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(origins_that_say_the_same_are_one_whoever_numbered_them,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(over_the_bounds_only_sums_are_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(when_memory_is_short_the_sums_still_hold, set_up,
                                         tear_down),

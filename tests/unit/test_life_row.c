@@ -4,7 +4,8 @@
 #include "wire/life_row.h"
 
 #define BASE 0x0102030405060000ull
-#define SITE_FIXED 40
+#define SITE_LEAST 40 /* what the first version had */
+#define SITE_FIXED 48
 
 static struct ttm_site_row site;
 
@@ -27,7 +28,6 @@ static void assert_golden_site(void)
     assert_int_equal(site.allocator, 0x01020304);
     assert_int_equal(site.region, TTM_REGION_KERNEL);
     assert_int_equal(site.kind, TTM_KERNEL_DISPATCH);
-    assert_int_equal(site.flags, TTM_SITE_ALIAS);
     assert_true(site.births == BASE);
     assert_true(site.ends == BASE + 1);
     assert_int_equal(site.device_count, 3);
@@ -36,19 +36,43 @@ static void assert_golden_site(void)
     assert_int_equal(site.devices[2], 1023);
 }
 
-static void the_golden_site_is_decoded(void **state)
+static void assert_second_site(void)
+{
+    assert_golden_site();
+    assert_int_equal(site.flags, TTM_SITE_ALIAS | TTM_SITE_CORES | TTM_SITE_PROGRAM);
+    assert_int_equal(site.origin, 0xa1a2a3a4);
+}
+
+static void the_golden_site_is_decoded_and_encoded_again_the_same(void **state)
+{
+    struct bytes file = golden("site.v2.bin");
+    uint8_t buf[TTM_SITE_ROW_SIZE_MAX];
+    (void)state;
+
+    assert_int_equal(decode_site(file.data, file.length), 0);
+    assert_second_site();
+    memset(buf, 0xff, sizeof(buf));
+    assert_bytes_equal(&file, buf, ttm_site_row_encode(&site, buf));
+    bytes_done(&file);
+}
+
+static void a_site_of_an_older_sender_has_no_origin(void **state)
 {
     struct bytes file = golden("site.v1.bin");
     (void)state;
 
+    memset(&site, 0xff, sizeof(site)); /* nothing of this is left over */
     assert_int_equal(decode_site(file.data, file.length), 0);
     assert_golden_site();
+    assert_int_equal(site.flags, TTM_SITE_ALIAS);
+    assert_int_equal(site.origin, 0);
+    assert_truncation_refused(&file, decode_site);
     bytes_done(&file);
 }
 
 static void a_site_cut_off_anywhere_is_refused(void **state)
 {
-    struct bytes file = golden("site.v1.bin");
+    struct bytes file = golden("site.v2.bin");
     (void)state;
 
     assert_truncation_refused(&file, decode_site);
@@ -57,13 +81,13 @@ static void a_site_cut_off_anywhere_is_refused(void **state)
 
 static void a_longer_site_of_a_newer_sender_says_the_same(void **state)
 {
-    struct bytes file = golden("site.v1.bin");
+    struct bytes file = golden("site.v2.bin");
     (void)state;
 
     for (size_t extra = 1; extra < 20; extra++) {
         struct bytes longer = lengthened(&file, SITE_FIXED, extra);
         assert_int_equal(decode_site(longer.data, longer.length), 0);
-        assert_golden_site();
+        assert_second_site();
         bytes_done(&longer);
     }
     bytes_done(&file);
@@ -83,13 +107,13 @@ static void a_site_with_a_field_that_is_none_is_refused(void **state)
         {SITE_FIXED + 5, 0xff},
         {2, 4},
         {3, 4}, /* 4 and 1027 devices */
-        {0, SITE_FIXED - 1},
+        {0, SITE_LEAST - 1},
         {1, 1},
     };
     (void)state;
 
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
-        struct bytes file = golden("site.v1.bin");
+        struct bytes file = golden("site.v2.bin");
         file.data[wrong[i].at] = wrong[i].value;
         assert_int_equal(decode_site(file.data, file.length), -EBADMSG);
         bytes_done(&file);
@@ -170,7 +194,8 @@ static void a_count_of_lives_that_would_overflow_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_golden_site_is_decoded),
+        cmocka_unit_test(the_golden_site_is_decoded_and_encoded_again_the_same),
+        cmocka_unit_test(a_site_of_an_older_sender_has_no_origin),
         cmocka_unit_test(a_site_cut_off_anywhere_is_refused),
         cmocka_unit_test(a_longer_site_of_a_newer_sender_says_the_same),
         cmocka_unit_test(a_site_with_a_field_that_is_none_is_refused),

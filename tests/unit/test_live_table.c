@@ -143,6 +143,54 @@ static void a_life_is_kept_with_all_that_it_is_up_to_the_limits(void **state)
     assert_int_equal(count_lives(), 0);
 }
 
+static void a_life_is_read_and_gets_another_origin_while_it_lives(void **state)
+{
+    const struct ttm_live life = life_of(5, 10);
+    const struct ttm_live key = {.id = 10, .allocator = life.allocator, .region = life.region};
+    struct ttm_live wrong = key, got, expected = life;
+    (void)state;
+
+    assert_int_equal(ttm_live_table_get(&table, &key, &got), -ENOENT);
+    assert_int_equal(ttm_live_table_set_origin(&table, &key, 1), -ENOENT);
+    assert_int_equal(add(5, 10), 0);
+    assert_int_equal(ttm_live_table_get(&table, &key, &got), 0);
+    assert_true(is_same(&got, &life));
+
+    assert_int_equal(ttm_live_table_set_origin(&table, &key, TTM_LIVE_NOTE_MAX), 0);
+    expected.origin = TTM_LIVE_NOTE_MAX;
+    assert_int_equal(ttm_live_table_get(&table, &life, &got), 0); /* by key and serial */
+    assert_true(is_same(&got, &expected));
+    wrong.serial = 6; /* of another life that had the key */
+    assert_int_equal(ttm_live_table_get(&table, &wrong, &got), -ENOENT);
+    assert_int_equal(ttm_live_table_set_origin(&table, &wrong, 1), -ENOENT);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, &wrong, &got), -ENOENT);
+    assert_int_equal(ttm_live_table_set_origin(&table, &life, 0), 0);
+    expected.origin = 0;
+    assert_int_equal(ttm_live_table_remove(&table, &cache, &life, &got), 0);
+    assert_true(is_same(&got, &expected));
+    assert_int_equal(ttm_live_table_get(&table, &key, &got), -ENOENT);
+}
+
+static void a_part_of_a_program_has_a_key_of_its_own(void **state)
+{
+    const struct ttm_live buffer = {.serial = 1, .id = 7, .allocator = 3, .region = 5};
+    const struct ttm_live part = {
+        .serial = 2, .id = 7, .allocator = 3, .region = 5, .flags = TTM_LIVE_PROGRAM};
+    const struct ttm_live key = {.id = 7, .allocator = 3, .region = 5};
+    struct ttm_live got;
+    (void)state;
+
+    assert_int_equal(ttm_live_table_add(&table, &cache, &buffer, &got), 0);
+    assert_int_equal(ttm_live_table_add(&table, &cache, &part, &got), 0); /* replaces nothing */
+    assert_int_equal(ttm_live_table_get(&table, &key, &got), 0);
+    assert_true(got.serial == 1);
+    assert_int_equal(remove_key(&cache, 3, 5, 7, &got), 0);
+    assert_true(got.serial == 1);
+    assert_int_equal(remove_key(&cache, 3, 5, 7, &got), -ENOENT);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, &part, &got), 0);
+    assert_int_equal(got.flags, TTM_LIVE_PROGRAM);
+}
+
 static void the_end_of_an_unknown_key_changes_nothing(void **state)
 {
     const struct ttm_live life = {.serial = 1, .id = 10, .allocator = 3, .region = 2};
@@ -591,6 +639,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_TABLE(a_life_is_kept_with_all_that_it_is_up_to_the_limits),
         WITH_TABLE(the_end_of_an_unknown_key_changes_nothing),
+        WITH_TABLE(a_life_is_read_and_gets_another_origin_while_it_lives),
+        WITH_TABLE(a_part_of_a_program_has_a_key_of_its_own),
         WITH_TABLE(a_key_that_is_born_again_replaces_the_life_it_had),
         WITH_TABLE(the_same_number_in_another_allocator_or_region_is_another_life),
         WITH_TABLE(the_table_holds_what_a_plain_array_holds),

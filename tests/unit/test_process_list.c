@@ -113,6 +113,23 @@ static void what_a_server_says_is_taken_where_proc_says_nothing(void **state)
     ttm_process_list_done(&list);
 }
 
+static void a_process_that_is_switched_off_is_not_tracked(void **state)
+{
+    struct ttm_process_list list;
+    (void)state;
+
+    add_process(10);
+    add_tracked(10, 500);
+    tracked[0].row.is_disabled = true;
+    read_list(&list);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.processes[0].reporting, TTM_REPORTING_DISABLED);
+    assert_int_equal(list.processes[0].source, -1);
+    assert_false(list.processes[0].regions[TTM_REGION_DRAM].is_known);
+    assert_null(ttm_machine_tracked(&machine, 10));
+    ttm_process_list_done(&list);
+}
+
 static void two_processes_that_the_server_cannot_see_are_two(void **state)
 {
     struct ttm_process_list list;
@@ -200,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_process_is_listed_once_with_all_its_devices),
         TEST(what_a_server_says_is_taken_where_proc_says_nothing),
+        TEST(a_process_that_is_switched_off_is_not_tracked),
         TEST(two_processes_that_the_server_cannot_see_are_two),
         TEST(a_chip_that_was_not_read_tells_of_nobody),
         TEST(proc_is_searched_only_where_the_driver_does_not_tell),

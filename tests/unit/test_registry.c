@@ -976,9 +976,254 @@ static void two_hundred_thousand_random_events_agree_with_a_naive_table(void **s
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- lives that are found by serial ---- */
+
+static struct ttm_birth birth_of_serial(uint64_t serial, uint16_t device, uint8_t region,
+                                        uint64_t bytes)
+{
+    struct ttm_birth birth = birth_on(device, region, 1, bytes); /* the same key for all */
+
+    birth.serial = serial;
+    return birth;
+}
+
+static void serials_tell_lives_apart_whatever_their_key(void **state)
+{
+    struct ttm_ended ended;
+    (void)state;
+
+    proc->has_serials = true;
+    for (uint64_t serial = 1; serial <= 3; serial++) {
+        const struct ttm_birth birth = birth_of_serial(serial, 0, TTM_REGION_L1, 100 * serial);
+        assert_int_equal(give_birth(proc, &birth), 0);
+        assert_int_equal(give_birth(proc, &birth), -EEXIST);
+    }
+    assert_totals(of_all(0), TTM_REGION_L1, 3, 600, 630);
+    assert_int_equal(ttm_registry_end_serial(reg, proc, 2, TTM_END_FREED, &ended), 0);
+    assert_int_equal(ended.life.bytes, 200);
+    assert_int_equal(ttm_registry_end_serial(reg, proc, 2, TTM_END_FREED, &ended), -ENOENT);
+    assert_int_equal(proc->counters.unknown_frees, 0);
+    assert_totals(of_all(0), TTM_REGION_L1, 2, 400, 420);
+}
+
+static void a_life_that_ended_with_its_device_is_closed_and_not_freed(void **state)
+{
+    struct ttm_ended ended;
+    (void)state;
+
+    proc->has_serials = true;
+    for (uint64_t serial = 1; serial <= 3; serial++) {
+        const struct ttm_birth birth = birth_of_serial(serial, 4, TTM_REGION_DRAM, 100 * serial);
+        assert_int_equal(give_birth(proc, &birth), 0);
+    }
+    assert_int_equal(ttm_registry_end_serial(reg, proc, 1, TTM_END_CLOSED, &ended), 0);
+    assert_int_equal(ttm_registry_end_serial(reg, proc, 2, TTM_END_FREED, &ended), 0);
+    assert_int_equal(ttm_registry_end_serial(reg, proc, 3, TTM_END_REPLACED, &ended), 0);
+    const struct ttm_device_totals *both[] = {of_all(4), of_process(proc, 4)};
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        const struct ttm_totals *t = &both[i]->region[TTM_REGION_DRAM];
+        assert_int_equal(t->count, 0);
+        assert_int_equal(t->births, 3);
+        assert_int_equal(t->ends, 1);
+        assert_int_equal(t->closed_count, 1);
+        assert_int_equal(t->closed_bytes, 100);
+        assert_int_equal(t->closed_footprint_bytes, 110);
+    }
+    assert_int_equal(proc->counters.replaced, 1);
+    assert_int_equal(reg->ends, 1);
+}
+
+static void an_alias_that_is_closed_adds_nothing_there_either(void **state)
+{
+    struct ttm_birth birth = birth_of_serial(1, 0, TTM_REGION_L1, 64);
+    struct ttm_ended ended;
+    (void)state;
+
+    proc->has_serials = true;
+    birth.site.flags = TTM_SITE_ALIAS;
+    assert_int_equal(give_birth(proc, &birth), 0);
+    assert_int_equal(ttm_registry_end_serial(reg, proc, 1, TTM_END_CLOSED, &ended), 0);
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].closed_count, 0);
+}
+
+static void forgotten_lives_are_gone_and_peaks_and_counts_stay(void **state)
+{
+    struct ttm_process *other = new_process(101);
+    struct ttm_snapshot *snap;
+    (void)state;
+
+    proc->has_serials = other->has_serials = true;
+    ttm_device_set_board(ttm_registry_device(reg, 0), "n150");
+    for (uint64_t serial = 1; serial <= 5000; serial++) {
+        const struct ttm_birth birth =
+            birth_of_serial(serial, 0, (uint8_t)(serial % TTM_REGION_COUNT), 10);
+        assert_int_equal(give_birth(proc, &birth), 0);
+    }
+    const struct ttm_birth stays = birth_of_serial(1, 0, TTM_REGION_DRAM, 77);
+    assert_int_equal(give_birth(other, &stays), 0);
+    const uint64_t peak = of_process(proc, 0)->region[TTM_REGION_DRAM].peak_bytes;
+    const uint64_t births = of_process(proc, 0)->region[TTM_REGION_DRAM].births;
+    snap = ttm_snapshot_take(reg, 1); /* shares the lives that are forgotten */
+    assert_non_null(snap);
+
+    ttm_registry_forget_lives(reg, proc);
+    assert_int_equal(reg->lives, 1);
+    assert_int_equal(proc->lives.store.live, 0);
+    assert_int_equal(proc->bytes, 0);
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        assert_totals(of_process(proc, 0), r, 0, 0, 0);
+    assert_totals(of_all(0), TTM_REGION_DRAM, 1, 77, 87);
+    assert_int_equal(of_process(proc, 0)->kernel_bytes[0], 0);
+    assert_int_equal(of_process(proc, 0)->region[TTM_REGION_DRAM].peak_bytes, peak);
+    assert_int_equal(of_process(proc, 0)->region[TTM_REGION_DRAM].births, births);
+    assert_int_equal(of_process(proc, 0)->region[TTM_REGION_DRAM].ends, 0);
+    assert_int_equal(ttm_registry_check(reg), 0);
+    ttm_snapshot_free(snap);
+
+    /* It begins anew, with serials that it had before too. */
+    const struct ttm_birth again = birth_of_serial(1, 0, TTM_REGION_L1, 5);
+    assert_int_equal(give_birth(proc, &again), 0);
+    assert_totals(of_process(proc, 0), TTM_REGION_L1, 1, 5, 15);
+    ttm_registry_forget_lives(reg, proc);
+    ttm_registry_forget_lives(reg, proc); /* nothing left to forget */
+    assert_int_equal(ttm_registry_check(reg), 0);
+}
+
+static const struct ttm_site_counts *counts_of_origin(uint32_t origin)
+{
+    for (uint32_t i = 0; i < proc->sites.count; i++) {
+        if (ttm_site_table_get(&proc->sites, i)->origin == origin)
+            return &proc->sites.counts[i];
+    }
+    fail_msg("no site of origin %u", origin);
+    return NULL;
+}
+
+static void another_origin_moves_the_birth_and_changes_no_total(void **state)
+{
+    struct ttm_ended ended;
+    (void)state;
+
+    proc->has_serials = true;
+    for (uint64_t serial = 1; serial <= 3; serial++) {
+        const struct ttm_birth birth = birth_of_serial(serial, 0, TTM_REGION_L1, 100);
+        assert_int_equal(give_birth(proc, &birth), 0);
+    }
+    assert_int_equal(ttm_registry_set_origin(reg, proc, 2, 1024), 0);
+    assert_int_equal(ttm_registry_set_origin(reg, proc, 9, 1024), -ENOENT);
+    assert_int_equal(counts_of_origin(0)->births, 2);
+    assert_int_equal(counts_of_origin(1024)->births, 1);
+    assert_totals(of_all(0), TTM_REGION_L1, 3, 300, 330);
+    assert_int_equal(ttm_registry_set_origin(reg, proc, 2, 1024), 0); /* the same once more */
+    assert_int_equal(counts_of_origin(1024)->births, 1);
+    assert_int_equal(ttm_registry_end_serial(reg, proc, 2, TTM_END_FREED, &ended), 0);
+    assert_int_equal(ended.site.origin, 1024);
+    assert_int_equal(counts_of_origin(1024)->ends, 1);
+    assert_int_equal(counts_of_origin(0)->ends, 0);
+    assert_int_equal(ttm_registry_check(reg), 0);
+}
+
+static void a_snapshot_keeps_the_origin_that_a_life_had(void **state)
+{
+    const struct ttm_birth birth = birth_of_serial(1, 0, TTM_REGION_L1, 100);
+    uint64_t at = 0;
+    (void)state;
+
+    proc->has_serials = true;
+    assert_int_equal(give_birth(proc, &birth), 0);
+    struct ttm_life_view view;
+    assert_int_equal(ttm_life_view_take(&proc->lives.store, &view), 0);
+    assert_int_equal(ttm_registry_set_origin(reg, proc, 1, 1024), 0);
+    const struct ttm_life *before = ttm_life_view_next(&view, &at);
+    assert_non_null(before);
+    assert_int_equal(ttm_site_table_get(&proc->sites, before->site)->origin, 0);
+    assert_true(ttm_life_view_release(&view, UINT32_MAX));
+}
+
+/* ---- what programs say of devices ---- */
+
+static struct ttm_device_note note_of(uint16_t id)
+{
+    struct ttm_device_note note = {.id = id, .arch = TTM_ARCH_WORMHOLE_B0, .core_count = 64};
+
+    note.bank_bytes[TTM_REGION_DRAM] = 1 << 20;
+    note.bank_count[TTM_REGION_DRAM] = 12;
+    return note;
+}
+
+static void what_a_process_says_of_a_device_holds_over_what_a_board_has(void **state)
+{
+    struct ttm_device *device = ttm_registry_device(reg, 0);
+    struct ttm_device_note note = note_of(0);
+    (void)state;
+
+    ttm_device_set_board(device, "n150");
+    const uint64_t l1 = device->capacity_bytes[TTM_REGION_L1];
+    assert_true(l1 > 0);
+    note.asic_id = 0x1234;
+    note.core_count = 56;
+    ttm_device_set_note(device, &note);
+    assert_int_equal(device->capacity_bytes[TTM_REGION_DRAM], 12 << 20);
+    assert_int_equal(device->bank_count[TTM_REGION_DRAM], 12);
+    assert_int_equal(device->capacity_bytes[TTM_REGION_L1], l1); /* it says nothing of that */
+    assert_int_equal(device->core_count, 56);
+    assert_true(device->asic_id == 0x1234);
+    assert_string_equal(device->board, "n150");
+
+    const struct ttm_device_note silent = {.id = 0};
+    ttm_device_set_note(device, &silent);
+    assert_int_equal(device->core_count, 56);
+    assert_int_equal(device->arch, TTM_ARCH_WORMHOLE_B0);
+    assert_int_equal(device->capacity_bytes[TTM_REGION_DRAM], 12 << 20);
+}
+
+static void a_capacity_that_no_device_has_is_not_believed(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        uint32_t count;
+    } lies[] = {{UINT64_MAX, 2}, {UINT64_MAX, UINT32_MAX}, {1ull << 40, 2}, {0, 5}, {5, 0}};
+    struct ttm_device *device = ttm_registry_device(reg, 0);
+    struct ttm_device_note note = note_of(0);
+    (void)state;
+
+    ttm_device_set_note(device, &note);
+    for (size_t i = 0; i < COUNT_OF(lies); i++) {
+        note.bank_bytes[TTM_REGION_DRAM] = lies[i].bytes;
+        note.bank_count[TTM_REGION_DRAM] = lies[i].count;
+        ttm_device_set_note(device, &note);
+        assert_int_equal(device->capacity_bytes[TTM_REGION_DRAM], 12 << 20);
+        assert_int_equal(device->bank_count[TTM_REGION_DRAM], 12);
+    }
+}
+
+static void a_device_whose_board_a_program_told_goes_with_the_last_program(void **state)
+{
+    struct ttm_device_note note = note_of(6);
+    struct ttm_departure departure;
+    (void)state;
+
+    memcpy(note.board, "n150", 5);
+    assert_int_equal(ttm_registry_know_device(reg, proc, 6), 0);
+    ttm_device_set_note(ttm_registry_device(reg, 6), &note);
+    assert_string_equal(reg->devices[6]->board, "n150");
+    ttm_registry_end_process(reg, proc, &departure);
+    assert_null(reg->devices[6]);
+    assert_int_equal(reg->device_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(serials_tell_lives_apart_whatever_their_key),
+        TEST(a_life_that_ended_with_its_device_is_closed_and_not_freed),
+        TEST(an_alias_that_is_closed_adds_nothing_there_either),
+        TEST(forgotten_lives_are_gone_and_peaks_and_counts_stay),
+        TEST(another_origin_moves_the_birth_and_changes_no_total),
+        TEST(a_snapshot_keeps_the_origin_that_a_life_had),
+        TEST(what_a_process_says_of_a_device_holds_over_what_a_board_has),
+        TEST(a_capacity_that_no_device_has_is_not_believed),
+        TEST(a_device_whose_board_a_program_told_goes_with_the_last_program),
         TEST(a_new_registry_knows_nothing),
         TEST(a_birth_is_counted_for_its_process_and_for_all),
         TEST(an_end_takes_out_what_the_birth_put_in_and_tells_of_it),

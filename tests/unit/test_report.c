@@ -6,7 +6,7 @@
 #include "recording_testing.h"
 
 #include "analysis/report.h"
-#include "story.h"
+#include "recording_story.h"
 
 #define KIB 1024ull
 

@@ -83,7 +83,7 @@ __attribute__((noinline)) static uint32_t note(void)
     return number;
 }
 
-/* The C library's first address lies in look_as(); the sanitizers may put one of theirs before it. */
+/* The C library's first address lies in look_as(); a sanitizer may put one of its own before it. */
 static void assert_same_stack(unsigned at_least)
 {
     unsigned first = 0;

@@ -6,8 +6,13 @@
 /* The golden files count up from here: tests/data/wire/make-golden. */
 #define BASE 0x0102030405060000ull
 
-#define DEVICE_FIXED 488
-#define PROCESS_FIXED 88
+/* Of the first version, and of ours. */
+#define DEVICE_LEAST 488
+#define DEVICE_FIXED 688
+#define PROCESS_LEAST 88
+#define PROCESS_FIXED 120
+#define PROCESS_DEVICE_LEAST 424
+#define PROCESS_DEVICE_FIXED 624
 
 static struct ttm_moment moment;
 static struct ttm_device_row device;
@@ -49,6 +54,33 @@ static void assert_totals_count_up(const struct ttm_device_totals *totals)
         assert_true(totals->kernel_bytes[k] == BASE + 49 + k);
 }
 
+static void assert_further_totals_count_up(const struct ttm_device_totals *totals)
+{
+    uint64_t next = BASE + 0x2000;
+
+    for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
+        assert_true(totals->region[r].closed_count == next++);
+        assert_true(totals->region[r].closed_bytes == next++);
+        assert_true(totals->region[r].closed_footprint_bytes == next++);
+    }
+    assert_true(totals->cb.registered_bytes == next++);
+    assert_true(totals->cb.resident_bytes == next++);
+    assert_true(totals->cb.peak_registered_bytes == next++);
+    assert_true(totals->cb.peak_resident_bytes == next++);
+}
+
+static void assert_no_further_totals(const struct ttm_device_totals *totals)
+{
+    const struct ttm_cb_totals none = {0};
+
+    for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
+        assert_true(totals->region[r].closed_count == 0);
+        assert_true(totals->region[r].closed_bytes == 0);
+        assert_true(totals->region[r].closed_footprint_bytes == 0);
+    }
+    assert_memory_equal(&totals->cb, &none, sizeof(none));
+}
+
 static void assert_moment(void)
 {
     assert_true(moment.time_ns == BASE);
@@ -57,6 +89,7 @@ static void assert_moment(void)
     assert_int_equal(moment.process_count, 7);
 }
 
+/* What both versions say. */
 static void assert_device(void)
 {
     assert_int_equal(device.id, 1023);
@@ -68,9 +101,20 @@ static void assert_device(void)
     assert_string_equal(device.board, "n300");
 }
 
+static void assert_device_v1(void)
+{
+    assert_device();
+    assert_no_further_totals(&device.totals);
+}
+
+static void assert_device_v2(void)
+{
+    assert_device();
+    assert_further_totals_count_up(&device.totals);
+}
+
 static void assert_process(void)
 {
-    assert_int_equal(process.source, TTM_SOURCE_ORIGINAL);
     assert_true(process.has_lives);
     assert_int_equal(process.index, 3);
     assert_int_equal(process.pid, 4242);
@@ -87,6 +131,36 @@ static void assert_process(void)
     assert_string_equal(process.command, "pytest ü");
 }
 
+static void assert_process_v1(void)
+{
+    assert_process();
+    assert_int_equal(process.source, TTM_SOURCE_ORIGINAL);
+    assert_true(process.resyncs == 0);
+    assert_true(process.untracked == 0);
+    assert_true(process.unknown_ends == 0);
+    assert_int_equal(process.events_per_s, 0);
+    assert_int_equal(process.ring_permille, 0);
+    assert_false(process.is_disabled);
+    assert_false(process.has_gap);
+    assert_string_equal(process.runtime, "");
+    assert_string_equal(process.trouble, "");
+}
+
+static void assert_process_v2(void)
+{
+    assert_process();
+    assert_int_equal(process.source, TTM_SOURCE_TRACKED);
+    assert_true(process.resyncs == BASE + 7);
+    assert_true(process.untracked == BASE + 8);
+    assert_true(process.unknown_ends == BASE + 9);
+    assert_int_equal(process.events_per_s, 0x01020304);
+    assert_int_equal(process.ring_permille, 0x0506);
+    assert_true(process.is_disabled);
+    assert_true(process.has_gap);
+    assert_string_equal(process.runtime, "ttnn 0.81.1");
+    assert_string_equal(process.trouble, "no ärgument");
+}
+
 static void assert_process_device(void)
 {
     assert_int_equal(process_device.process_index, 3);
@@ -94,45 +168,93 @@ static void assert_process_device(void)
     assert_totals_count_up(&process_device.totals);
 }
 
-static void every_golden_row_is_decoded(void **state)
+static void assert_process_device_v1(void)
 {
-    uint8_t buf[TTM_ROW_SIZE_MAX];
-    (void)state;
-
-    struct bytes file = golden("totals.v1.bin");
-    assert_int_equal(decode_moment(file.data, file.length), 0);
-    assert_moment();
-    memset(buf, 0xff, sizeof(buf));
-    assert_bytes_equal(&file, buf, ttm_moment_encode(&moment, buf));
-    bytes_done(&file);
-
-    file = golden("device.v1.bin");
-    assert_int_equal(decode_device(file.data, file.length), 0);
-    assert_device();
-    bytes_done(&file);
-
-    file = golden("process.v1.bin");
-    assert_int_equal(decode_process(file.data, file.length), 0);
-    assert_process();
-    bytes_done(&file);
-
-    file = golden("process_device.v1.bin");
-    assert_int_equal(decode_process_device(file.data, file.length), 0);
     assert_process_device();
-    bytes_done(&file);
+    assert_no_further_totals(&process_device.totals);
 }
+
+static void assert_process_device_v2(void)
+{
+    assert_process_device();
+    assert_further_totals_count_up(&process_device.totals);
+}
+
+static size_t encode_moment(uint8_t *buf)
+{
+    return ttm_moment_encode(&moment, buf);
+}
+
+static size_t encode_device(uint8_t *buf)
+{
+    return ttm_device_row_encode(&device, buf);
+}
+
+static size_t encode_process(uint8_t *buf)
+{
+    return ttm_process_row_encode(&process, buf);
+}
+
+static size_t encode_process_device(uint8_t *buf)
+{
+    return ttm_process_device_row_encode(&process_device, buf);
+}
+
+/* The newest version of each row: ours. */
+static const struct {
+    const char *file;
+    decode_fn decode;
+    size_t (*encode)(uint8_t *buf);
+    size_t fixed; /* size of the fixed part */
+    size_t least; /* what the first version had */
+    void (*assert_content)(void);
+} rows[] = {
+    {"totals.v1.bin", decode_moment, encode_moment, 32, 32, assert_moment},
+    {"device.v2.bin", decode_device, encode_device, DEVICE_FIXED, DEVICE_LEAST, assert_device_v2},
+    {"process.v2.bin", decode_process, encode_process, PROCESS_FIXED, PROCESS_LEAST,
+     assert_process_v2},
+    {"process_device.v2.bin", decode_process_device, encode_process_device, PROCESS_DEVICE_FIXED,
+     PROCESS_DEVICE_LEAST, assert_process_device_v2},
+};
 
 static const struct {
     const char *file;
     decode_fn decode;
-    size_t fixed;
     void (*assert_content)(void);
-} rows[] = {
-    {"totals.v1.bin", decode_moment, 32, assert_moment},
-    {"device.v1.bin", decode_device, DEVICE_FIXED, assert_device},
-    {"process.v1.bin", decode_process, PROCESS_FIXED, assert_process},
-    {"process_device.v1.bin", decode_process_device, 424, assert_process_device},
+} older_rows[] = {
+    {"device.v1.bin", decode_device, assert_device_v1},
+    {"process.v1.bin", decode_process, assert_process_v1},
+    {"process_device.v1.bin", decode_process_device, assert_process_device_v1},
 };
+
+static void every_golden_row_is_decoded_and_encoded_again_the_same(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct bytes file = golden(rows[i].file);
+        uint8_t buf[TTM_ROW_SIZE_MAX];
+        assert_int_equal(rows[i].decode(file.data, file.length), 0);
+        rows[i].assert_content();
+        memset(buf, 0xff, sizeof(buf));
+        assert_bytes_equal(&file, buf, rows[i].encode(buf));
+        bytes_done(&file);
+    }
+}
+
+static void a_row_of_an_older_sender_has_zeros_for_what_it_did_not_know(void **state)
+{
+    (void)state;
+    memset(&device, 0xff, sizeof(device)); /* nothing of these is left over */
+    memset(&process, 0xff, sizeof(process));
+    memset(&process_device, 0xff, sizeof(process_device));
+    for (size_t i = 0; i < COUNT_OF(older_rows); i++) {
+        struct bytes file = golden(older_rows[i].file);
+        assert_int_equal(older_rows[i].decode(file.data, file.length), 0);
+        older_rows[i].assert_content();
+        assert_truncation_refused(&file, older_rows[i].decode);
+        bytes_done(&file);
+    }
+}
 
 static void a_row_cut_off_anywhere_is_refused(void **state)
 {
@@ -149,7 +271,7 @@ static void a_longer_row_of_a_newer_sender_says_the_same(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct bytes file = golden(rows[i].file);
-        for (size_t extra = 1; extra < 30; extra += 3) {
+        for (size_t extra = 1; extra < 40; extra += 3) {
             struct bytes longer = lengthened(&file, rows[i].fixed, extra);
             assert_int_equal(rows[i].decode(longer.data, longer.length), 0);
             rows[i].assert_content();
@@ -173,12 +295,12 @@ static void bytes_behind_a_row_are_ignored(void **state)
     }
 }
 
-static void a_fixed_part_shorter_than_known_or_longer_than_the_row_is_refused(void **state)
+static void a_fixed_part_shorter_than_the_first_or_longer_than_the_row_is_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct bytes file = golden(rows[i].file);
-        const size_t wrong[] = {0, 1, rows[i].fixed - 1, file.length + 1, UINT16_MAX};
+        const size_t wrong[] = {0, 1, rows[i].least - 1, file.length + 1, UINT16_MAX};
         for (size_t w = 0; w < COUNT_OF(wrong); w++) {
             file.data[0] = (uint8_t)wrong[w];
             file.data[1] = (uint8_t)(wrong[w] >> 8);
@@ -191,13 +313,13 @@ static void a_fixed_part_shorter_than_known_or_longer_than_the_row_is_refused(vo
 static void a_device_id_out_of_range_is_refused(void **state)
 {
     (void)state;
-    struct bytes file = golden("device.v1.bin");
+    struct bytes file = golden("device.v2.bin");
     file.data[2] = 0x00; /* 1024 */
     file.data[3] = 0x04;
     assert_int_equal(decode_device(file.data, file.length), -EBADMSG);
     bytes_done(&file);
 
-    file = golden("process_device.v1.bin");
+    file = golden("process_device.v2.bin");
     file.data[2] = 0xff;
     file.data[3] = 0xff;
     assert_int_equal(decode_process_device(file.data, file.length), -EBADMSG);
@@ -206,28 +328,33 @@ static void a_device_id_out_of_range_is_refused(void **state)
 
 static void a_string_longer_than_ours_is_cut_and_one_longer_than_the_row_refused(void **state)
 {
-    uint8_t buf[2048];
-    struct bytes file = golden("process.v1.bin");
+    uint8_t buf[8192];
+    struct bytes file = golden("process.v2.bin");
     (void)state;
 
     memset(buf, 'x', sizeof(buf));
     memcpy(buf, file.data, PROCESS_FIXED);
-    buf[PROCESS_FIXED] = 1000 & 0xff;
-    buf[PROCESS_FIXED + 1] = 1000 >> 8;
-    assert_int_equal(decode_process(buf, PROCESS_FIXED + 2 + 1000), 0);
+    for (size_t i = 0; i < 3; i++) { /* command, runtime, trouble */
+        buf[PROCESS_FIXED + 1002 * i] = 1000 & 0xff;
+        buf[PROCESS_FIXED + 1002 * i + 1] = 1000 >> 8;
+    }
+    assert_int_equal(decode_process(buf, PROCESS_FIXED + 3 * 1002), 0);
     assert_int_equal(strlen(process.command), TTM_STRING_MAX);
-    assert_int_equal(decode_process(buf, PROCESS_FIXED + 2 + 999), -EBADMSG);
+    assert_int_equal(strlen(process.runtime), TTM_STRING_MAX);
+    assert_int_equal(strlen(process.trouble), TTM_STRING_MAX);
+    assert_int_equal(decode_process(buf, PROCESS_FIXED + 3 * 1002 - 1), -EBADMSG);
     bytes_done(&file);
 }
 
 static void a_nul_inside_a_string_ends_it(void **state)
 {
-    struct bytes file = golden("process.v1.bin");
+    struct bytes file = golden("process.v2.bin");
     (void)state;
 
     file.data[PROCESS_FIXED + 2 + 3] = '\0';
     assert_int_equal(decode_process(file.data, file.length), 0);
     assert_string_equal(process.command, "pyt");
+    assert_string_equal(process.runtime, "ttnn 0.81.1");
     bytes_done(&file);
 }
 
@@ -240,6 +367,8 @@ static void the_longest_strings_fit_a_row(void **state)
 
     memset(row.board, 'b', TTM_STRING_MAX);
     memset(other.command, 'c', TTM_STRING_MAX);
+    memset(other.runtime, 'r', TTM_STRING_MAX);
+    memset(other.trouble, 't', TTM_STRING_MAX);
     const size_t n = ttm_device_row_encode(&row, buf);
     assert_true(n <= TTM_ROW_SIZE_MAX);
     assert_int_equal(decode_device(buf, n), 0);
@@ -248,6 +377,8 @@ static void the_longest_strings_fit_a_row(void **state)
     assert_true(m <= TTM_ROW_SIZE_MAX);
     assert_int_equal(decode_process(buf, m), 0);
     assert_string_equal(process.command, other.command);
+    assert_string_equal(process.runtime, other.runtime);
+    assert_string_equal(process.trouble, other.trouble);
 }
 
 static void a_negative_pid_and_a_process_without_visible_lives_survive(void **state)
@@ -267,11 +398,12 @@ static void a_negative_pid_and_a_process_without_visible_lives_survive(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_golden_row_is_decoded),
+        cmocka_unit_test(every_golden_row_is_decoded_and_encoded_again_the_same),
+        cmocka_unit_test(a_row_of_an_older_sender_has_zeros_for_what_it_did_not_know),
         cmocka_unit_test(a_row_cut_off_anywhere_is_refused),
         cmocka_unit_test(a_longer_row_of_a_newer_sender_says_the_same),
         cmocka_unit_test(bytes_behind_a_row_are_ignored),
-        cmocka_unit_test(a_fixed_part_shorter_than_known_or_longer_than_the_row_is_refused),
+        cmocka_unit_test(a_fixed_part_shorter_than_the_first_or_longer_than_the_row_is_refused),
         cmocka_unit_test(a_device_id_out_of_range_is_refused),
         cmocka_unit_test(a_string_longer_than_ours_is_cut_and_one_longer_than_the_row_refused),
         cmocka_unit_test(a_nul_inside_a_string_ends_it),

@@ -465,6 +465,209 @@ static void threads_that_come_and_go_by_the_thousand_use_the_same_slots(void **s
     assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 0);
 }
 
+/* ---- programs, devices, names ---- */
+
+static void report_live(struct ttm_slot *slot, enum ttm_report_op op, struct ttm_live live)
+{
+    const struct ttm_report report = {.op = op, .live = live};
+
+    ttm_tracker_report(&tracker, slot, &report);
+}
+
+static void birth_part(struct ttm_slot *slot, uint64_t program, uint8_t region, uint16_t part)
+{
+    report_live(slot, TTM_REPORT_BIRTH,
+                (struct ttm_live){.id = program,
+                                  .allocator = part,
+                                  .region = region,
+                                  .bytes = 1,
+                                  .flags = TTM_RECORD_PROGRAM});
+}
+
+/* How many records of that op are next; reads them all. */
+static uint32_t count_records(uint8_t op)
+{
+    struct ttm_record record;
+    uint32_t count = 0;
+
+    while (read_some(&record, 1) == 1) {
+        assert_int_equal(record.op, op);
+        count++;
+    }
+    return count;
+}
+
+static void a_program_ends_as_a_whole_and_leaves_others_alone(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    for (uint16_t part = 0; part < 70; part++) {
+        birth_part(slot, 1, 5, part);
+        birth_part(slot, 2, 5, part);
+    }
+    birth_part(slot, 1, 6, 0);
+    birth(slot, 1); /* no part of any, with the same number as its id */
+    assert_int_equal(count_records(TTM_RECORD_BIRTH), 142);
+
+    report_live(slot, TTM_REPORT_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 5});
+    assert_int_equal(count_records(TTM_RECORD_END), 70);
+    assert_int_equal(count_lives(), 72);
+    report_live(slot, TTM_REPORT_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 6});
+    assert_int_equal(count_records(TTM_RECORD_END), 1);
+    report_live(slot, TTM_REPORT_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 6});
+    report_live(slot, TTM_REPORT_PROGRAM_FREE, (struct ttm_live){.id = 77, .region = 5});
+    assert_no_record();
+    assert_int_equal(count_lives(), 71);
+    assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
+}
+
+static void a_program_may_have_as_many_parts_as_there_are_numbers(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    for (uint32_t part = 0; part <= UINT16_MAX; part++)
+        birth_part(slot, 1, 5, (uint16_t)part);
+    assert_int_equal(count_lives(), UINT16_MAX + 1);
+    report_live(slot, TTM_REPORT_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 5});
+    assert_int_equal(count_lives(), 0); /* and it comes to an end */
+}
+
+static void birth_on(struct ttm_slot *slot, uint64_t id, uint16_t allocator, uint32_t devices,
+                     uint8_t flags)
+{
+    report_live(
+        slot, TTM_REPORT_BIRTH,
+        (struct ttm_live){
+            .id = id, .allocator = allocator, .bytes = 1, .devices = devices, .flags = flags});
+}
+
+static void closing_a_device_ends_what_stands_on_it_meshes_too(void **state)
+{
+    static const uint16_t ids[] = {1, 3};
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    const uint32_t mesh = ttm_tracker_note(&tracker, TTM_NOTE_DEVICES, ids, sizeof(ids));
+    const uint32_t no_devices = ttm_tracker_note(&tracker, TTM_NOTE_STRING, "\3\0", 2);
+    (void)state;
+
+    birth_on(slot, 1, 0, 3, 0);
+    birth_on(slot, 2, 0, 1, 0);
+    birth_on(slot, 3, 9, mesh, 0);
+    birth_on(slot, 4, 9, no_devices, 0);
+    birth_on(slot, 5, 0, 3, TTM_RECORD_PROGRAM);
+    assert_int_equal(count_records(TTM_RECORD_BIRTH), 5);
+    report_live(slot, TTM_REPORT_DEVICE_CLOSE, (struct ttm_live){.devices = 3});
+    assert_int_equal(count_records(TTM_RECORD_CLOSED), 3);
+    assert_int_equal(count_lives(), 2);
+    report_live(slot, TTM_REPORT_DEVICE_CLOSE, (struct ttm_live){.devices = 3});
+    assert_no_record();
+}
+
+static void closing_an_allocator_ends_its_buffers_and_no_parts_of_programs(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    for (uint64_t id = 1; id <= 10; id++)
+        birth_on(slot, id, (uint16_t)(id % 2), 0, 0);
+    birth_on(slot, 1, 1, 0, TTM_RECORD_PROGRAM); /* part 1 of program 1 */
+    assert_int_equal(count_records(TTM_RECORD_BIRTH), 11);
+    report_live(slot, TTM_REPORT_ALLOCATOR_CLOSE, (struct ttm_live){.allocator = 1});
+    assert_int_equal(count_records(TTM_RECORD_CLOSED), 5);
+    assert_int_equal(count_lives(), 6);
+}
+
+static struct ttm_origin_note origin_of(uint32_t number)
+{
+    struct ttm_origin_note origin = {0};
+    uint32_t length;
+    const void *note = ttm_producer_read_note(&tracker.producer, number, TTM_NOTE_ORIGIN, &length);
+
+    assert_non_null(note);
+    assert_int_equal(ttm_origin_note_decode(note, length, &origin), 0);
+    return origin;
+}
+
+static void report_name(struct ttm_slot *slot, uint64_t id, uint32_t name, uint32_t context)
+{
+    const struct ttm_report report = {
+        .op = TTM_REPORT_NAME, .live = {.id = id}, .name = name, .context = context};
+
+    ttm_tracker_report(&tracker, slot, &report);
+}
+
+static void a_name_and_a_context_are_given_one_by_one_and_kept(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    struct ttm_live live;
+    struct ttm_record record;
+    uint32_t at = 0;
+    (void)state;
+
+    birth_on(slot, 1, 0, 0, 0);
+    assert_int_equal(read_some(&record, 1), 1);
+    const uint64_t serial = record.serial;
+    report_name(slot, 1, 5000, 0);
+    assert_int_equal(read_some(&record, 1), 1);
+    assert_int_equal(record.op, TTM_RECORD_NAMED);
+    assert_true(record.serial == serial);
+    assert_int_equal(origin_of(record.origin).name, 5000);
+    assert_int_equal(origin_of(record.origin).context, 0);
+    report_name(slot, 1, 0, 6000);
+    assert_int_equal(read_some(&record, 1), 1);
+    assert_int_equal(origin_of(record.origin).name, 5000);
+    assert_int_equal(origin_of(record.origin).context, 6000);
+    assert_true(ttm_live_table_next(&tracker.table, &at, &live));
+    assert_int_equal(live.origin, record.origin);
+    report_name(slot, 2, 5000, 0); /* is not live */
+    assert_no_record();
+}
+
+static void a_birth_let_in_before_a_switch_is_taken_back(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    struct ttm_report report = birth_of(7);
+    (void)state;
+
+    report.epoch = 1;
+    atomic_store(&tracker.epoch, 1);
+    ttm_tracker_report(&tracker, slot, &report);
+    assert_int_equal(count_lives(), 1);
+    assert_record(TTM_RECORD_BIRTH, 7);
+    ttm_tracker_forget(&tracker);
+    assert_int_equal(count_lives(), 0);
+
+    atomic_store(&tracker.epoch, 2); /* off */
+    ttm_tracker_report(&tracker, slot, &report);
+    assert_int_equal(count_lives(), 0);
+    const struct ttm_record born = assert_record(TTM_RECORD_BIRTH, 7);
+    const struct ttm_record ended = assert_record(TTM_RECORD_END, 7);
+    assert_true(born.serial == ended.serial);
+
+    atomic_store(&tracker.epoch, 3); /* on again: another spell */
+    ttm_tracker_report(&tracker, slot, &report);
+    assert_int_equal(count_lives(), 0);
+    report.epoch = 3;
+    ttm_tracker_report(&tracker, slot, &report);
+    assert_int_equal(count_lives(), 1);
+}
+
+static void what_is_forgotten_gives_its_places_back(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    for (uint64_t round = 0; round < 20; round++) {
+        for (uint64_t id = 1; id <= 10000; id++)
+            birth(slot, id);
+        assert_int_equal(count_lives(), 10000);
+        ttm_tracker_forget(&tracker);
+        assert_int_equal(count_lives(), 0);
+    }
+    assert_in_range(atomic_load(&tracker.table.next_place), 10000, 10000 + 3 * TTM_LIVE_CACHE);
+}
+
 /* ---- a host without the means ---- */
 
 static int lowest_free_fd(void)
@@ -522,6 +725,13 @@ int main(void)
         WITH_TRACKER(a_thread_cancelled_in_mid_event_leaves_a_loss_and_a_slot_that_works),
         WITH_TRACKER(signals_at_any_instruction_lose_and_tear_nothing),
         WITH_TRACKER(threads_that_come_and_go_by_the_thousand_use_the_same_slots),
+        WITH_TRACKER(a_program_ends_as_a_whole_and_leaves_others_alone),
+        WITH_TRACKER(a_program_may_have_as_many_parts_as_there_are_numbers),
+        WITH_TRACKER(closing_a_device_ends_what_stands_on_it_meshes_too),
+        WITH_TRACKER(closing_an_allocator_ends_its_buffers_and_no_parts_of_programs),
+        WITH_TRACKER(a_name_and_a_context_are_given_one_by_one_and_kept),
+        WITH_TRACKER(a_birth_let_in_before_a_switch_is_taken_back),
+        WITH_TRACKER(what_is_forgotten_gives_its_places_back),
         cmocka_unit_test(a_program_that_is_out_of_fds_is_refused_and_keeps_what_it_had),
         cmocka_unit_test(a_program_that_may_not_write_such_files_is_refused_without_a_signal),
     };

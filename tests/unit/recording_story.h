@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * story - recordings of made-up programs, told in few words.
+ * recording_story - recordings of made-up programs, told in few words.
  *
  * A story speaks to an encoder. It has a clock of its own, gives serials, notes and
  * addresses, and ends the test when the encoder refuses something.
  */
-#ifndef TTM_TESTS_UNIT_STORY_H
-#define TTM_TESTS_UNIT_STORY_H
+#ifndef TTM_TESTS_UNIT_RECORDING_STORY_H
+#define TTM_TESTS_UNIT_RECORDING_STORY_H
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,4 +254,4 @@ static inline void story_exit(struct story *story, int code)
                "process end");
 }
 
-#endif /* TTM_TESTS_UNIT_STORY_H */
+#endif /* TTM_TESTS_UNIT_RECORDING_STORY_H */

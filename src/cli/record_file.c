@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/record_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "recording/recorder.h"
+
+static struct ttm_recorder *open_with(struct ttm_recorder_options *options, const char *where)
+{
+    struct ttm_recorder *recorder = NULL;
+
+    options->now_ns = ttm_clock_monotonic_ns();
+    options->now_wall_ns = ttm_clock_wall_ns();
+    if (getrandom(&options->seed, sizeof(options->seed), GRND_NONBLOCK) < 0)
+        options->seed = options->now_ns;
+    const int r = ttm_recorder_open(options, &recorder);
+    if (r < 0) {
+        ttm_log("cannot record to '%s': %s", where, strerror(-r));
+        return NULL;
+    }
+    return recorder;
+}
+
+struct ttm_recorder *ttm_record_file_open(const char *path)
+{
+    struct ttm_recorder_options options = {.path = path};
+
+    return open_with(&options, path);
+}
+
+struct ttm_recorder *ttm_record_folder_open(const char *folder)
+{
+    struct ttm_recorder_options options = {.folder = folder};
+
+    return open_with(&options, folder);
+}
+
+char *ttm_record_file_close(struct ttm_recorder *recorder, uint64_t *ret_bytes)
+{
+    struct ttm_recorder_status before;
+    struct stat st;
+    char *path = NULL;
+
+    *ret_bytes = 0;
+    if (!recorder)
+        return NULL;
+    ttm_recorder_status(recorder, &before);
+    const int r = ttm_recorder_close(recorder, &path);
+    if (r < 0 && before.error == 0) /* else it was said when it happened */
+        ttm_log("cannot finish the recording: %s", strerror(-r));
+    if (path && stat(path, &st) == 0)
+        *ret_bytes = (uint64_t)st.st_size;
+    return path;
+}

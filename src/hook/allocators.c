@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/allocators.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "hook/devices.h"
+#include "hook/ptr_map.h"
+
+#define MAP_BITS 10
+#define BUFFER_REGIONS (TTMEM_TRACE + 1)
+
+struct ttm_allocator {
+    uint16_t number;
+    _Atomic bool is_described; /* the fields below are set */
+    uint32_t devices;
+    uint32_t granule;
+    uint32_t banks[BUFFER_REGIONS];
+};
+
+TTM_PTR_MAP(known, MAP_BITS);
+
+/* Guards the giving of numbers and descriptions. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint16_t last_number; /* 0 is left to programs that call libttmem themselves */
+
+static bool is_taken(uint16_t number)
+{
+    uint32_t cursor = 0;
+    const void *impl;
+    const struct ttm_allocator *allocator;
+
+    while ((allocator = ttm_ptr_map_next(&known, &cursor, &impl))) {
+        if (allocator->number == number)
+            return true;
+    }
+    return number == 0;
+}
+
+static struct ttm_allocator *meet_locked(const void *impl)
+{
+    struct ttm_allocator *allocator = ttm_ptr_map_find(&known, impl);
+
+    if (allocator) /* another thread was faster */
+        return allocator;
+    allocator = calloc(1, sizeof(*allocator));
+    if (!allocator)
+        return NULL;
+    do
+        last_number++;
+    while (is_taken(last_number)); /* the map has fewer places than there are numbers */
+    allocator->number = last_number;
+    if (ttm_ptr_map_add(&known, impl, allocator) < 0) {
+        free(allocator);
+        return NULL;
+    }
+    return allocator;
+}
+
+struct ttm_allocator *ttm_allocators_meet(const void *impl)
+{
+    struct ttm_allocator *allocator = ttm_ptr_map_find(&known, impl);
+
+    if (__builtin_expect(allocator != NULL, 1))
+        return allocator;
+    pthread_mutex_lock(&lock);
+    allocator = meet_locked(impl);
+    pthread_mutex_unlock(&lock);
+    return allocator;
+}
+
+struct ttm_allocator *ttm_allocators_find(const void *impl)
+{
+    return ttm_ptr_map_find(&known, impl);
+}
+
+void ttm_allocators_end(const void *impl)
+{
+    free(ttm_ptr_map_remove(&known, impl));
+}
+
+struct ttm_allocator *ttm_allocators_next(uint32_t *cursor, const void **ret_impl)
+{
+    return ttm_ptr_map_next(&known, cursor, ret_impl);
+}
+
+uint16_t ttm_allocator_number(const struct ttm_allocator *allocator)
+{
+    return allocator->number;
+}
+
+static bool describe_locked(struct ttm_allocator *allocator, const struct ttm_runtime *runtime,
+                            const void *impl, const void *device)
+{
+    static struct ttm_chips chips; /* under the lock: large for somebody else's stack */
+    uint64_t bytes;
+
+    if (!runtime->metal->alignment(runtime, impl, &allocator->granule))
+        allocator->granule = 1;
+    if (!ttm_devices_behind(runtime, device, &chips))
+        return false;
+    for (uint32_t region = 0; region < BUFFER_REGIONS; region++) {
+        if (!runtime->metal->banks(runtime, impl, (uint8_t)region, &allocator->banks[region],
+                                   &bytes))
+            allocator->banks[region] = 0;
+    }
+    allocator->devices = ttmem_devices(chips.ids, chips.count);
+    /* release: pairs with the acquire in ttm_allocator_describe(). */
+    atomic_store_explicit(&allocator->is_described, true, memory_order_release);
+    return true;
+}
+
+bool ttm_allocator_describe(struct ttm_allocator *allocator, const struct ttm_runtime *runtime,
+                            const void *impl, const void *device)
+{
+    /* acquire: pairs with the release in describe_locked(). */
+    if (__builtin_expect(atomic_load_explicit(&allocator->is_described, memory_order_acquire), 1))
+        return true;
+    pthread_mutex_lock(&lock);
+    const bool is_known = atomic_load_explicit(&allocator->is_described, memory_order_relaxed) ||
+                          describe_locked(allocator, runtime, impl, device);
+    pthread_mutex_unlock(&lock);
+    return is_known;
+}
+
+uint32_t ttm_allocator_devices(const struct ttm_allocator *allocator)
+{
+    return allocator->devices;
+}
+
+/*
+ * Whatever the alignment of a region, its allocator hands out multiples of that of
+ * DRAM: L1 buffers are aligned to 16 bytes and take 32 on Wormhole, 64 on Blackhole.
+ */
+uint64_t ttm_allocator_footprint(const struct ttm_allocator *allocator, uint8_t region,
+                                 uint64_t bank_bytes)
+{
+    const uint64_t granule = allocator->granule;
+
+    if (region >= BUFFER_REGIONS)
+        return 0;
+    return (bank_bytes + granule - 1) / granule * granule * allocator->banks[region];
+}
+
+void ttm_allocators_forget_notes(void)
+{
+    uint32_t cursor = 0;
+    const void *impl;
+    struct ttm_allocator *allocator;
+
+    while ((allocator = ttm_ptr_map_next(&known, &cursor, &impl)))
+        atomic_store_explicit(&allocator->is_described, false, memory_order_relaxed); /* alone */
+}
+
+void ttm_allocators_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    ttm_ptr_map_after_fork(&known);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/buffers.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "hook/allocators.h"
+#include "hook/gate.h"
+#include "hook/tracking.h"
+
+/* The buffer that this thread has a place for and has not announced yet. */
+static __thread struct {
+    const void *buffer;
+    const void *allocator;
+} birth __attribute__((tls_model("initial-exec")));
+
+/*
+ * In the child of a fork, buffers with a smaller id are the parent's; the runtime
+ * counts ids upwards. Until the first birth in the child all of them are.
+ */
+static _Atomic uint64_t first_own_id;
+
+static void tell(const struct ttm_runtime *runtime, const void *impl, const void *buffer)
+{
+    struct ttm_buffer_facts facts;
+    uint64_t address;
+    struct ttm_allocator *allocator = ttm_allocators_meet(impl);
+
+    if (!allocator || !runtime->metal->buffer_read(runtime, buffer, &facts) ||
+        !runtime->metal->buffer_address(runtime, buffer, &address))
+        return;
+    /* Graph capture makes buffers without memory; their address is 0. */
+    if (address == 0 || facts.bytes == 0 || facts.region > TTMEM_TRACE)
+        return;
+    if (!ttm_allocator_describe(allocator, runtime, impl, facts.device))
+        return;
+    uint64_t none = UINT64_MAX;
+    /* relaxed: threads that race for it have ids beside each other. */
+    (void)atomic_compare_exchange_strong_explicit(&first_own_id, &none, facts.id,
+                                                  memory_order_relaxed, memory_order_relaxed);
+    ttmem_alloc(&(struct ttmem_allocation){
+        .id = facts.id,
+        .address = address,
+        .bytes = facts.bytes,
+        .footprint_bytes = ttm_allocator_footprint(allocator, facts.region, facts.bank_bytes),
+        .devices = ttm_allocator_devices(allocator),
+        .allocator = ttm_allocator_number(allocator),
+        .region = facts.region,
+    });
+}
+
+static void end_birth(void)
+{
+    birth.buffer = NULL;
+    ttm_gate_leave();
+}
+
+static void before_allocation(const struct ttm_runtime *runtime, void *self, void *buffer)
+{
+    (void)runtime;
+    if (birth.buffer) /* it was never announced; it is not ours to wonder why */
+        end_birth();
+    const int saved_errno = ttm_event_begin();
+    birth.buffer = buffer;
+    birth.allocator = self;
+    (void)ttm_allocators_meet(self);
+    errno = saved_errno; /* the event goes on */
+}
+
+static void after_allocation(const struct ttm_runtime *runtime, void *self, void *buffer)
+{
+    (void)runtime, (void)self, (void)buffer; /* the announcement follows */
+}
+
+static void tell_failure(const struct ttm_runtime *runtime, const void *impl, const void *buffer)
+{
+    struct ttm_buffer_facts facts;
+    struct ttmem_failure failure = {.kind = TTMEM_OUT_OF_MEMORY};
+    struct ttm_allocator *allocator = ttm_allocators_find(impl);
+
+    if (!allocator || !runtime->metal->buffer_read(runtime, buffer, &facts) ||
+        !runtime->metal->room(runtime, impl, facts.region, &failure.bank_free_bytes,
+                              &failure.bank_largest_bytes))
+        return;
+    if (facts.bank_bytes <= failure.bank_largest_bytes) /* it failed for another reason */
+        return;
+    if (!ttm_allocator_describe(allocator, runtime, impl, facts.device))
+        return;
+    failure.wanted_bytes = facts.bytes;
+    failure.bank_wanted_bytes = facts.bank_bytes;
+    failure.region = facts.region;
+    failure.devices = ttm_allocator_devices(allocator);
+    failure.allocator = ttm_allocator_number(allocator);
+    ttmem_failure(&failure);
+}
+
+static void failed_allocation(const struct ttm_runtime *runtime, void *self, void *buffer)
+{
+    const int saved_errno = errno;
+
+    if (ttm_tracking_is_on())
+        tell_failure(runtime, self, buffer);
+    end_birth();
+    errno = saved_errno;
+}
+
+void ttm_buffers_announced(const struct ttm_runtime *runtime, const void *buffer)
+{
+    const int saved_errno = errno;
+
+    /* Without a place of its own before, it is one that takes no memory. */
+    if (birth.buffer == buffer && buffer) {
+        if (ttm_tracking_is_on())
+            tell(runtime, birth.allocator, buffer);
+        end_birth();
+    }
+    errno = saved_errno;
+}
+
+static void before_release(const struct ttm_runtime *runtime, void *self, void *buffer)
+{
+    const int saved_errno = ttm_event_begin();
+    uint64_t id;
+    uint8_t region;
+
+    if (ttm_tracking_is_on()) {
+        const struct ttm_allocator *allocator = ttm_allocators_find(self);
+
+        if (allocator && runtime->metal->buffer_key(runtime, buffer, &id, &region) &&
+            id >= atomic_load_explicit(&first_own_id, memory_order_relaxed)) /* see there */
+            ttmem_free(ttm_allocator_number(allocator), region, id);
+    }
+    errno = saved_errno;
+}
+
+static void leave(const struct ttm_runtime *runtime, void *self, void *buffer)
+{
+    (void)runtime, (void)self, (void)buffer;
+    ttm_gate_leave();
+}
+
+static void before_release_of_all(const struct ttm_runtime *runtime, void *self, void *unused)
+{
+    const int saved_errno = ttm_event_begin();
+
+    (void)runtime, (void)unused;
+    const struct ttm_allocator *allocator = ttm_allocators_find(self);
+    if (allocator && ttm_tracking_is_on())
+        ttmem_allocator_close(ttm_allocator_number(allocator));
+    ttm_allocators_end(self);
+    errno = saved_errno;
+}
+
+static void tell_buffer(const void *buffer, void *context)
+{
+    const void **pair = context;
+
+    tell(pair[0], pair[1], buffer);
+}
+
+void ttm_buffers_tell_all(const struct ttm_runtime *runtime)
+{
+    uint32_t cursor = 0;
+    const void *pair[2] = {runtime, NULL};
+
+    atomic_store_explicit(&first_own_id, 0, memory_order_relaxed); /* all are told of */
+    while (ttm_allocators_next(&cursor, &pair[1]))
+        (void)runtime->metal->each_buffer(runtime, pair[1], tell_buffer, pair);
+}
+
+void ttm_buffers_after_fork(void)
+{
+    birth.buffer = NULL;
+    atomic_store_explicit(&first_own_id, UINT64_MAX, memory_order_relaxed);
+}
+
+const struct ttm_guard ttm_buffer_allocation = {before_allocation, after_allocation,
+                                                failed_allocation};
+const struct ttm_guard ttm_buffer_release = {before_release, leave, leave};
+const struct ttm_guard ttm_buffer_release_of_all = {before_release_of_all, leave, leave};

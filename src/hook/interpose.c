@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How we get called: this library has functions by the names of TT-Metal's. Loaded
+ * before it, by LD_PRELOAD or by dlopen() with RTLD_GLOBAL, ours are found first;
+ * a process that has TT-Metal already can have the slots of its calls pointed here.
+ * What is to be done is in buffers.c, layouts.c and their neighbours; here the
+ * original is found and called in any case.
+ *
+ * A listener has nothing to do afterwards and ends in a jump to the original, so
+ * that a backtrace which TT-Metal puts into its error messages stays as it is.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hook/allocators.h"
+#include "hook/buffers.h"
+#include "hook/devices.h"
+#include "hook/gate.h"
+#include "hook/layouts.h"
+#include "hook/programs.h"
+#include "hook/runtime.h"
+#include "hook/tracking.h"
+#include "hook/workloads.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define CALLER __builtin_return_address(0)
+
+/* Only the runtime that is tracked has a 'metal'; another one is called and no more. */
+static uint64_t call(const void *caller, enum ttm_hook_point point, void *self, void *argument,
+                     const struct ttm_guard *guard)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(caller);
+    /* The name says the type; a data pointer from dlsym() is a function here. */
+    const ttm_method original = (ttm_method)(uintptr_t)runtime->originals[point];
+
+    if (!original) /* nobody could have called it */
+        return 0;
+    if (!runtime->metal)
+        return original(self, argument);
+    return runtime->metal->guarded(runtime, self, argument, original, guard);
+}
+
+/* clang-format off */
+#define GUARDED(point, name, guard)                                  \
+    EXPORT uint64_t name(void *self, void *argument);                \
+    EXPORT uint64_t name(void *self, void *argument)                 \
+    {                                                                \
+        return call(CALLER, TTM_HOOK_##point, self, argument, guard); \
+    }
+
+GUARDED(ALLOCATE_BUFFER, _ZN2tt8tt_metal13AllocatorImpl15allocate_bufferEPNS0_6BufferE,
+        &ttm_buffer_allocation)
+GUARDED(DEALLOCATE_BUFFER, _ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE,
+        &ttm_buffer_release)
+GUARDED(DEALLOCATE_BUFFERS, _ZN2tt8tt_metal13AllocatorImpl18deallocate_buffersEv,
+        &ttm_buffer_release_of_all)
+GUARDED(ALLOCATOR_END, _ZN2tt8tt_metal13AllocatorImplD2Ev, &ttm_buffer_release_of_all)
+GUARDED(ALLOCATE_CBS,
+        _ZN2tt8tt_metal6detail11ProgramImpl25allocate_circular_buffersEPKNS0_7IDeviceE,
+        &ttm_layout_of_cbs)
+GUARDED(ALLOCATE_DFBS,
+        _ZN2tt8tt_metal6detail11ProgramImpl25allocate_dataflow_buffersEPKNS0_7IDeviceE,
+        &ttm_layout_of_dfbs)
+GUARDED(ALLOCATE_SCRATCHPADS,
+        _ZN2tt8tt_metal6detail11ProgramImpl20allocate_scratchpadsEPKNS0_7IDeviceE,
+        &ttm_layout_of_scratchpads)
+GUARDED(VALIDATE_CBS,
+        _ZN2tt8tt_metal6detail11ProgramImpl31validate_circular_buffer_regionEPKNS0_7IDeviceE,
+        &ttm_layout_check)
+GUARDED(VALIDATE_DFBS,
+        _ZN2tt8tt_metal6detail11ProgramImpl31validate_dataflow_buffer_regionEPKNS0_7IDeviceE,
+        &ttm_layout_check)
+GUARDED(DEVICE_CLOSE, _ZN2tt8tt_metal6Device5closeEv, &ttm_device_closing)
+/* clang-format on */
+
+typedef void (*track_allocate_fn)(void *, const void *);
+
+EXPORT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *self,
+                                                                         const void *buffer);
+EXPORT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *self,
+                                                                         const void *buffer)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const track_allocate_fn original =
+        (track_allocate_fn)(uintptr_t)runtime->originals[TTM_HOOK_TRACK_ALLOCATE];
+
+    if (runtime->metal)
+        ttm_buffers_announced(runtime, buffer);
+    if (original)
+        original(self, buffer);
+}
+
+typedef void (*track_cb_fn)(void *, const void *, uint64_t, uint64_t, bool, const void *);
+
+EXPORT void
+_ZN2tt8tt_metal12GraphTracker17track_allocate_cbERKNS0_12CoreRangeSetEmmbPKNS0_7IDeviceE(
+    void *self, const void *core_ranges, uint64_t address, uint64_t bytes, bool is_global,
+    const void *device);
+EXPORT void
+_ZN2tt8tt_metal12GraphTracker17track_allocate_cbERKNS0_12CoreRangeSetEmmbPKNS0_7IDeviceE(
+    void *self, const void *core_ranges, uint64_t address, uint64_t bytes, bool is_global,
+    const void *device)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const track_cb_fn original = (track_cb_fn)(uintptr_t)runtime->originals[TTM_HOOK_TRACK_CB];
+
+    if (runtime->metal)
+        ttm_layouts_cb(runtime, core_ranges, address, bytes, is_global, device);
+    if (original)
+        original(self, core_ranges, address, bytes, is_global, device);
+}
+
+typedef void (*mark_address_fn)(void *, uint64_t, uint64_t, uint64_t);
+
+EXPORT void _ZN2tt8tt_metal6detail11ProgramImpl23CircularBufferAllocator12mark_addressEmmm(
+    void *self, uint64_t address, uint64_t bytes, uint64_t base);
+EXPORT void _ZN2tt8tt_metal6detail11ProgramImpl23CircularBufferAllocator12mark_addressEmmm(
+    void *self, uint64_t address, uint64_t bytes, uint64_t base)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const mark_address_fn original =
+        (mark_address_fn)(uintptr_t)runtime->originals[TTM_HOOK_MARK_ADDRESS];
+
+    if (runtime->metal)
+        ttm_layouts_dfb(self, address, bytes);
+    if (original)
+        original(self, address, bytes, base);
+}
+
+typedef void (*method_fn)(void *);
+
+EXPORT void _ZN2tt8tt_metal6detail11ProgramImpl27deallocate_circular_buffersEv(void *self);
+EXPORT void _ZN2tt8tt_metal6detail11ProgramImpl27deallocate_circular_buffersEv(void *self)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const method_fn original = (method_fn)(uintptr_t)runtime->originals[TTM_HOOK_DEALLOCATE_CBS];
+
+    if (runtime->metal)
+        ttm_programs_free_cbs(self);
+    if (original)
+        original(self);
+}
+
+EXPORT void _ZN2tt8tt_metal6detail11ProgramImplD1Ev(void *self);
+EXPORT void _ZN2tt8tt_metal6detail11ProgramImplD1Ev(void *self)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const method_fn original = (method_fn)(uintptr_t)runtime->originals[TTM_HOOK_PROGRAM_END];
+
+    /* First, as another program may have the same address a moment after. */
+    if (runtime->metal)
+        ttm_programs_end(self);
+    if (original)
+        original(self);
+}
+
+typedef void (*compile_finished_fn)(const void *, const void *, uint64_t);
+
+EXPORT void
+_ZN2tt8tt_metal9Inspector24program_compile_finishedEPKNS0_6detail11ProgramImplEPKNS0_7IDeviceEm(
+    const void *program, const void *device, uint64_t build_key);
+EXPORT void
+_ZN2tt8tt_metal9Inspector24program_compile_finishedEPKNS0_6detail11ProgramImplEPKNS0_7IDeviceEm(
+    const void *program, const void *device, uint64_t build_key)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const compile_finished_fn original =
+        (compile_finished_fn)(uintptr_t)runtime->originals[TTM_HOOK_COMPILE_FINISHED];
+
+    if (runtime->metal)
+        ttm_layouts_kernels(runtime, program, device, build_key);
+    if (original)
+        original(program, device, build_key);
+}
+
+typedef void (*add_program_fn)(void *, const void *, void *);
+
+EXPORT void
+_ZN2tt8tt_metal11distributed16MeshWorkloadImpl11add_programERKNS1_19MeshCoordinateRangeEONS0_7ProgramE(
+    void *self, const void *range, void *program);
+EXPORT void
+_ZN2tt8tt_metal11distributed16MeshWorkloadImpl11add_programERKNS1_19MeshCoordinateRangeEONS0_7ProgramE(
+    void *self, const void *range, void *program)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const add_program_fn original =
+        (add_program_fn)(uintptr_t)runtime->originals[TTM_HOOK_ADD_PROGRAM];
+
+    /* A Program begins with the pointer to its ProgramImpl, which it is about to give away. */
+    if (runtime->metal)
+        ttm_workloads_add(runtime, self, *(const void *const *)program, range);
+    if (original)
+        original(self, range, program);
+}
+
+EXPORT void _ZN2tt8tt_metal11distributed16MeshWorkloadImplD1Ev(void *self);
+EXPORT void _ZN2tt8tt_metal11distributed16MeshWorkloadImplD1Ev(void *self)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const method_fn original = (method_fn)(uintptr_t)runtime->originals[TTM_HOOK_WORKLOAD_END];
+
+    if (runtime->metal)
+        ttm_workloads_end(self);
+    if (original)
+        original(self);
+}
+
+typedef void (*enqueue_fn)(void *, void *, bool);
+
+EXPORT void
+_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb(
+    void *queue, void *workload, bool is_blocking);
+EXPORT void
+_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb(
+    void *queue, void *workload, bool is_blocking)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const enqueue_fn original = (enqueue_fn)(uintptr_t)runtime->originals[TTM_HOOK_ENQUEUE];
+
+    /* A MeshWorkload is a pointer to its MeshWorkloadImpl. */
+    if (runtime->metal)
+        ttm_workloads_dispatch(*(const void *const *)workload);
+    if (original)
+        original(queue, workload, is_blocking);
+}
+
+typedef void (*mesh_initialized_fn)(const void *);
+
+EXPORT void _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distributed14MeshDeviceImplE(
+    const void *impl);
+EXPORT void _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distributed14MeshDeviceImplE(
+    const void *impl)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const mesh_initialized_fn original =
+        (mesh_initialized_fn)(uintptr_t)runtime->originals[TTM_HOOK_MESH_INITIALIZED];
+
+    if (runtime->metal)
+        ttm_devices_open(runtime, impl);
+    if (original)
+        original(impl);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/origins.h"
+
+#include <stdlib.h>
+
+#include "client/guest.h"
+#include "stack/stack.h"
+
+static bool has_begun; /* guarded by the gate, which is closed when tracking begins */
+
+static __thread bool is_silent_thread __attribute__((tls_model("initial-exec")));
+
+/* The number in the environment, or the default for what is none. */
+static uint16_t frames_of(const char *name, uint16_t otherwise)
+{
+    const char *text = getenv(name);
+    char *end;
+
+    if (!text || text[0] == '\0')
+        return otherwise;
+    const long number = strtol(text, &end, 10);
+    if (*end != '\0' || number < 0)
+        return otherwise;
+    return number < UINT16_MAX ? (uint16_t)number : UINT16_MAX;
+}
+
+static void start(const void *ours)
+{
+    struct ttm_stack_options options = TTM_STACK_DEFAULT_OPTIONS;
+
+    options.python_frames = frames_of("TTMEM_PYTHON_FRAMES", options.python_frames);
+    options.native_frames = frames_of("TTMEM_NATIVE_FRAMES", options.native_frames);
+    options.ours[0] = &has_begun;
+    options.ours[1] = (const void *)(uintptr_t)&ttmem_alloc;
+    options.ours[2] = ours;
+    ttm_stack_start(&options, ttmem_guest_note);
+}
+
+void ttm_origins_begin(const void *ours)
+{
+    if (has_begun) {
+        ttm_stack_forget();
+        return;
+    }
+    has_begun = true;
+    start(ours);
+}
+
+void ttm_origins_set_silent(bool is_silent)
+{
+    is_silent_thread = is_silent;
+}
+
+void ttm_origins_of_event(struct ttmem_guest_origin *ret)
+{
+    struct ttm_stack stack;
+
+    if (is_silent_thread)
+        return;
+    ttm_stack_capture(&stack);
+    *ret = (struct ttmem_guest_origin){
+        .thread = stack.thread,
+        .operation = stack.operation,
+        .python = stack.python,
+        .native = stack.native,
+    };
+}
+
+const char *ttm_origins_trouble(void)
+{
+    return has_begun ? ttm_stack_trouble() : "";
+}

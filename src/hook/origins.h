@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * origins - where an event of a thread comes from: its call stacks, the operation
+ * of ttnn it is in, its name and its context, said as one note.
+ *
+ * Any thread, any number of times; nothing here waits.
+ */
+#ifndef TTM_HOOK_ORIGINS_H
+#define TTM_HOOK_ORIGINS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Tracking begins, or begins anew: the numbers of notes are new. 'ours' is an address
+ * in libttmem-metal, or NULL where it is not loaded. How much of the stacks is kept comes from TTMEM_PYTHON_FRAMES and TTMEM_NATIVE_FRAMES.
+ */
+void ttm_origins_begin(const void *ours);
+
+struct ttmem_guest_origin;
+
+/* While it is set, this thread tells of what others did long ago: it has no origin. */
+void ttm_origins_set_silent(bool is_silent);
+
+/* For struct ttmem_guest. */
+void ttm_origins_of_event(struct ttmem_guest_origin *ret);
+
+/* Why stacks are missing in this process, "" while nothing is wrong. */
+const char *ttm_origins_trouble(void);
+
+#endif /* TTM_HOOK_ORIGINS_H */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ptr_map - from an object of TT-Metal to what the hook knows of it.
+ *
+ * Any thread looks up without a lock, in a few nanoseconds; changes take the
+ * map's lock. Keys are addresses of live objects, so nobody looks up a key while
+ * another thread removes it; lookups of other keys are not disturbed, as nothing
+ * ever moves. The size is fixed; the map never allocates.
+ */
+#ifndef TTM_HOOK_PTR_MAP_H
+#define TTM_HOOK_PTR_MAP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct ttm_ptr_slot {
+    _Atomic(uintptr_t) key; /* 0: never used; 1: free again, others may lie behind it */
+    _Atomic(void *) value;
+};
+
+struct ttm_ptr_map {
+    pthread_mutex_t lock; /* guards changes of the slots */
+    uint32_t bits;
+    struct ttm_ptr_slot *slots; /* 2^bits */
+};
+
+/* A static map with room for up to 2^bits keys; a crowded neighbourhood may be full before. */
+#define TTM_PTR_MAP(name, size_bits)                                                               \
+    static struct ttm_ptr_slot name##_slots[(size_t)1 << (size_bits)];                             \
+    static struct ttm_ptr_map name = {                                                             \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .bits = (size_bits), .slots = name##_slots}
+
+/* NULL when the key is not there. */
+void *ttm_ptr_map_find(const struct ttm_ptr_map *map, const void *key);
+
+/* 'value' is not NULL and stays the caller's. Returns 0; -EEXIST; -ENOSPC. */
+int ttm_ptr_map_add(struct ttm_ptr_map *map, const void *key, void *value);
+
+/* Returns the value, NULL when the key is not there. */
+void *ttm_ptr_map_remove(struct ttm_ptr_map *map, const void *key);
+
+/*
+ * The next value from '*cursor' on (0 at first), and its key; NULL at the end. What
+ * changes meanwhile may or may not be met.
+ */
+void *ttm_ptr_map_next(const struct ttm_ptr_map *map, uint32_t *cursor, const void **ret_key);
+
+/* In the child of a fork, where the thread that held the lock may not exist. */
+void ttm_ptr_map_after_fork(struct ttm_ptr_map *map);
+
+#endif /* TTM_HOOK_PTR_MAP_H */

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Python loads libtt_metal.so with RTLD_LOCAL, so RTLD_NEXT does not find it. The
+ * caller's module does: its own scope has the library that it was linked with, and
+ * not us. Two libraries (two versions in one process) each get their own calls back
+ * that way; the first one is tracked.
+ */
+#include "hook/runtime.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/guest.h"
+#include "hook/metal.h"
+#include "hook/release.h"
+
+#define RUNTIMES_MAX 4u
+#define MODULES_MAX 32u
+
+#define NAME_OF(label, name) #name,
+static const char *const interposed_names[] = {TTM_INTERPOSED(NAME_OF)};
+#undef NAME_OF
+
+#define NAME_OF(label, name, is_required) #name,
+static const char *const asked_names[] = {TTM_ASKED(NAME_OF)};
+#undef NAME_OF
+
+#define IS_REQUIRED(label, name, is_required) is_required,
+static const bool asked_required[] = {TTM_ASKED(IS_REQUIRED)};
+#undef IS_REQUIRED
+
+/* A loaded file that calls us, and whom it means. */
+struct module {
+    uintptr_t start, end;
+    const struct ttm_runtime *runtime;
+};
+
+static struct module modules[MODULES_MAX];
+static _Atomic uint32_t module_count;
+static struct ttm_runtime runtimes[RUNTIMES_MAX];
+static const void *runtime_bases[RUNTIMES_MAX];
+static uint32_t runtime_count;
+static const struct ttm_runtime *_Atomic tracked;
+static const struct ttm_runtime nothing;
+
+/* What there is to say; written before 'has_news' is set, each time a runtime is found. */
+static char release[64];
+static char trouble[256];
+static _Atomic bool has_news;
+
+/* Guards all of the above but for the reading of modules[0 .. module_count - 1]. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct search {
+    uintptr_t address;
+    struct module found;
+    char path[4096];
+};
+
+static int look_at_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct search *search = context;
+    uintptr_t start = UINTPTR_MAX, end = 0;
+
+    (void)size;
+    for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+        if (segment->p_type != PT_LOAD)
+            continue;
+        const uintptr_t at = info->dlpi_addr + segment->p_vaddr;
+        start = at < start ? at : start;
+        end = at + segment->p_memsz > end ? at + segment->p_memsz : end;
+    }
+    if (search->address < start || search->address >= end)
+        return 0;
+    search->found.start = start;
+    search->found.end = end;
+    (void)snprintf(search->path, sizeof(search->path), "%s", info->dlpi_name);
+    return 1;
+}
+
+static const void *base_of(const void *address)
+{
+    Dl_info info;
+
+    return dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
+static bool is_ours(const void *address)
+{
+    return base_of(address) == base_of(&nothing);
+}
+
+/* A handle that stays open, so that nothing we keep a pointer into is ever unloaded. */
+static void *handle_of(const char *path)
+{
+    return *path ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+}
+
+/* The library whose functions the module with that path calls; NULL when there is none. */
+static void *library_behind(const char *path)
+{
+    static const char *const probe = "_ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE";
+    void *handle = handle_of(path);
+    void *function = handle ? dlsym(handle, probe) : NULL;
+    Dl_info info;
+
+    if (!function || is_ours(function))
+        function = dlsym(RTLD_NEXT, probe); /* a program that was linked with it */
+    if (!function || is_ours(function) || !dladdr(function, &info))
+        return NULL;
+    return handle_of(info.dli_fname);
+}
+
+/* Returns the name of a function that is missing and needed, or NULL. */
+static const char *resolve(void *library, struct ttm_runtime *runtime)
+{
+    const char *missing = NULL;
+
+    for (uint32_t i = 0; i < TTM_HOOK_COUNT; i++)
+        runtime->originals[i] = dlsym(library, interposed_names[i]);
+    for (uint32_t i = 0; i < TTM_ASK_COUNT; i++) {
+        runtime->asked[i] = dlsym(library, asked_names[i]);
+        if (!runtime->asked[i] && asked_required[i] && !missing)
+            missing = asked_names[i];
+    }
+    return missing;
+}
+
+/* Sets up the runtime that will be tracked, and says what it is and what it lacks. */
+static void track(void *library, struct ttm_runtime *runtime, const char *missing)
+{
+    const bool is_old = ttm_release_name(library, release, sizeof(release));
+
+    if (missing) {
+        (void)snprintf(trouble, sizeof(trouble), "%s is not tracked: %s", release,
+                       is_old ? "the hook needs ttnn 0.79 or newer"
+                              : "its library lacks functions that the hook asks");
+    } else {
+        runtime->metal = ttm_metal_load();
+        if (!runtime->metal)
+            (void)snprintf(trouble, sizeof(trouble),
+                           "%s is not tracked: libttmem-metal.so cannot be loaded", release);
+    }
+    for (uint32_t i = 0; i < TTM_HOOK_COUNT && runtime->metal && !*trouble; i++) {
+        if (!runtime->originals[i])
+            (void)snprintf(trouble, sizeof(trouble),
+                           "%s is tracked in part: its library has no '%s'", release,
+                           interposed_names[i]);
+    }
+    if (runtime->metal) /* release: pairs with the acquire in ttm_runtime_tracked(). */
+        atomic_store_explicit(&tracked, runtime, memory_order_release);
+}
+
+static const struct ttm_runtime *runtime_in(void *library)
+{
+    /* Something that every version has, to know the library by. */
+    const void *base = base_of(dlsym(library, interposed_names[TTM_HOOK_TRACK_ALLOCATE]));
+
+    for (uint32_t i = 0; i < runtime_count; i++) {
+        if (runtime_bases[i] == base)
+            return &runtimes[i];
+    }
+    if (runtime_count == RUNTIMES_MAX)
+        return &nothing;
+    struct ttm_runtime *runtime = &runtimes[runtime_count];
+    const char *missing = resolve(library, runtime);
+    runtime_bases[runtime_count++] = base;
+    if (runtime_count == 1)
+        track(library, runtime, missing);
+    else
+        (void)snprintf(trouble, sizeof(trouble),
+                       "libtt_metal.so is loaded twice: only the first one is tracked");
+    atomic_store_explicit(&has_news, true, memory_order_release);
+    return runtime;
+}
+
+static const struct ttm_runtime *find_module(uintptr_t caller)
+{
+    const uint32_t count = atomic_load_explicit(&module_count, memory_order_acquire);
+
+    /* acquire: pairs with the release in learn(); the module is there. */
+    for (uint32_t i = 0; i < count; i++) {
+        if (caller >= modules[i].start && caller < modules[i].end)
+            return modules[i].runtime;
+    }
+    return NULL;
+}
+
+/* The first call from a module. */
+static const struct ttm_runtime *learn(uintptr_t caller)
+{
+    static struct search search; /* under the lock: too large for somebody else's stack */
+    const uint32_t count = atomic_load_explicit(&module_count, memory_order_relaxed); /* ours */
+
+    const struct ttm_runtime *known = find_module(caller);
+    if (known) /* another thread was faster */
+        return known;
+    search.address = caller;
+    if (dl_iterate_phdr(look_at_module, &search) != 1)
+        return runtime_count ? &runtimes[0] : &nothing;
+    void *library = library_behind(search.path);
+    search.found.runtime = library ? runtime_in(library) : &nothing;
+    if (!library && runtime_count)
+        search.found.runtime = &runtimes[0];
+    if (count < MODULES_MAX) {
+        modules[count] = search.found;
+        /* release: pairs with the acquire in find_module(). */
+        atomic_store_explicit(&module_count, count + 1, memory_order_release);
+    }
+    return search.found.runtime;
+}
+
+const struct ttm_runtime *ttm_runtime_of(const void *caller)
+{
+    const struct ttm_runtime *runtime = find_module((uintptr_t)caller);
+
+    if (__builtin_expect(runtime != NULL, 1))
+        return runtime;
+    const int saved_errno = errno;
+    pthread_mutex_lock(&lock);
+    runtime = learn((uintptr_t)caller);
+    pthread_mutex_unlock(&lock);
+    /* Not under the lock: it may switch tracking on, which waits for other threads. */
+    if (atomic_exchange_explicit(&has_news, false, memory_order_acquire))
+        ttm_runtime_say();
+    errno = saved_errno;
+    return runtime;
+}
+
+void ttm_runtime_say(void)
+{
+    char copied_release[sizeof(release)], copied_trouble[sizeof(trouble)];
+
+    pthread_mutex_lock(&lock);
+    memcpy(copied_release, release, sizeof(release));
+    memcpy(copied_trouble, trouble, sizeof(trouble));
+    pthread_mutex_unlock(&lock);
+    if (copied_release[0])
+        ttmem_guest_say(copied_release, copied_trouble);
+}
+
+const struct ttm_runtime *ttm_runtime_tracked(void)
+{
+    /* acquire: pairs with the release in track(). */
+    return atomic_load_explicit(&tracked, memory_order_acquire);
+}
+
+void ttm_runtime_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runtime - the libtt_metal.so of this process and its functions.
+ *
+ * Found when one of the functions that we stand in for is called for the first
+ * time, from the address it was called from; then remembered, so that a lookup
+ * costs a few comparisons. What is found stays loaded for the life of the process.
+ */
+#ifndef TTM_HOOK_RUNTIME_H
+#define TTM_HOOK_RUNTIME_H
+
+#include <stdbool.h>
+
+#include "hook/names.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ttm_metal;
+
+struct ttm_runtime {
+    void *originals[TTM_HOOK_COUNT]; /* NULL: this runtime has none by that name */
+    void *asked[TTM_ASK_COUNT];
+    const struct ttm_metal *metal; /* how to call them; NULL: it is not tracked, only called */
+};
+
+/*
+ * The runtime that belongs to the caller with that return address. Never NULL; where
+ * none can be found its pointers are.
+ */
+const struct ttm_runtime *ttm_runtime_of(const void *caller);
+
+/* The one that is tracked, NULL until it is found. */
+const struct ttm_runtime *ttm_runtime_tracked(void);
+
+/* Tells libttmem which runtime this is and what does not work with it, if one was found. */
+void ttm_runtime_say(void);
+
+/* In the child of a fork. */
+void ttm_runtime_after_fork(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TTM_HOOK_RUNTIME_H */

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/tracking.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/guest.h"
+#include "hook/allocators.h"
+#include "hook/buffers.h"
+#include "hook/devices.h"
+#include "hook/gate.h"
+#include "hook/origins.h"
+#include "hook/programs.h"
+#include "hook/runtime.h"
+#include "hook/workloads.h"
+
+_Atomic bool ttm_tracking_flag;
+
+static bool was_in_environment; /* when we were loaded */
+static bool is_child;           /* of a fork: what there was before is its parent's */
+
+static void set_flag(bool is_on)
+{
+    atomic_store_explicit(&ttm_tracking_flag, is_on, memory_order_relaxed); /* see the reader */
+}
+
+/* Gate closed. Numbers of notes are those of an earlier spell of tracking, or of none. */
+static void begin_anew(const struct ttm_runtime *runtime)
+{
+    ttm_allocators_forget_notes();
+    ttm_origins_begin(runtime ? runtime->metal : NULL);
+    set_flag(true);
+    if (runtime)
+        ttm_devices_tell_all(runtime);
+}
+
+/* libttmem was switched on and knows nothing of what is live. */
+static void catch_up(void)
+{
+    const int saved_errno = errno;
+
+    ttm_runtime_say();
+    (void)ttm_gate_close(); /* in vain: then as exact as can be */
+    const struct ttm_runtime *runtime = ttm_runtime_tracked();
+    begin_anew(runtime);
+    ttm_origins_set_silent(true);
+    if (runtime) {
+        ttm_buffers_tell_all(runtime);
+        ttm_programs_tell_all();
+    }
+    ttm_origins_set_silent(false);
+    ttm_gate_open();
+    errno = saved_errno;
+}
+
+static void stop(void)
+{
+    const int saved_errno = errno;
+
+    (void)ttm_gate_close(); /* whoever is inside reports to the end */
+    set_flag(false);
+    ttm_gate_open();
+    errno = saved_errno;
+}
+
+static const struct ttmem_guest guest = {
+    .on_enable = catch_up,
+    .on_disable = stop,
+    .origin = ttm_origins_of_event,
+};
+
+/* In the child of a fork libttmem begins with nothing, and does not ask us. */
+static void begin_in_child(void)
+{
+    ttm_runtime_say();
+    (void)ttm_gate_close();
+    begin_anew(ttm_runtime_tracked());
+    ttm_gate_open();
+}
+
+static void begin_if_wanted(void)
+{
+    /* relaxed: when in doubt, once more. */
+    if (atomic_load_explicit(&ttm_tracking_flag, memory_order_relaxed) || !ttmem_is_enabled())
+        return;
+    if (ttmem_enable() == 0 && is_child &&
+        !atomic_load_explicit(&ttm_tracking_flag, memory_order_relaxed))
+        begin_in_child();
+}
+
+void ttm_tracking_look_at_environment(void)
+{
+    const char *wanted = was_in_environment ? NULL : getenv("TT_ALLOC_TRACKING_ENABLED");
+
+    if (wanted && strcmp(wanted, "1") == 0) {
+        was_in_environment = true; /* once: it may be switched off again */
+        (void)ttmem_enable();
+    }
+}
+
+int ttm_event_begin(void)
+{
+    const int saved_errno = errno;
+
+    begin_if_wanted(); /* outside the gate, which it closes */
+    ttm_gate_enter();
+    return saved_errno;
+}
+
+void ttm_event_end(int saved_errno)
+{
+    ttm_gate_leave();
+    errno = saved_errno;
+}
+
+static void forget_in_child(void)
+{
+    set_flag(false);
+    is_child = true;
+    ttm_gate_after_fork();
+    ttm_runtime_after_fork();
+    ttm_allocators_after_fork();
+    ttm_buffers_after_fork();
+    ttm_devices_after_fork();
+    ttm_programs_after_fork();
+    ttm_workloads_after_fork();
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *wanted = getenv("TT_ALLOC_TRACKING_ENABLED");
+
+    was_in_environment = wanted && strcmp(wanted, "1") == 0;
+    (void)pthread_atfork(NULL, NULL, forget_in_child);
+    ttmem_guest_register(&guest);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tracking - whether the hook reports, and how it begins to.
+ *
+ * libttmem can be switched on at any moment. Then the hook reads what the runtime's
+ * allocators hold, with the gate closed, and tells it; from then on it reports.
+ * Before that it reports nothing, so nothing is told twice. Inside the gate libttmem
+ * is called only while the hook reports: another thread may be switching it, and
+ * wait for the gate to be empty.
+ */
+#ifndef TTM_HOOK_TRACKING_H
+#define TTM_HOOK_TRACKING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Only tracking.c writes it. */
+extern _Atomic bool ttm_tracking_flag;
+
+static inline bool ttm_tracking_is_on(void)
+{
+    /* relaxed: it changes with the gate closed, and is read inside the gate. */
+    return atomic_load_explicit(&ttm_tracking_flag, memory_order_relaxed);
+}
+
+/*
+ * Begins when the program has set TT_ALLOC_TRACKING_ENABLED=1 itself, after it was
+ * started. For moments when a device is opened, outside the gate.
+ */
+void ttm_tracking_look_at_environment(void);
+
+/*
+ * Around every handler: begins to report if libttmem is on or wants to be, enters the
+ * gate, and keeps errno, which the host may be about to read. May be nested.
+ */
+int ttm_event_begin(void);
+void ttm_event_end(int saved_errno);
+
+#endif /* TTM_HOOK_TRACKING_H */

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/record.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "recording/recorder.h"
+#include "wire/life_row.h"
+
+static struct ttm_encoder *encoder_of(const struct ttm_client *client)
+{
+    struct ttm_recorder *recorder = client->server->options.recorder;
+
+    return recorder ? ttm_recorder_encoder(recorder) : NULL;
+}
+
+void ttm_record_process(struct ttm_client *client)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+    const struct ttm_process_info *info = &client->process->info;
+    const struct ttm_recorded_process seen = {
+        .pid = info->pid,
+        .uid = info->uid,
+        .source = info->source,
+        .start_wall_ns = info->start_ns,
+        .command = info->command,
+        .command_length = strlen(info->command),
+    };
+
+    if (!encoder)
+        return;
+    client->number = ++client->server->recorded_processes;
+    (void)ttm_encoder_process(encoder, client->server->now_ns, client->number, &seen);
+}
+
+/* Of a child of ours the kernel tells more; whoever waits for it still can. */
+static struct ttm_recorded_process_end how_it_ended(const struct ttm_client *client)
+{
+    struct ttm_recorded_process_end end = {.how = TTM_PROCESS_VANISHED};
+    siginfo_t info = {0};
+
+    if (client->pidfd < 0 ||
+        waitid(P_PIDFD, (id_t)client->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+        info.si_pid == 0)
+        return end;
+    end.how = info.si_code == CLD_EXITED ? TTM_PROCESS_EXITED : TTM_PROCESS_SIGNALLED;
+    end.code = info.si_status;
+    return end;
+}
+
+void ttm_record_process_end(struct ttm_client *client)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+    const struct ttm_process_counters *c = &client->process->counters;
+    const struct ttm_recorded_counters counters = {
+        .unknown_frees = c->unknown_frees,
+        .ambiguous_frees = c->ambiguous_frees,
+        .replaced = c->replaced,
+        .refused = c->refused,
+        .lost_events = c->lost_events,
+    };
+    struct ttm_recorded_process_end end = how_it_ended(client);
+    const uint64_t now_ns = client->server->now_ns;
+
+    if (!encoder)
+        return;
+    (void)ttm_encoder_counters(encoder, now_ns, client->number, &counters);
+    (void)ttm_encoder_process_end(encoder, now_ns, client->number, &end);
+    ttm_u64_set_done(&client->recorded_notes);
+}
+
+bool ttm_record_wants_note(struct ttm_client *client, uint32_t number)
+{
+    return number != 0 && encoder_of(client) && !ttm_u64_set_has(&client->recorded_notes, number);
+}
+
+void ttm_record_note(struct ttm_client *client, uint32_t number, uint32_t kind,
+                     const uint8_t *bytes, size_t length)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+    const struct ttm_recorded_note note = {
+        .number = number, .kind = kind, .bytes = bytes, .length = length};
+
+    if (!encoder || ttm_u64_set_has(&client->recorded_notes, number))
+        return;
+    if (ttm_encoder_note(encoder, client->number, &note) == 0)
+        (void)ttm_u64_set_add(&client->recorded_notes, number);
+}
+
+void ttm_record_device(struct ttm_client *client, const struct ttm_device_note *note)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+    struct ttm_recorded_device device = {
+        .id = note->id,
+        .arch = note->arch,
+        .core_count = note->core_count,
+        .asic_id = note->asic_id,
+        .board = note->board,
+        .board_length = strlen(note->board),
+    };
+
+    if (!encoder)
+        return;
+    memcpy(device.bank_bytes, note->bank_bytes, sizeof(device.bank_bytes));
+    memcpy(device.bank_count, note->bank_count, sizeof(device.bank_count));
+    (void)ttm_encoder_device(encoder, client->server->now_ns, client->number, &device);
+}
+
+void ttm_record_birth(struct ttm_client *client, const struct ttm_told *told, uint32_t origin,
+                      bool is_news)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+    const bool has_cores = (told->flags & TTM_SITE_CORES) != 0;
+    const struct ttm_recorded_life life = {
+        .serial = told->serial,
+        .birth_ns = told->birth_ns,
+        .id = told->id,
+        .address = told->address,
+        .bytes = has_cores ? told->footprint_bytes : told->bytes,
+        .footprint_bytes = told->footprint_bytes,
+        .allocator = told->allocator,
+        .devices = told->devices,
+        .origin = origin,
+        .cores = has_cores ? (uint32_t)told->bytes : 0,
+        .region = told->region,
+        .kind = told->kind,
+        .flags = told->flags,
+        .is_told = !is_news,
+        .process = client->number,
+    };
+
+    if (encoder)
+        (void)ttm_encoder_birth(encoder, &life);
+}
+
+void ttm_record_original_birth(struct ttm_client *client, const struct ttm_birth *birth,
+                               uint64_t serial)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+    const struct ttm_recorded_life life = {
+        .serial = serial,
+        .birth_ns = birth->time_ns,
+        .id = birth->id,
+        .address = birth->address,
+        .bytes = birth->bytes,
+        .footprint_bytes = birth->footprint_bytes,
+        .allocator = birth->site.allocator,
+        .devices = birth->site.device_set, /* one device */
+        .region = birth->site.region,
+        .kind = birth->site.kind,
+        .flags = birth->site.flags,
+        .process = client->number,
+    };
+
+    if (encoder)
+        (void)ttm_encoder_birth(encoder, &life);
+}
+
+void ttm_record_end(struct ttm_client *client, uint64_t time_ns, uint64_t serial, enum ttm_end how)
+{
+    static const enum ttm_recorded_how hows[] = {
+        [TTM_END_FREED] = TTM_ENDED_FREED,
+        [TTM_END_REPLACED] = TTM_ENDED_REPLACED,
+        [TTM_END_CLOSED] = TTM_ENDED_DEVICE_CLOSED,
+    };
+    struct ttm_encoder *encoder = encoder_of(client);
+
+    if (encoder)
+        (void)ttm_encoder_end(encoder, time_ns, client->number, serial, hows[how]);
+}
+
+void ttm_record_unheard(struct ttm_client *client, uint64_t serial)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+
+    if (encoder)
+        (void)ttm_encoder_end(encoder, client->server->now_ns, client->number, serial,
+                              TTM_ENDED_UNHEARD);
+}
+
+void ttm_record_rename(struct ttm_client *client, uint64_t time_ns, uint64_t serial,
+                       uint32_t origin)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+
+    if (encoder)
+        (void)ttm_encoder_rename(encoder, time_ns, client->number, serial, origin);
+}
+
+void ttm_record_mark(struct ttm_client *client, uint64_t time_ns, const char *name)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+    const struct ttm_recorded_mark mark = {.name = name, .name_length = strlen(name)};
+
+    if (encoder)
+        (void)ttm_encoder_mark(encoder, time_ns, client->number, &mark);
+}
+
+void ttm_record_failure(struct ttm_client *client, const struct ttm_failure_row *row,
+                        uint32_t devices, uint32_t allocator)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+    const struct ttm_recorded_failure failure = {
+        .wanted_bytes = row->wanted_bytes,
+        .bank_wanted_bytes = row->bank_wanted_bytes,
+        .bank_free_bytes = row->bank_free_bytes,
+        .bank_largest_bytes = row->bank_largest_bytes,
+        .allocator = allocator,
+        .devices = devices,
+        .origin = row->origin,
+        .region = row->region,
+        .kind = row->kind,
+    };
+
+    if (encoder)
+        (void)ttm_encoder_failure(encoder, row->time_ns, client->number, &failure);
+}
+
+void ttm_record_loss(struct ttm_client *client, uint64_t events)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+
+    if (encoder)
+        (void)ttm_encoder_loss(encoder, client->server->now_ns, client->number, events);
+}
+
+uint64_t ttm_record_due_ns(const struct ttm_server *server)
+{
+    const struct ttm_recorder *recorder = server->options.recorder;
+    const int wait_ms = recorder ? ttm_recorder_timeout_ms(recorder, server->now_ns) : -1;
+
+    return wait_ms < 0 ? UINT64_MAX : server->now_ns + (uint64_t)(unsigned)wait_ms * TTM_NS_PER_MS;
+}
+
+void ttm_record_tick(struct ttm_server *server)
+{
+    struct ttm_recorder *recorder = server->options.recorder;
+
+    if (!recorder || ttm_record_due_ns(server) > server->now_ns)
+        return;
+    const int r = ttm_recorder_tick(recorder, server->now_ns, ttm_clock_wall_ns());
+    if (r > 0)
+        ttm_log("the disk is too slow for the recording: some of it is missing");
+    if (r < 0)
+        ttm_log("cannot go on recording: %s; tracking goes on without it", strerror(-r));
+}

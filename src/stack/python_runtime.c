@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the layout is proven. The offsets (python_layout.c) are no promise of
+ * Python's, so before the first frame is believed, everything is looked at with
+ * the kernel asked first (probe.h): the thread state must name this very thread,
+ * the frames must lead to objects whose type is PyCode_Type, those to strings and
+ * bytes by their types, with an instruction within the code and lines within
+ * reason. A table that is wrong does not pass by chance, since the types are 64-bit
+ * addresses that the loader told us. 3.13 moreover publishes its offsets. A
+ * comparison with the public API would need the GIL: the first event comes from a
+ * thread that has just let go of it, Py_AddPendingCall() would run code of ours
+ * inside the interpreter at some later time, and the allocations before that would
+ * go without lines. Where the proof fails, there are no Python frames, and
+ * ttm_python_runtime_trouble() says so.
+ *
+ * The end. Py_IsInitialized() becomes false before an interpreter takes its first
+ * thread state down; from then on there are no frames. A daemon thread that is
+ * interrupted in the middle of a walk, for as long as it takes the main thread to
+ * get from there to unmapping that thread's frames (3.11 and newer), would read
+ * unmapped memory. Nothing short of a lock closes that window of some hundred
+ * nanoseconds, at the end of the process, in threads that Python itself stops.
+ */
+#include "stack/python_runtime.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stack/probe.h"
+#include "stack/python_frame.h"
+#include "stack/python_layout.h"
+
+#define PROVEN_FRAMES 4u
+#define FIRST_LINE_MAX 100000000u
+#define NOT_BEGUN (0u - 2u) /* an offset, one instruction before the first */
+
+enum state { ABSENT, FOUND, PROVEN, REFUSED };
+
+struct ttm_python_view ttm_python_runtime_view;
+
+/* What is known besides. All but 'state' is written before it says FOUND. */
+static struct {
+    _Atomic int state;
+    _Atomic bool has_doubt; /* threads were met whose state does not name them, and no others yet */
+    void *(*this_thread_state)(void);
+    int (*is_initialized)(void);
+    const char *_Atomic trouble; /* once the state says REFUSED */
+    char unknown[96];            /* one that has the version in it */
+} interpreter;
+
+static void refuse(const char *trouble)
+{
+    /* relaxed: the store below publishes; several threads may find the same. */
+    atomic_store_explicit(&interpreter.trouble, trouble, memory_order_relaxed);
+    /* release: pairs with the acquire in ttm_python_runtime_trouble(). */
+    atomic_store_explicit(&interpreter.state, REFUSED, memory_order_release);
+}
+
+/* Outside of events: it formats. */
+static void refuse_version(const char *why, const char *version)
+{
+    (void)snprintf(interpreter.unknown, sizeof(interpreter.unknown),
+                   "no Python frames: %s (Python %.20s)", why, version);
+    refuse(interpreter.unknown);
+}
+
+const char *ttm_python_runtime_trouble(void)
+{
+    /* acquire: pairs with the release in refuse(). */
+    const int state = atomic_load_explicit(&interpreter.state, memory_order_acquire);
+
+    if (state == REFUSED)
+        return atomic_load_explicit(&interpreter.trouble, memory_order_relaxed);
+    /* relaxed: a hint for people. */
+    if (state == FOUND && atomic_load_explicit(&interpreter.has_doubt, memory_order_relaxed))
+        return "no Python frames: its thread states are not as expected";
+    return "";
+}
+
+/* For a libpython that was loaded privately; the symbols of others are found by default. */
+static int name_libpython(struct dl_phdr_info *info, size_t size, void *ret)
+{
+    const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+    (void)size;
+
+    if (!name || strncmp(name, "/libpython3.", 12) != 0)
+        return 0;
+    *(const char **)ret = info->dlpi_name;
+    return 1;
+}
+
+static bool find_library(void **ret)
+{
+    const char *name = NULL;
+
+    *ret = RTLD_DEFAULT;
+    if (dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"))
+        return true;
+    if (dl_iterate_phdr(name_libpython, &name) == 0)
+        return false;
+    *ret = dlopen(name, RTLD_LAZY | RTLD_NOLOAD); /* never closed: we keep its functions */
+    return *ret != NULL;
+}
+
+/* ISO C has no cast between functions and objects. */
+static bool find_function(void *library, const char *name, void *ret)
+{
+    void *symbol = dlsym(library, name);
+
+    memcpy(ret, &symbol, sizeof(symbol));
+    return symbol != NULL;
+}
+
+static bool find_type(void *library, const char *name, uintptr_t *ret)
+{
+    *ret = (uintptr_t)dlsym(library, name);
+    return *ret != 0;
+}
+
+void ttm_python_runtime_find(void)
+{
+    struct ttm_python_types *types = &ttm_python_runtime_view.types;
+    const char *(*get_version)(void);
+    void *library;
+
+    /* relaxed: one caller at a time, and only it writes. */
+    if (atomic_load_explicit(&interpreter.state, memory_order_relaxed) != ABSENT)
+        return;
+    if (!find_library(&library) ||
+        !find_function(library, "PyGILState_GetThisThreadState", &interpreter.this_thread_state) ||
+        !find_function(library, "Py_IsInitialized", &interpreter.is_initialized) ||
+        !find_function(library, "Py_GetVersion", &get_version))
+        return;
+
+    const char *version = get_version();
+    ttm_python_runtime_view.layout = ttm_python_layout_find(version);
+    if (!ttm_python_runtime_view.layout) {
+        refuse_version("this version is not known", version);
+        return;
+    }
+    if (!find_type(library, "PyCode_Type", &types->code) ||
+        !find_type(library, "PyUnicode_Type", &types->string) ||
+        !find_type(library, "PyBytes_Type", &types->bytes) ||
+        !find_type(library, "PyDict_Type", &types->dict) ||
+        !ttm_python_layout_agrees(ttm_python_runtime_view.layout, dlsym(library, "_PyRuntime"))) {
+        refuse_version("this build of it has another layout", version);
+        return;
+    }
+    /* release: pairs with the acquire in ttm_python_thread_state(). */
+    atomic_store_explicit(&interpreter.state, FOUND, memory_order_release);
+}
+
+/* Is it a code object in every field that we use? */
+static bool prove_code(uintptr_t code)
+{
+    const struct ttm_python_view *view = &ttm_python_runtime_view;
+    const struct ttm_python_layout *layout = view->layout;
+
+    return ttm_python_is(code, view->types.code, (size_t)layout->code_instructions + 8) &&
+           ttm_python_is(ttm_load_u64(code + layout->code_file), view->types.string, 48) &&
+           ttm_python_is(ttm_load_u64(code + layout->code_name), view->types.string, 48) &&
+           ttm_python_is(ttm_load_u64(code + layout->code_lines), view->types.bytes, 40) &&
+           ttm_load_u32(code + layout->code_first_line) < FIRST_LINE_MAX &&
+           (layout->minor > 10 ||
+            ttm_python_is(ttm_load_u64(code + layout->code_instructions), view->types.bytes, 40));
+}
+
+/* Bytes of instructions that a proven code object has. */
+static uint64_t code_size(uintptr_t code)
+{
+    const struct ttm_python_layout *layout = ttm_python_runtime_view.layout;
+
+    if (layout->minor == 10)
+        return ttm_load_u64(ttm_load_u64(code + layout->code_instructions) + TTM_OBJECT_SIZE);
+    return 2 * ttm_load_u64(code + TTM_OBJECT_SIZE);
+}
+
+/* A frame on the way to the proof; 'ret_back' is its caller. */
+static bool prove_frame(uintptr_t frame, uint64_t *ret_back)
+{
+    const struct ttm_python_layout *layout = ttm_python_runtime_view.layout;
+
+    if (frame % 8 != 0 || !ttm_probe(frame, (size_t)layout->frame_instruction + 16))
+        return false;
+    *ret_back = ttm_load_u64(frame + layout->frame_back);
+    if (ttm_python_is_of_c(layout, frame))
+        return true;
+    const uintptr_t code = ttm_load_u64(frame + layout->frame_code);
+
+    if (!prove_code(code))
+        return false;
+    const uint32_t offset = ttm_python_offset(layout, frame, code);
+    return offset <= code_size(code) || offset == NOT_BEGUN;
+}
+
+/* Returns false for as long as there is nothing to prove it by. */
+static bool prove(uintptr_t thread)
+{
+    const struct ttm_python_layout *layout = ttm_python_runtime_view.layout;
+    uint64_t id, frame;
+
+    if (!ttm_probe_u64(thread + layout->thread_id, &id) || id != (uint64_t)pthread_self() ||
+        !ttm_probe_u64(thread + layout->thread_frame, &frame) ||
+        (frame != 0 && layout->cframe_frame >= 0 &&
+         !ttm_probe_u64(frame + (uintptr_t)layout->cframe_frame, &frame))) {
+        /* It may be this thread alone: a state that one thread has made and another uses. */
+        atomic_store_explicit(&interpreter.has_doubt, true, memory_order_relaxed);
+        return false;
+    }
+    if (frame == 0)
+        return false;
+    for (unsigned i = 0; i < PROVEN_FRAMES && frame != 0; i++) {
+        if (!prove_frame(frame, &frame)) {
+            refuse("no Python frames: they are not as expected");
+            return false;
+        }
+    }
+    /* relaxed: it adds nothing that others read. */
+    atomic_store_explicit(&interpreter.state, PROVEN, memory_order_relaxed);
+    return true;
+}
+
+uintptr_t ttm_python_thread_state(void)
+{
+    /* acquire: pairs with the release in ttm_python_runtime_find(). */
+    const int state = atomic_load_explicit(&interpreter.state, memory_order_acquire);
+
+    if ((state != FOUND && state != PROVEN) || !interpreter.is_initialized())
+        return 0;
+    const uintptr_t thread = (uintptr_t)interpreter.this_thread_state();
+    if (thread == 0 || (state == FOUND && !prove(thread)))
+        return 0;
+    /* A state that was left behind by a thread that had our number must not be followed. */
+    if (ttm_load_u64(thread + ttm_python_runtime_view.layout->thread_id) !=
+        (uint64_t)pthread_self())
+        return 0;
+    return thread;
+}

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests of the hook use the servers and commands of the integration tests."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "integration"))
+pytest.register_assert_rewrite(
+    "basics", "commands", "native", "original", "servers", "support", "tracked", "workers"
+)
+
+from support import folder, make_server, server  # noqa: E402, F401

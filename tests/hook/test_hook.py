@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hook in a host of our own, with a TT-Metal of our own: fit for sanitizers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from typing import Any, Iterator
+
+import pytest
+from basics import IS_SANITIZED, LONG, PATIENCE_S, wait_for
+from commands import assert_no_sanitizer_report, clean_env
+from servers import Server
+from tracked import REGIONS, client_of, row_of, sums_in, totals_in
+
+HOST = os.environ.get("HOOK_HOST", "hook_host")
+HOOK = os.environ.get("TTMEM_HOOK", "libttmem-hook.so")
+METAL = os.environ.get("FAKE_METAL", "libtt_metal.so")
+OLD_METAL = os.environ.get("FAKE_OLD_METAL", "libtt_metal_old.so")
+BUFFER_REGIONS = REGIONS[:5]
+EVENTS = 20000 if LONG else 500 if IS_SANITIZED else 2000
+
+
+class Host:
+    """A hook_host. 'do' sends a line and waits until it is done."""
+
+    def __init__(self, server: Server, *libraries: str, enabled: bool = True):
+        self._errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [HOST, HOOK, *libraries],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=clean_env(
+                TTMEM_SOCKET=server.socket,
+                TT_ALLOC_TRACKING_ENABLED="1" if enabled else None,
+                # What is alive when the host ends is its own business.
+                ASAN_OPTIONS="detect_leaks=0",
+                TSAN_OPTIONS="atexit_sleep_ms=20:die_after_fork=0",
+            ),
+        )
+        self.holds: dict[str, tuple[int, int]] = {}
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def do(self, *lines: str) -> None:
+        assert self.process.stdin and self.process.stdout
+        for line in lines:
+            self.process.stdin.write(line.encode() + b"\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+            if not answer:
+                pytest.fail(f"the host ended with {self.process.wait()}: {self.errors()}")
+            outcome = json.loads(answer)
+            assert outcome["wrong"] == 0, line
+            self.holds = {REGIONS[r]: (count, size) for r, count, size in outcome["holds"]}
+
+    def errors(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read().decode("utf-8", "replace")
+
+    def end(self) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        assert self.process.wait(PATIENCE_S) == 0, self.errors()
+        assert self.errors() == ""
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream and not stream.closed:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    pass
+        assert_no_sanitizer_report(self.errors(), "the host")
+
+
+@pytest.fixture
+def hosts() -> Iterator[list[Host]]:
+    """Those that are put here are killed at the end."""
+    started: list[Host] = []
+    yield started
+    for host in started:
+        host.kill()
+
+
+def start(hosts: list[Host], server: Server, *libraries: str, enabled: bool = True) -> Host:
+    hosts.append(Host(server, *(libraries or (METAL,)), enabled=enabled))
+    return hosts[-1]
+
+
+def told(server: Server, host: Host, chip: int = 0) -> dict[str, tuple[int, int]]:
+    """Count and requested bytes in each region that allocators manage."""
+    totals = totals_in(row_of(server, host.pid))
+    return {
+        region: (count, size)
+        for (device, region), (count, size, _) in totals.items()
+        if device == chip and region in BUFFER_REGIONS
+    }
+
+
+def regions(server: Server, host: Host, chip: int = 0) -> dict[str, Any]:
+    row = row_of(server, host.pid)
+    for device in row["devices"] if row else []:
+        if device["id"] == chip:
+            return device["regions"]
+    return {}
+
+
+def assert_exact(server: Server, host: Host, chips: int = 1) -> None:
+    for chip in range(chips):
+        wait_for(lambda: told(server, host, chip) == host.holds, f"{host.holds} on chip {chip}")
+    row = row_of(server, host.pid)
+    assert totals_in(row) == sums_in(row)
+    assert server.check()["unknown_frees"] == 0
+
+
+def test_buffers_of_every_region(server: Server, hosts: list[Host]) -> None:
+    host = start(hosts, server)
+    host.do("open 4")
+    for region in range(5):
+        host.do(f"alloc {region} 3 100")
+    assert_exact(server, host, 4)
+    # 100 bytes in 12 banks are 16 in each after aligning, and 32 are handed out.
+    dram = regions(server, host)["DRAM"]
+    assert dram["remaining_footprint_bytes"] == 3 * 12 * 32
+    # Memory of the host has no banks: it takes what was asked for.
+    assert regions(server, host)["SYSTEM_MEMORY"]["remaining_footprint_bytes"] == 300
+    host.do("virtual 5", "free 7")
+    assert_exact(server, host, 4)
+    host.do("close")
+    assert_exact(server, host, 4)
+    host.do("open 2", "alloc 0 2 64")
+    assert_exact(server, host, 2)
+    host.end()
+
+
+def test_a_storm_on_many_threads(server: Server, hosts: list[Host]) -> None:
+    host = start(hosts, server)
+    host.do("open 1")
+    for _ in range(3):
+        host.do(f"storm 8 {EVENTS}")
+        assert_exact(server, host)
+    host.end()
+
+
+def test_switched_on_and_off_in_a_storm(server: Server, hosts: list[Host]) -> None:
+    host = start(hosts, server, enabled=False)
+    host.do("open 1", f"storm 4 {EVENTS}", "enable")
+    assert_exact(server, host)
+    host.do(f"storm 4 {EVENTS}")
+    assert_exact(server, host)
+    host.do("disable", f"storm 4 {EVENTS}", "enable")
+    assert_exact(server, host)
+    for _ in range(3):
+        host.do(f"storm 4 {EVENTS} 10")
+        assert_exact(server, host)
+        client = client_of(server, host.pid)
+        assert client and client["replaced"] == client["unknown_ends"] == 0
+    host.end()
+
+
+def test_failures_are_told_and_passed_on(server: Server, hosts: list[Host]) -> None:
+    host = start(hosts, server)
+    host.do("open 1", "alloc 1 4 100", "fail 0", "fail 1")
+    assert_exact(server, host)
+    host.do("work 1 2048 some_kernel 16", "clash", "end")
+
+    def failures() -> list[dict[str, Any]]:
+        row = row_of(server, host.pid)
+        return row["failures"] if row else []
+
+    wait_for(lambda: len(failures()) == 3, "three failures")
+    first, second, third = failures()
+    assert (first["kind"], first["region"]) == ("out_of_memory", "DRAM")
+    assert first["wanted_bytes"] == 1 << 38
+    assert (second["region"], second["free_bytes"]) == ("L1", (1 << 20) - 4 * 32)
+    assert second["largest_free_bytes"] == second["free_bytes"] // 2
+    assert (third["kind"], third["wanted_bytes"]) == ("cb_clash", 4 * 2048)
+    assert third["bank_wanted_bytes"] == 100000 + 2048
+    host.end()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("cq_dispatch", "dispatch"),
+        ("cq_prefetch_hd", "dispatch"),
+        ("fabric_erisc_router", "fabric"),
+        ("tt_fabric_mux", "fabric"),
+        ("reader_unary", "application"),
+    ],
+)
+def test_kernels_by_kind(server: Server, hosts: list[Host], name: str, kind: str) -> None:
+    host = start(hosts, server)
+    host.do("open 1", f"work 1 2048 {name} 48")
+    wait_for(lambda: regions(server, host).get("KERNEL", {}).get("remaining"), "a kernel")
+    kernels = regions(server, host)["KERNEL"]
+    assert kernels[f"{kind}_bytes"] == 48 and kernels["remaining_footprint_bytes"] == 2 * 48
+    host.do("end")
+    wait_for(lambda: regions(server, host)["KERNEL"]["remaining"] == 0, "its end")
+    host.end()
+
+
+def test_programs_for_single_chips(server: Server, hosts: list[Host]) -> None:
+    host = start(hosts, server)
+    host.do("open 4", "work 3 2048 some_kernel 16", "run")
+    for chip, size in ((0, 4 * 2048), (1, 4 * 2048), (2, 4 * 2048), (3, 0)):
+        wait_for(
+            lambda: regions(server, host, chip).get("CB", {}).get("resident_bytes", 0) == size,
+            f"{size} bytes resident on chip {chip}",
+        )
+        # The one on a buffer adds nothing.
+        assert regions(server, host, chip).get("CB", {}).get("remaining", 0) == (size > 0)
+    host.do("end")
+    wait_for(lambda: regions(server, host)["CB"]["remaining"] == 0, "the end of the programs")
+    host.end()
+
+
+def test_a_child_leaves_its_parents_books_alone(server: Server, hosts: list[Host]) -> None:
+    host = start(hosts, server)
+    host.do("open 1", "alloc 0 5 64", "fork")
+    assert_exact(server, host)
+    host.do("free 2", "fork", "alloc 0 1 64")
+    assert_exact(server, host)
+    host.end()
+
+
+def test_a_library_that_is_too_old(server: Server, hosts: list[Host]) -> None:
+    host = start(hosts, server, OLD_METAL)
+    host.do("open 1", "alloc 0 5 64", "free 2", "work 1 2048 some_kernel 16", "run", "end", "close")
+    client = wait_for(lambda: client_of(server, host.pid), "the host to be known")
+    assert client["trouble"] and client["lives"] == 0
+    host.end()
+
+
+def test_two_libraries_in_one_process(server: Server, hosts: list[Host]) -> None:
+    host = start(hosts, server, METAL, OLD_METAL)
+    host.do("open 1", "alloc 0 3 64")
+    assert_exact(server, host)
+    before = dict(host.holds)
+    host.do("library 1", "open 1", "alloc 0 4 64")
+    wait_for(lambda: "twice" in client_of(server, host.pid)["trouble"], "the trouble to be told")
+    host.holds = before  # only the first is tracked
+    assert_exact(server, host)
+    host.do("close", "library 0", "close")
+    host.end()
+
+
+def test_no_library_at_all(server: Server, hosts: list[Host]) -> None:
+    host = Host(server)
+    hosts.append(host)
+    host.do("nothing")
+    assert server.status()["clients"] == []
+    host.end()

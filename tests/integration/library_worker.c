@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * library_worker - a program that calls each function of ttmem.h as it is told,
+ * and behaves as badly towards libttmem as programs do.
+ *
+ * One command a line on stdin, "ok VALUE" for each on stdout.
+ *
+ *   alloc ID BYTES [DEVICE [REGION]]   free ID [REGION]   name ID NAME CONTEXT ("-" for NULL)
+ *   cb PROGRAM PART ADDRESS BYTES X Y  on the cores 0,0 to X,Y of device 0
+ *   kernel PROGRAM PART BYTES KIND     end_program PROGRAM   dispatch PROGRAM DEVICE
+ *   open DEVICE BOARD   close DEVICE   close_allocator NUMBER
+ *   push NAME   pop   mark NAME (the rest of the line)   fail KIND WANTED FREE
+ *   enabled   enable   disable
+ *   swap_fds KIND                      closes fds from 3 on, and opens others there
+ *   touched                            what was written to or taken from those
+ *   forks COUNT                        children that each allocate and exit
+ *   exec                               this program anew, in this process
+ *   deny NUMBER…                       system calls that fail with EPERM from here on
+ *   chroot PATH
+ *   pthread_exit MS                    the main thread leaves, a worker goes on for so long
+ *   late_worker MS                     the same, and tracking begins in the worker
+ */
+#include <ttmem/ttmem.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SWAPPED_MAX 64
+#define DENIED_MAX 8
+
+static char *own_path;
+
+/* Fds of the program itself where libttmem's were; 'peers' are their other ends, if they have. */
+static int swapped[SWAPPED_MAX], peers[SWAPPED_MAX];
+static int swapped_count;
+static char swapped_kind[16];
+
+static void die(const char *why)
+{
+    (void)fprintf(stderr, "library_worker: %s: %s\n", why, strerror(errno));
+    _exit(99);
+}
+
+/* ---- what is told ---- */
+
+static void alloc(const char *args)
+{
+    unsigned long long id = 0, bytes = 0;
+    unsigned device = 0, region = 0;
+
+    (void)sscanf(args, "%llu %llu %u %u", &id, &bytes, &device, &region);
+    const struct ttmem_allocation allocation = {.id = id,
+                                                .address = id * 64,
+                                                .bytes = bytes,
+                                                .devices = device,
+                                                .allocator = (uint16_t)device,
+                                                .region = (uint8_t)region};
+    ttmem_alloc(&allocation);
+}
+
+static void alloc_cb(const char *args)
+{
+    unsigned long long program = 0, part = 0, address = 0, bytes = 0;
+    unsigned x = 0, y = 0;
+
+    (void)sscanf(args, "%llu %llu %llu %llu %u %u", &program, &part, &address, &bytes, &x, &y);
+    const struct ttmem_core_range range = {0, 0, (uint8_t)x, (uint8_t)y};
+    const struct ttmem_allocation allocation = {.id = part,
+                                                .program = program,
+                                                .address = address,
+                                                .bytes = bytes,
+                                                .footprint_bytes = bytes * (x + 1) * (y + 1),
+                                                .cores = ttmem_cores(&range, 1),
+                                                .region = TTMEM_CB};
+    ttmem_alloc(&allocation);
+}
+
+static void alloc_kernel(const char *args)
+{
+    unsigned long long program = 0, part = 0, bytes = 0;
+    unsigned kind = 0;
+
+    (void)sscanf(args, "%llu %llu %llu %u", &program, &part, &bytes, &kind);
+    const struct ttmem_allocation allocation = {.id = part,
+                                                .program = program,
+                                                .bytes = bytes,
+                                                .region = TTMEM_KERNEL,
+                                                .kind = (uint8_t)kind};
+    ttmem_alloc(&allocation);
+}
+
+static void open_device(const char *args)
+{
+    struct ttmem_device device = {
+        .arch = 2,
+        .core_count = 56,
+        .asic_id = 0x1234,
+        .bank_bytes = {[TTMEM_DRAM] = 1 << 20, [TTMEM_L1] = 1 << 10},
+        .bank_count = {[TTMEM_DRAM] = 12, [TTMEM_L1] = 56},
+    };
+    unsigned id = 0;
+
+    (void)sscanf(args, "%u %31s", &id, device.board);
+    device.id = (uint16_t)id;
+    ttmem_device_open(&device);
+}
+
+static void name(const char *args)
+{
+    unsigned long long id = 0;
+    static char name[1024], context[1024];
+
+    (void)sscanf(args, "%llu %1023s %1023s", &id, name, context);
+    ttmem_name(0, TTMEM_DRAM, id, strcmp(name, "-") == 0 ? NULL : name,
+               strcmp(context, "-") == 0 ? NULL : context);
+}
+
+static void fail(const char *args)
+{
+    unsigned long long wanted = 0, free_bytes = 0;
+    unsigned kind = 0;
+
+    (void)sscanf(args, "%u %llu %llu", &kind, &wanted, &free_bytes);
+    const struct ttmem_failure failure = {.wanted_bytes = 12 * wanted,
+                                          .bank_wanted_bytes = wanted,
+                                          .bank_free_bytes = free_bytes,
+                                          .bank_largest_bytes = free_bytes / 2,
+                                          .devices = 3,
+                                          .region = TTMEM_L1,
+                                          .kind = (uint8_t)kind};
+    ttmem_failure(&failure);
+}
+
+/* ---- programs that take all fds for their own ---- */
+
+static void open_over(int number)
+{
+    int fds[2] = {-1, -1};
+
+    if (strcmp(swapped_kind, "file") == 0)
+        fds[0] = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    else if (strcmp(swapped_kind, "pipe") == 0)
+        (void)!pipe2(fds, O_CLOEXEC | O_NONBLOCK);
+    else if (strcmp(swapped_kind, "socket") == 0)
+        (void)!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
+    else
+        fds[0] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fds[0] < 0)
+        die("no fd");
+    const int own = swapped_count++;
+    swapped[own] = number;
+    peers[own] = -1;
+    if (fds[1] >= 0 && (peers[own] = fcntl(fds[1], F_DUPFD_CLOEXEC, 1000)) < 0)
+        die("no peer");
+    if (strcmp(swapped_kind, "socket") == 0 && send(peers[own], "precious", 8, 0) != 8)
+        die("no data");
+    if (fds[0] != number && (dup2(fds[0], number) < 0 || close(fds[0]) < 0))
+        die("no such number");
+    if (fds[1] >= 0 && fds[1] != number)
+        (void)close(fds[1]);
+}
+
+/* Those that were open, from 3 on. */
+static void swap_fds(const char *args)
+{
+    bool was_open[SWAPPED_MAX] = {false};
+
+    (void)sscanf(args, "%15s", swapped_kind);
+    for (int fd = 3; fd < SWAPPED_MAX; fd++)
+        was_open[fd] = fcntl(fd, F_GETFD) >= 0;
+    for (int fd = 3; fd < 65536; fd++)
+        (void)close(fd);
+    for (int fd = SWAPPED_MAX - 1; fd >= 3; fd--) {
+        if (was_open[fd])
+            open_over(fd);
+    }
+}
+
+/* How many of them somebody has written to, read from or closed. */
+static int count_touched(void)
+{
+    int touched = 0;
+
+    for (int i = 0; i < swapped_count; i++) {
+        char bytes[64];
+        if (strcmp(swapped_kind, "file") == 0)
+            touched += lseek(swapped[i], 0, SEEK_END) != 0;
+        else if (strcmp(swapped_kind, "pipe") == 0)
+            touched += read(swapped[i], bytes, sizeof(bytes)) != -1 || errno != EAGAIN;
+        else if (strcmp(swapped_kind, "socket") == 0)
+            touched += recv(swapped[i], bytes, sizeof(bytes), MSG_PEEK) != 8 ||
+                       recv(peers[i], bytes, sizeof(bytes), 0) != -1 || errno != EAGAIN;
+        else
+            touched += read(swapped[i], bytes, 8) != -1 || errno != EAGAIN;
+    }
+    return touched;
+}
+
+/* ---- other processes ---- */
+
+static int fork_many(int count)
+{
+    int failed = 0;
+
+    for (int done = 0; done < count; done += 8) {
+        pid_t pids[8];
+        for (int i = 0; i < 8; i++) {
+            pids[i] = fork();
+            if (pids[i] < 0)
+                die("no child");
+            if (pids[i] == 0) {
+                const struct ttmem_allocation a = {.id = (uint64_t)i, .bytes = 100, .devices = 7};
+                ttmem_alloc(&a);
+                ttmem_free(0, TTMEM_DRAM, a.id);
+                ttmem_alloc(&a);
+                if (i % 2)
+                    _exit(0);
+                exit(0);
+            }
+        }
+        for (int i = 0; i < 8; i++) {
+            int status;
+            failed += waitpid(pids[i], &status, 0) < 0 || status != 0;
+        }
+    }
+    return failed;
+}
+
+static void exec_again(void)
+{
+    char *const argv[] = {own_path, NULL};
+
+    (void)printf("ok 0\n"); /* the new one has nothing to answer to this line */
+    (void)fflush(stdout);
+    (void)execv(own_path, argv);
+    die("no exec");
+}
+
+static void deny(char *args)
+{
+    struct sock_filter filter[2 * DENIED_MAX + 2];
+    unsigned short n = 0;
+
+    filter[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (char *word = strtok(args, " \n"); word && n < 2 * DENIED_MAX; word = strtok(NULL, " \n")) {
+        const unsigned number = (unsigned)strtoul(word, NULL, 10);
+        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1);
+        filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    }
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    const struct sock_fprog program = {.len = n, .filter = filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        die("no filter");
+}
+
+/* ---- a main thread that leaves ---- */
+
+static void *work_on(void *arg)
+{
+    const struct ttmem_allocation a = {.id = 77, .bytes = 100};
+    const unsigned ms = *(const unsigned *)arg;
+
+    ttmem_alloc(&a);
+    (void)usleep(ms * 1000);
+    return NULL;
+}
+
+static void *work_late(void *arg)
+{
+    static const unsigned none = 0;
+
+    (void)usleep(*(const unsigned *)arg * 1000); /* the main thread has gone */
+    if (ttmem_enable() < 0)
+        die("not enabled");
+    return work_on((void *)&none);
+}
+
+static void leave_main(void *(*work)(void *), const char *args)
+{
+    static unsigned ms;
+    pthread_t thread;
+
+    ms = (unsigned)atoi(args);
+    if (pthread_create(&thread, NULL, work, &ms) != 0)
+        die("no thread");
+    (void)pthread_detach(thread);
+    pthread_exit(NULL);
+}
+
+/* ---- lines ---- */
+
+static bool obey_told(const char *verb, char *args)
+{
+    if (strcmp(verb, "alloc") == 0)
+        alloc(args);
+    else if (strcmp(verb, "free") == 0) {
+        unsigned long long id = 0;
+        unsigned region = 0;
+        (void)sscanf(args, "%llu %u", &id, &region);
+        ttmem_free(0, (uint8_t)region, id);
+    } else if (strcmp(verb, "name") == 0)
+        name(args);
+    else if (strcmp(verb, "cb") == 0)
+        alloc_cb(args);
+    else if (strcmp(verb, "kernel") == 0)
+        alloc_kernel(args);
+    else if (strcmp(verb, "end_program") == 0)
+        ttmem_program_end(strtoull(args, NULL, 10));
+    else if (strcmp(verb, "dispatch") == 0) {
+        unsigned long long program = 0;
+        unsigned device = 0;
+        (void)sscanf(args, "%llu %u", &program, &device);
+        ttmem_program_dispatch(program, device);
+    } else if (strcmp(verb, "open") == 0)
+        open_device(args);
+    else if (strcmp(verb, "close") == 0)
+        ttmem_device_close((uint16_t)atoi(args));
+    else if (strcmp(verb, "close_allocator") == 0)
+        ttmem_allocator_close((uint16_t)atoi(args));
+    else if (strcmp(verb, "push") == 0)
+        ttmem_context_push(args);
+    else if (strcmp(verb, "pop") == 0)
+        ttmem_context_pop();
+    else if (strcmp(verb, "mark") == 0)
+        ttmem_mark(args);
+    else if (strcmp(verb, "fail") == 0)
+        fail(args);
+    else
+        return false;
+    return true;
+}
+
+static int obey(const char *verb, char *args)
+{
+    if (obey_told(verb, args))
+        return 0;
+    if (strcmp(verb, "enabled") == 0)
+        return ttmem_is_enabled();
+    if (strcmp(verb, "enable") == 0)
+        return ttmem_enable();
+    if (strcmp(verb, "touched") == 0)
+        return count_touched();
+    if (strcmp(verb, "forks") == 0)
+        return fork_many(atoi(args));
+    if (strcmp(verb, "disable") == 0)
+        ttmem_disable();
+    else if (strcmp(verb, "swap_fds") == 0)
+        swap_fds(args);
+    else if (strcmp(verb, "deny") == 0)
+        deny(args);
+    else if (strcmp(verb, "chroot") == 0)
+        return chroot(args) < 0 || chdir("/") < 0 ? -errno : 0;
+    else if (strcmp(verb, "pthread_exit") == 0)
+        leave_main(work_on, args);
+    else if (strcmp(verb, "late_worker") == 0)
+        leave_main(work_late, args);
+    else if (strcmp(verb, "exec") == 0)
+        exec_again();
+    else
+        die(verb);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static char line[8192];
+
+    own_path = argc > 0 ? argv[0] : NULL;
+    while (fgets(line, sizeof(line), stdin)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *args = line + strcspn(line, " ");
+        if (*args)
+            *args++ = '\0';
+        const int value = obey(line, args);
+        printf("ok %d\n", value);
+        (void)fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,675 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs say through libttmem is what our commands show; bad hosts come to no harm."""
+
+import os
+import platform
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from support import (
+    ERROR,
+    IS_SANITIZED,
+    NOBODY,
+    PATIENCE_S,
+    TELL,
+    Library,
+    Native,
+    Server,
+    Tail,
+    attach,
+    client_of,
+    frame,
+    hello,
+    needs_root,
+    row_of,
+    run,
+    run_ok,
+    segment,
+    segment_header,
+    wait_for,
+)
+
+DISABLED = {"TT_ALLOC_TRACKING_ENABLED": "0"}
+
+
+# ---- programs ----
+
+
+def test_circular_buffers_take_the_union_of_their_addresses_per_core(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("cb 1 0 1000 100 1 1", "cb 1 1 1100 50 1 1")  # four cores
+        worker.do("cb 2 0 1000 120 1 1", "cb 3 0 1000 10 3 3")  # the same addresses; 16 cores
+        wait_for(lambda: worker.region("CB")["remaining"] == 4)
+        region = worker.region("CB")
+        assert region["remaining_footprint_bytes"] == 4 * (100 + 50 + 120) + 16 * 10
+        assert region["registered_bytes"] == 4 * 150 + 12 * 10
+        assert region["resident_bytes"] == 0  # none was sent yet
+        worker.do("dispatch 1 0")
+        assert worker.region("CB")["resident_bytes"] == 4 * 150
+        worker.do("dispatch 3 0")
+        assert worker.region("CB")["resident_bytes"] == 16 * 10
+        worker.do("dispatch 2 0")  # lies on the first four cores; program 3 on the others
+        assert worker.region("CB")["resident_bytes"] == 4 * 120 + 12 * 10
+        server.check()
+        worker.do("end_program 2", "end_program 1")
+        wait_for(lambda: worker.region("CB")["remaining"] == 1)
+        region = worker.region("CB")
+        assert region["registered_bytes"] == region["resident_bytes"] == 16 * 10
+        assert region["frees"] == 3
+        worker.do("end_program 3")
+        wait_for(lambda: worker.region("CB")["remaining"] == 0)
+        assert worker.region("CB")["registered_bytes"] == 0
+        assert worker.client()["unknown_ends"] == worker.client()["unknown_frees"] == 0
+        server.check()
+
+
+def test_kernels_are_counted_by_kind_and_end_with_their_program(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("kernel 1 0 100 0", "kernel 1 1 200 0", "kernel 2 0 30 1", "kernel 3 0 7 2")
+        wait_for(lambda: worker.region("KERNEL")["remaining"] == 4)
+        region = worker.region("KERNEL")
+        assert region["application_bytes"] == 300
+        assert region["fabric_bytes"] == 30
+        assert region["dispatch_bytes"] == 7
+        assert {b["program"] for b in worker.row()["buffers"]} == {1, 2, 3}
+        worker.do("end_program 1")
+        wait_for(lambda: worker.region("KERNEL")["remaining"] == 2)
+        assert worker.region("KERNEL")["application_bytes"] == 0
+        text = run_ok("dump", server=server).out
+        assert "fabric kernel of program 2" in text and "dispatch kernel of program 3" in text
+
+
+def test_a_program_whose_number_is_an_id_too_is_something_else(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc 5 100 0 5", "cb 5 0 0 10 0 0")  # a circular buffer of no program
+        wait_for(lambda: worker.region("CB")["remaining"] == 2)
+        worker.do("end_program 5")
+        wait_for(lambda: worker.region("CB")["remaining"] == 1)
+        worker.do("free 5 5")
+        wait_for(lambda: worker.region("CB")["remaining"] == 0)
+
+
+# ---- devices ----
+
+
+def device_of(server: Server, ident: int) -> dict:
+    return next((d for d in server.monitor()["devices"] if d["id"] == ident), {})
+
+
+def test_what_a_program_says_of_a_device_is_shown(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("open 3 n150", "alloc 1 1000 3")
+        wait_for(lambda: device_of(server, 3).get("board") == "n150")
+        device = device_of(server, 3)
+        assert device["arch"] == "wormhole_b0"
+        assert device["regions"]["DRAM"]["capacity_bytes"] == 12 << 20
+        assert device["regions"]["L1"]["capacity_bytes"] == 56 << 10
+        assert "device 3  n150  wormhole_b0" in run_ok("dump", server=server).out
+        (row,) = [d for d in worker.row()["devices"] if d["id"] == 3]
+        assert row["arch"] == "wormhole_b0"
+    wait_for(lambda: not device_of(server, 3), "the device to go with its last program")
+
+
+def test_a_device_that_is_closed_ends_all_on_it(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("open 3 n150", "alloc 1 1000 3", "alloc 2 50 3 1", "alloc 3 7 4")
+        worker.wait_for_ids(1, 2, 3)
+        worker.do("close 3")
+        worker.wait_for_ids(3)
+        row = worker.row()
+        assert row["unknown_frees"] == 0
+        assert worker.region("DRAM", 3)["frees"] == 0  # nobody freed them
+        server.check()
+
+
+def test_a_tail_says_that_a_device_was_closed(server: Server) -> None:
+    with server.client() as marker, Library(server) as worker:
+        worker.do("open 3 n150", "alloc 17 1000 3", "cb 1 0 0 10 0 0")
+        wait_for(lambda: len(worker.ids()) == 2)
+        with Tail(server=server, marker=marker) as tail:
+            worker.do("close 3", "close 0")
+            wait_for(lambda: worker.ids() == [])
+            lines = "".join(tail.lines_until_mark())
+            assert "Freed buffer 0x11 on device 3 (1000 bytes, DEVICE CLOSED) of DRAM" in lines
+            assert ", device closed" in lines  # of the circular buffer
+        with Tail("--json", server=server, marker=marker) as tail:
+            worker.do("alloc 18 1000 3", "close 3")
+            wait_for(lambda: worker.ids() == [])
+            assert any('"event":"device_closed"' in line for line in tail.lines_until_mark())
+
+
+def test_an_allocator_that_is_closed_ends_its_own(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc 1 10 0", "alloc 2 10 5", "alloc 3 10 5 1", "cb 9 5 0 10 0 0")
+        worker.wait_for_ids(1, 2, 3, 9)
+        worker.do("close_allocator 5")
+        worker.wait_for_ids(1, 9)
+
+
+# ---- what people say ----
+
+
+def told_of(worker: Library) -> dict[int, tuple[str, str]]:
+    row = row_of(worker.server, worker.pid)
+    return {b["id"]: (b["name"], b["context"]) for b in row["buffers"]} if row else {}
+
+
+def test_names_and_contexts_are_shown(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc 1 100", "push init", "alloc 2 100", "push attention", "alloc 3 100")
+        worker.do("pop", "alloc 4 100", "pop", "alloc 5 100", "pop", "alloc 6 100")
+        worker.do("name 1 weights -", "name 3 kv -", "name 4 - decode", "name 99 nobody -")
+        expected = {
+            1: ("weights", ""),
+            2: ("", "init"),
+            3: ("kv", "init/attention"),
+            4: ("", "decode"),
+            5: ("", ""),
+            6: ("", ""),
+        }
+        wait_for(lambda: told_of(worker) == expected)
+        origins = {(o["name"], o["context"]): o for o in worker.row()["origins"]}
+        assert set(origins) == set(expected.values())
+        assert origins["", ""]["remaining"] == origins["", ""]["allocs"] == 2
+        assert origins["weights", ""]["allocs"] == 1
+        text = run_ok("dump", "--all", server=server).out
+        assert '"weights"' in text and '"kv" in init/attention' in text and "in decode" in text
+        for buffer in worker.row()["buffers"]:
+            origin = worker.row()["origins"][buffer["origin"]]
+            assert (origin["name"], origin["context"]) == expected[buffer["id"]]
+
+
+def test_contexts_nest_deeply_and_texts_are_cut(server: Server) -> None:
+    with Library(server) as worker:
+        for _ in range(70):
+            worker.do("push a")
+        worker.do("alloc 1 100")
+        for _ in range(70):
+            worker.do("pop")
+        worker.do("alloc 2 100", "alloc 3 100", f"name 3 {'x' * 300} {'y' * 256}")
+        wait_for(lambda: len(told_of(worker)) == 3 and told_of(worker)[3][0])
+        told = told_of(worker)
+        assert told[1] == ("", "/".join("a" * 64))
+        assert told[2] == ("", "")
+        assert told[3] == ("x" * 255, "y" * 255)
+
+
+def test_texts_that_are_no_text_hurt_nobody(server: Server) -> None:
+    """JSON stays JSON, and the terminal gets no control characters."""
+    with Library(server) as worker:
+        worker.do("alloc 1 100")
+        # A character of two bytes over the edge of 255, quotes, an escape.
+        worker.do(f"name 1 {'x' * 254}é \x1b[2J\"\\")
+        wait_for(lambda: told_of(worker)[1][0])
+        name, context = told_of(worker)[1]
+        assert name.startswith("x" * 254) and len(name) <= 255
+        assert context == '\x1b[2J"\\'
+        assert "\x1b[2J" not in run_ok("dump", server=server).out
+        worker.do("mark \x1b]0;x\x07", "mark ")
+        wait_for(lambda: len(worker.row()["marks"]) == 2)
+
+
+def test_marks_and_failures_are_told(server: Server) -> None:
+    with Library(server) as worker:
+        began_ns = time.time_ns()
+        marks = ["warm-up done", "m" * 39, "m" * 40, "m" * 41, "m" * 255]
+        worker.do(*(f"mark {mark}" for mark in marks), f"mark {'n' * 300}")
+        worker.do("push step", "fail 0 1000 400", "pop", "fail 1 1000 4000")
+        worker.do("alloc 1 100")
+        worker.wait_for_ids(1)
+        row = worker.row()
+        assert [m["name"] for m in row["marks"]] == [*marks, "n" * 255]
+        times = [m["time_ns"] for m in row["marks"]]
+        assert times == sorted(times) and times[0] >= began_ns - 10**9
+        assert times[-1] <= time.time_ns() + 10**9
+        first, second = row["failures"]
+        assert first["kind"] == "out_of_memory" and second["kind"] == "cb_clash"
+        assert first["device_id"] == 3 and first["region"] == "L1"
+        assert first["wanted_bytes"] == 12000 and first["bank_wanted_bytes"] == 1000
+        assert first["free_bytes"] == 400 and first["largest_free_bytes"] == 200
+        assert first["verdict"] == "exhausted" and second["verdict"] == "fragmented"
+        assert row["complete"] is True and row["history_complete"] is True
+
+
+def test_a_server_that_was_killed_is_told_everything_again(make_server) -> None:
+    server: Server = make_server().start()
+    with Library(server) as worker:
+        worker.do("open 3 n150", "push init", "alloc 1 100", "pop", "alloc 2 100 3")
+        worker.do("name 1 weights -", "cb 1 0 1000 100 1 1", "cb 2 0 1000 70 1 1", "dispatch 2 0")
+        worker.do("kernel 1 0 100 1", "alloc 5 10", "name 5 - later")
+
+        def seen() -> tuple:
+            buffers = [
+                (b["id"], b["name"], b["context"], b["bytes"], b["device_ids"], b["region"])
+                for b in worker.row()["buffers"]
+            ]
+            cb = worker.region("CB")
+            device = device_of(server, 3)
+            return (
+                sorted(buffers, key=str),
+                cb["registered_bytes"],
+                cb["resident_bytes"],
+                worker.region("KERNEL")["fabric_bytes"],
+                device.get("board"),
+                device["regions"]["DRAM"]["capacity_bytes"],
+            )
+
+        wait_for(lambda: len(worker.ids()) == 6 and told_of(worker)[5][1] == "later")
+        before = seen()
+        assert before[1:] == (400, 280, 100, "n150", 12 << 20)
+        assert worker.row()["history_complete"] is True
+        for _ in range(3):
+            server.kill()
+            server.start()
+            wait_for(lambda: len(worker.ids()) == 6)
+            assert seen() == before
+            row = worker.row()
+            assert row["complete"] is True and row["history_complete"] is False
+            assert row["why_incomplete"] and worker.client()["resyncs"] >= 1
+            server.check()
+        worker.do("end_program 1", "end_program 2", "close 3", "free 1", "free 5")
+        wait_for(lambda: worker.ids() == [])
+        assert worker.client()["unknown_frees"] == worker.client()["unknown_ends"] == 0
+
+
+# ---- the switch ----
+
+
+def test_a_running_program_is_switched_off_and_on(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("open 0 n150", "alloc 1 100", "cb 1 0 0 10 1 1", "dispatch 1 0")
+        wait_for(lambda: len(worker.ids()) == 2)
+        for number in range(3):
+            done = run_ok("disable", str(worker.pid), server=server)
+            assert done.out == f"process {worker.pid}: tracking is off\n"
+            assert worker.do("enabled") == 0
+            wait_for(lambda: worker.client()["disabled"] is True)
+            assert worker.ids() == [] and worker.region("CB")["registered_bytes"] == 0
+            row = worker.row()
+            assert row["complete"] is False and "switched off" in row["why_incomplete"]
+            assert "disabled" in run_ok("status", server=server).out
+            worker.do("alloc 7 100", "free 7", f"alloc {100 + number} 100")
+            assert worker.ids() == []
+            # It is idle, and goes on at once all the same: its helper is woken.
+            done = run_ok("enable", str(worker.pid), server=server)
+            assert done.out == f"process {worker.pid}: tracking is on\n"
+            assert worker.do("enabled") == 1
+            wait_for(lambda: worker.client()["disabled"] is False)
+            assert worker.ids() == []
+            worker.do(f"alloc {number} 10")
+            worker.wait_for_ids(number)
+            assert worker.row()["history_complete"] is False
+            server.check()
+
+
+def test_a_program_that_was_never_on_needs_nothing_of_ours(server: Server) -> None:
+    with Library(server, env=DISABLED) as worker, Library(server) as other:
+        other.do("alloc 1 100")
+        other.wait_for_ids(1)
+        assert worker.do("alloc 1 100", "enabled") == 0
+        assert len(worker.threads()) == 1
+        links = [os.readlink(f"/proc/{worker.pid}/fd/{fd}") for fd in
+                 os.listdir(f"/proc/{worker.pid}/fd")]  # fmt: skip
+        assert not [link for link in links if link.startswith("socket:")]
+        assert len([link for link in links if "memfd" in link]) == 1  # the switch
+        status = server.status()
+        assert [c["pid"] for c in status["clients"]] == [other.pid]
+        assert worker.pid in status["disabled"] and other.pid not in status["disabled"]
+        assert f"tt-mem enable {worker.pid}" in run_ok("status", server=server).out
+        done = run_ok("enable", str(worker.pid), server=server)
+        assert done.out == f"process {worker.pid}: tracking goes on with its next allocation\n"
+        assert client_of(server, worker.pid) is None
+        worker.do("alloc 2 100")
+        worker.wait_for_ids(2)
+        assert worker.pid not in server.status()["disabled"]
+        assert worker.end() == 0
+
+
+def test_a_program_is_switched_without_any_server(make_server) -> None:
+    server: Server = make_server()
+    with Library(server, env=DISABLED) as worker:
+        run_ok("enable", str(worker.pid))
+        worker.do("alloc 1 100")
+        assert worker.do("enabled") == 1
+        run_ok("disable", str(worker.pid))
+        assert worker.do("enabled") == 0
+        run_ok("enable", str(worker.pid))
+        worker.do("alloc 2 100")
+        server.start()
+        worker.wait_for_ids(2)
+
+
+def test_a_wish_that_is_taken_back_before_it_is_seen(server: Server) -> None:
+    with Library(server, env=DISABLED) as worker:
+        run_ok("enable", str(worker.pid))
+        run_ok("disable", str(worker.pid))
+        assert worker.do("alloc 1 100", "enabled") == 0
+        assert len(worker.threads()) == 1
+
+
+def test_several_processes_and_wrong_ones(server: Server) -> None:
+    with Library(server) as one, Library(server) as two:
+        one.do("alloc 1 1")
+        two.do("alloc 1 1")
+        done = run("disable", str(one.pid), str(os.getpid()), str(two.pid), server=server)
+        assert done.status == 1
+        assert f"process {os.getpid()} has not loaded libttmem" in done.err
+        assert one.do("enabled") == two.do("enabled") == 0  # the others were switched
+    gone = run("enable", str(one.pid), server=server)
+    assert f"there is no process {one.pid}" in gone.complains(1)
+    for wrong in ("0", "-1", "x", "1x", "", "99999999999999999999"):
+        for command in ("enable", "disable"):
+            done = run(command, "--", wrong)
+            assert done.status == 2 and done.out == "", done
+    assert run("enable").status == run("disable").status == 2
+
+
+@needs_root
+def test_the_process_of_another_user_is_not_switched(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc 1 1")
+        for command in ("disable", "enable"):
+            done = run(command, str(worker.pid), uid=NOBODY)
+            assert "belongs to another user" in done.complains(1)
+        assert worker.do("enabled") == 1
+
+
+# ---- hosts that behave badly ----
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe", "socket"])
+def test_a_host_that_takes_all_fds_for_its_own(make_server, kind: str) -> None:
+    server: Server = make_server().start()
+    with Library(server) as worker:
+        worker.do("alloc 1 100")
+        worker.wait_for_ids(1)
+        worker.do(f"swap_fds {kind}")
+        worker.do("alloc 2 100", "free 1", "alloc 3 100")
+        worker.wait_for_ids(2, 3)  # nobody can wake the server any more, but it looks
+        assert worker.do("touched") == 0
+        worker.do("cb 1 0 0 10 1 1", "name 2 weights -")
+        wait_for(lambda: told_of(worker).get(2) == ("weights", ""))
+        run("disable", str(worker.pid), server=server)  # cannot be found: its page is closed
+        server.kill()  # the helper hears of that, if of anything
+        worker.do("alloc 4 100", "free 2", "mark late")
+        server.start()
+        assert worker.do("touched") == 0
+        assert worker.end() == 0
+
+
+def cpu_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_a_helper_whose_connection_was_closed_does_not_spin(make_server) -> None:
+    server: Server = make_server().start()
+    with Library(server) as worker:
+        worker.do("alloc 1 100")
+        worker.wait_for_ids(1)
+        worker.do("swap_fds file")
+        server.kill()
+        worker.do("alloc 2 100")
+        before = cpu_ticks(worker.pid)
+        until = time.monotonic() + 1.0
+        wait_for(lambda: time.monotonic() > until)
+        # A thread that spins would have taken about 100 ticks on one of the cores.
+        assert cpu_ticks(worker.pid) - before < 50
+        assert worker.end() == 0
+
+
+@pytest.mark.parametrize("verb", ["pthread_exit", "late_worker"])
+def test_a_process_whose_main_thread_has_left_ends_with_its_last_thread(
+    make_server, verb: str
+) -> None:
+    for is_running in (True, False):
+        server: Server = make_server(f"{verb}{is_running}")
+        if is_running:
+            server.start()
+        env = DISABLED if verb == "late_worker" else None
+        with Library(server, env=env) as worker:
+            worker.do("alloc 1 100")
+            worker.begin(f"{verb} 100")
+            assert worker.process.wait(PATIENCE_S) == 0
+            if is_running:
+                wait_for(lambda w=worker: client_of(server, w.pid) is None)
+
+
+def test_children_by_the_hundred(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc 1 100")
+        assert worker.do(f"forks {80 if IS_SANITIZED else 400}") == 0
+        worker.wait_for_ids(1)
+        wait_for(lambda: server.status()["processes"] == 1)
+        assert device_of(server, 7).get("regions", {}).get("DRAM", {"count": 0})["count"] == 0
+        status = server.check()
+        assert status["unknown_frees"] == 0
+
+
+def test_a_program_that_execs_another_begins_anew(server: Server) -> None:
+    """The same process, other notes under the same numbers."""
+    with Library(server) as worker:
+        worker.do("push old-context", "alloc 1 100", "name 1 old-name -", "cb 8 0 0 10 3 3")
+        wait_for(lambda: told_of(worker).get(1) == ("old-name", "old-context"))
+        worker.do("exec")
+        worker.do("push new", "alloc 2 200", "name 2 fresh -", "cb 9 0 0 10 1 1")
+        wait_for(lambda: set(told_of(worker)) == {2, 9}, "the old program's lives to go")
+        wait_for(lambda: told_of(worker)[2] == ("fresh", "new"), f"{told_of(worker)}")
+        assert worker.region("CB")["registered_bytes"] == 4 * 10
+        server.check()
+
+
+SYSTEM_CALLS = {
+    "x86_64": {"socket": 41, "memfd_create": 319, "eventfd2": 290, "pipe2": 293, "clone3": 435},
+    "aarch64": {"socket": 198, "memfd_create": 279, "eventfd2": 19, "pipe2": 59, "clone3": 435},
+}.get(platform.machine(), {})
+
+
+@pytest.mark.skipif(not SYSTEM_CALLS, reason="the numbers of system calls are not known here")
+@pytest.mark.parametrize("denied", ["socket", "memfd_create", "eventfd2", "pipe2"])
+def test_a_host_under_seccomp_is_unharmed(server: Server, denied: str) -> None:
+    number = SYSTEM_CALLS[denied]
+    with Library(server) as worker:  # tracking begins with its first event, under the filter
+        worker.do(f"deny {number}", "alloc 1 100", "free 1", "mark x", "push a", "pop", "alloc 2 1")
+        assert worker.do("enabled") in (0, 1)
+        assert client_of(server, worker.pid) is None
+        assert worker.end() == 0
+    with Library(server) as worker:  # the filter comes while it is tracked
+        worker.do("alloc 1 100")
+        worker.wait_for_ids(1)
+        worker.do(f"deny {number}", "alloc 2 100", "mark x")
+        worker.wait_for_ids(1, 2)
+        assert worker.end() == 0
+
+
+@needs_root
+def test_a_host_in_a_chroot_is_tracked_as_long_as_it_sees_the_server(
+    make_server, folder: Path
+) -> None:
+    server: Server = make_server().start()
+    jail = folder / "jail"
+    jail.mkdir()
+    with Library(server) as worker:
+        worker.do("alloc 1 100")
+        worker.wait_for_ids(1)
+        assert worker.do(f"chroot {jail}") == 0
+        worker.do("alloc 2 100", "name 2 inside -")
+        wait_for(lambda: told_of(worker).get(2) == ("inside", ""))
+        assert "tracking is off" in run_ok("disable", str(worker.pid)).out
+        assert "tracking is on" in run_ok("enable", str(worker.pid)).out
+        server.kill()
+        worker.do("alloc 3 100")  # there is no way to a new server, and no harm
+        assert worker.end() == 0
+
+
+# ---- older and newer ones ----
+
+
+def record(op: int, serial: int = 1, ident: int = 1, size: int = 100) -> bytes:
+    return struct.pack("<QQQQQQIIIBBBB", 1, serial, ident, 64, size, size, 0, 0, 0, op, 0, 0, 0)
+
+
+def one_ring(header_bytes: int, *records: bytes) -> int:
+    """A segment with one ring of these records."""
+    slots = 64
+    notes = header_bytes + 128 + 64 * slots
+    contents = bytearray(notes + 4096)
+    header = segment_header(rings=1, slots=slots, used=1, header_bytes=header_bytes,
+                            notes_offset=notes, segment_bytes=len(contents))  # fmt: skip
+    contents[: len(header)] = header
+    struct.pack_into("<Q", contents, header_bytes, len(records))
+    for i, raw in enumerate(records):
+        at = header_bytes + 128 + 64 * i
+        contents[at : at + 64] = raw
+    return segment(bytes(contents), size=len(contents))
+
+
+@pytest.mark.parametrize("header_bytes", [192, 256, 4096, 65792, 1 << 17])
+def test_a_segment_of_another_version_is_read(server: Server, header_bytes: int) -> None:
+    """The oldest header has nothing but rings and notes; a newer one is longer than ours."""
+    with Native(server.socket) as native:
+        attach(native, one_ring(header_bytes, record(1, 1, 11), record(1, 2, 12), record(2, 2)),
+               os.eventfd(0))  # fmt: skip
+        wait_for(lambda: (client_of(server, os.getpid()) or {"events": 0})["events"] == 3)
+        client = client_of(server, os.getpid())
+        assert client and client["refused"] == 0 and client["lives"] == 1
+        assert client["untracked"] == client["unknown_ends"] == 0 and client["runtime"] == ""
+        server.check()
+
+
+def test_records_of_a_newer_version_are_counted_and_do_nothing_else(server: Server) -> None:
+    with Native(server.socket) as native:
+        records = [record(op, op) for op in (0, 9, 77, 255)]
+        attach(native, one_ring(65792, record(1, 1, 11), *records), os.eventfd(0))
+        wait_for(lambda: (client_of(server, os.getpid()) or {"events": 0})["events"] == 5)
+        client = client_of(server, os.getpid())
+        assert client and client["refused"] == 4 and client["lives"] == 1
+        assert server.check()["refused_type"] == 4
+        row = row_of(server, os.getpid())
+        assert row and row["complete"] is False
+
+
+def test_a_program_of_an_older_minor_version_is_served(server: Server) -> None:
+    with Native(server.socket, greets=False) as native:
+        native.send(hello(minor=0))
+        native.read_frame()
+        attach(native, one_ring(192, record(1)), os.eventfd(0))
+        kind, _ = native.read_frame()
+        assert kind == TELL
+        native.send(frame(12345, b"of a newer client"))
+        wait_for(lambda: (client_of(server, os.getpid()) or {"lives": 0})["lives"] == 1)
+
+
+def test_a_newer_major_version_is_refused_in_words(server: Server) -> None:
+    with Native(server.socket, greets=False) as native:
+        native.send(hello(major=2))
+        kind, text = native.read_frame()
+        while kind != ERROR:
+            kind, text = native.read_frame()
+        assert b"2" in text and b"1" in text and b"version" in text, text
+        native.wait_until_closed()
+
+
+def test_a_program_that_is_refused_goes_on_unharmed(make_server) -> None:
+    """A server of another major version stands there: it says ERROR and closes."""
+    import socket as sockets
+
+    server: Server = make_server()
+    with sockets.socket(sockets.AF_UNIX) as fake:
+        fake.bind(server.socket)
+        fake.listen()
+        fake.settimeout(PATIENCE_S)
+        with Library(server) as worker:
+            worker.do("alloc 1 100")
+            for _ in range(3):
+                stranger, _ = fake.accept()
+                stranger.sendall(hello(major=2) + frame(ERROR, b"this server speaks version 2"))
+                worker.do("alloc 2 100", "free 2")
+                stranger.close()
+            fake.close()
+            os.unlink(server.socket)
+            server.start()
+            worker.wait_for_ids(1)
+            assert worker.end() == 0
+
+
+# ---- notes that lie ----
+
+
+def notes_segment(notes: bytes, *records: bytes, cell: bytes = b"") -> int:
+    """A segment with one ring, these notes (the first has number 1024) and device 0's place."""
+    header_bytes, slots = 65792, 64
+    at_notes = header_bytes + 128 + 64 * slots
+    contents = bytearray(at_notes + 65536)
+    header = segment_header(rings=1, slots=slots, used=1, header_bytes=header_bytes,
+                            notes_offset=at_notes, segment_bytes=len(contents),
+                            notes_bytes=65536)  # fmt: skip
+    contents[: len(header)] = header
+    contents[256 : 256 + len(cell)] = cell
+    contents[at_notes : at_notes + len(notes)] = notes
+    struct.pack_into("<Q", contents, header_bytes, len(records))
+    for i, raw in enumerate(records):
+        at = header_bytes + 128 + 64 * i
+        contents[at : at + 64] = raw
+    return segment(bytes(contents), size=len(contents))
+
+
+def note(kind: int, raw: bytes) -> bytes:
+    padded = struct.pack("<II", kind, len(raw)) + raw
+    return padded + bytes(-len(padded) % 8)
+
+
+def test_an_origin_of_a_newer_program_is_longer_and_says_the_same(server: Server) -> None:
+    name = note(2, b"weights")
+    numbers = (0, 1024, 0, 0, 0, 0, 4711, 4712)  # two more than we know
+    origin = note(5, struct.pack("<8I", *numbers))
+    birth = struct.pack("<QQQQQQIIIBBBB", 1, 1, 1, 64, 9, 9, 0, 0, 1024 + len(name) // 8, 1, 0, 0, 0)
+    with Native(server.socket) as native:
+        attach(native, notes_segment(name + origin, birth), os.eventfd(0))
+        wait_for(lambda: (client_of(server, os.getpid()) or {"lives": 0})["lives"] == 1)
+        row = row_of(server, os.getpid())
+        assert row and [b["name"] for b in row["buffers"]] == ["weights"]
+
+
+def test_notes_that_lie_spoil_nothing_but_themselves(server: Server) -> None:
+    notes = b"".join(
+        (
+            note(3, bytes((0, 0, 255, 255))),  # cores that no chip has
+            note(3, b""),
+            note(4, b"short"),
+            note(5, struct.pack("<6I", *[1024] * 6)),  # an origin whose texts are no strings
+            struct.pack("<II", 2, 0xFFFFFFFF),
+        )
+    )
+    births = [
+        struct.pack("<QQQQQQIIIBBBB", 1, i + 1, i, 64, 1024 + i, 4096, 0, 0, 1024 + i, 1, 5, 0, 2)
+        for i in range(12)
+    ]
+    others = [
+        struct.pack("<QQQQQQIIIBBBB", 1, 1, 1, 1, 1, 1, 0, d, n, op, 0, 0, 0)
+        for op in (5, 6, 7, 8)
+        for d, n in ((0, 1024), (1024, 1030), (0xFFFFFFFF, 0xFFFFFFFF))
+    ]
+    cell = struct.pack("<II7Q", 1026, 0xFFFFFFFF, *range(7))
+    with Native(server.socket) as native:
+        attach(native, notes_segment(notes, *births, *others, cell=cell), os.eventfd(0))
+        wait_for(lambda: (client_of(server, os.getpid()) or {"events": 0})["events"] == 24)
+        server.check()
+        row = row_of(server, os.getpid())
+        assert row and len(row["buffers"]) == 12
+        assert all(b["name"] == "" and b["context"] == "" for b in row["buffers"])
+
+
+# ---- what is not sound ----
+
+
+def test_what_makes_no_sense_is_counted_by_the_program_itself(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc 1 0", f"alloc 2 {1 << 41}", "alloc 3 5 0 7", "alloc 4 5 0 250")
+        worker.do("free 9", "free 9 200", "fail 77 1 1", "alloc 5 10")
+        worker.wait_for_ids(5)
+        client = worker.client()
+        assert client["untracked"] == 4 and client["unknown_ends"] == 2
+        assert worker.row()["complete"] is False

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What fails in TT-Metal fails in the same way when it is tracked, and the books stay right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from basics import wait_for
+from programs import Failure, Program, assert_exact
+from tracked import row_of
+
+Start = Callable[..., Program]
+
+FILL_L1 = """
+    kept = []
+    while True:
+        kept.append(tensor(device, 1024, 1024, memory=ttnn.L1_MEMORY_CONFIG))
+"""
+TOO_LARGE = "huge = tensor(device, 1 << 16, 1 << 17)"
+
+
+def without_backtrace(text: str) -> str:
+    """It has the addresses of one run, and a line of ours."""
+    return text.split("backtrace:")[0]
+
+
+def told_failures(server: Any, program: Program, count: int) -> list[dict[str, Any]]:
+    """What the server has heard of failed allocations, once there are as many."""
+
+    def failures() -> list[dict[str, Any]]:
+        row = row_of(server, program.pid)
+        return row["failures"] if row else []
+
+    wait_for(lambda: len(failures()) >= count, f"{count} failures")
+    assert len(failures()) == count
+    return failures()
+
+
+def failure_of(program: Program, code: str) -> Failure:
+    with pytest.raises(Failure) as caught:
+        program.do(code)
+    return caught.value
+
+
+@pytest.mark.parametrize("code", [FILL_L1, TOO_LARGE], ids=["l1", "dram"])
+def test_out_of_memory(start: Start, server: Any, folder: Path, code: str) -> None:
+    program = start()
+    program.do("device = open_device(); first = tensor(device, 64, 64)")
+    failure = failure_of(program, code)
+    assert failure.kind == "RuntimeError" and "Out of Memory" in failure.text
+    row = assert_exact(server, program)
+    again = failure_of(program, TOO_LARGE)
+    assert_exact(server, program)
+
+    region = "L1" if code == FILL_L1 else "DRAM"
+    view = program.do(f"""
+        view = ttnn.get_memory_view(device, ttnn.BufferType.{region})
+        result = view.total_bytes_free_per_bank, view.largest_contiguous_bytes_free_per_bank
+    """)
+    first = told_failures(server, program, 2)[0]
+    assert (first["kind"], first["region"]) == ("out_of_memory", region)
+    assert [first["free_bytes"], first["largest_free_bytes"]] == view
+    assert first["bank_wanted_bytes"] > first["largest_free_bytes"]
+    assert row["failures"][0]["wanted_bytes"] == (1 << 21 if region == "L1" else 1 << 34)
+
+    (folder / "untracked").mkdir()
+    with Program(folder / "untracked") as untracked:
+        untracked.do("device = open_device(); first = tensor(device, 64, 64)")
+        same = failure_of(untracked, code)
+        assert untracked.holds == program.holds
+        assert (same.kind, without_backtrace(same.text)) == (
+            failure.kind,
+            without_backtrace(failure.text),
+        )
+        # One frame of ours on the way to the allocator, and no more.
+        lines = failure_of(untracked, TOO_LARGE).text.count("\n")
+        assert again.text.count("\n") - lines in (0, 1)
+
+    program.do("kept = None")
+    assert_exact(server, program)
+    program.do("kept = [tensor(device, 64, 64)]")
+    assert_exact(server, program)
+
+
+def test_circular_buffers_that_do_not_fit(start: Start, server: Any) -> None:
+    program = start()
+    program.do("device = open_device(); x = tensor(device, 1024, 1024)")
+    failure_of(program, FILL_L1)
+    clash = failure_of(program, "y = ttnn.softmax(x, dim=-1)")
+    assert "clash" in clash.text, clash.text
+    assert_exact(server, program)
+    told = told_failures(server, program, 2)[-1]
+    assert told["kind"] == "cb_clash"
+    # The runtime says up to which address they would have grown.
+    assert str(told["bank_wanted_bytes"]) in clash.text, (told, clash.text)
+    program.do("kept = None; y = ttnn.softmax(x, dim=-1)")
+    assert_exact(server, program)
+
+
+def test_operations_that_refuse_their_arguments(start: Start, server: Any) -> None:
+    program = start()
+    program.do("device = open_device(); a = tensor(device, 64, 96); b = tensor(device, 64, 64)")
+    for _ in range(3):
+        failure_of(program, "c = ttnn.matmul(a, b)")
+        assert assert_exact(server, program)["failures"] == []
+
+
+def test_a_close_that_fails_closes_nothing(start: Start, server: Any) -> None:
+    program = start()
+    program.do("""
+        device = open_device()
+        kept = tensor(device, 64, 64)
+        try:
+            ttnn.open_device(device_id=5)
+        except Exception as failure:
+            result = str(failure)
+    """)
+    assert_exact(server, program)

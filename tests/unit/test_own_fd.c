@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "testing.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "base/own_fd.h"
+
+static int new_memfd(void)
+{
+    const int fd = memfd_create("own_fd", MFD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void what_is_ours_is_known_and_closed(void **state)
+{
+    struct ttm_own_fd own = ttm_own_fd_of(new_memfd());
+    const int number = own.fd;
+    (void)state;
+
+    assert_true(ttm_own_fd_is_ours(&own));
+    ttm_own_fd_close(&own);
+    assert_int_equal(own.fd, -1);
+    assert_false(is_open(number));
+    assert_false(ttm_own_fd_is_ours(&own));
+    ttm_own_fd_close(&own); /* once more does no harm */
+}
+
+static void a_number_that_the_host_has_closed_is_not_ours(void **state)
+{
+    struct ttm_own_fd own = ttm_own_fd_of(new_memfd());
+    (void)state;
+
+    assert_int_equal(close(own.fd), 0);
+    assert_false(ttm_own_fd_is_ours(&own));
+    ttm_own_fd_close(&own);
+    assert_int_equal(own.fd, -1);
+}
+
+static void a_file_of_the_host_under_our_number_is_left_open(void **state)
+{
+    struct ttm_own_fd own = ttm_own_fd_of(new_memfd());
+    const int number = own.fd;
+    const int other = new_memfd(); /* of the same file system, made alive at the same time */
+    (void)state;
+
+    assert_int_equal(dup2(other, number), number);
+    assert_false(ttm_own_fd_is_ours(&own));
+    ttm_own_fd_close(&own);
+    assert_int_equal(own.fd, -1);
+    assert_true(is_open(number));
+    (void)close(number);
+    (void)close(other);
+}
+
+static void pipes_are_told_apart(void **state)
+{
+    int ours[2], theirs[2];
+    (void)state;
+
+    assert_int_equal(pipe2(ours, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(theirs, O_CLOEXEC), 0);
+    struct ttm_own_fd own = ttm_own_fd_of(ours[0]);
+    assert_true(ttm_own_fd_is_ours(&own));
+    assert_int_equal(dup2(theirs[0], ours[0]), ours[0]);
+    assert_false(ttm_own_fd_is_ours(&own));
+    for (int i = 0; i < 2; i++) {
+        (void)close(ours[i]);
+        (void)close(theirs[i]);
+    }
+}
+
+static void nothing_is_never_ours(void **state)
+{
+    struct ttm_own_fd none = TTM_OWN_FD_NONE;
+    (void)state;
+
+    assert_false(ttm_own_fd_is_ours(&none));
+    none = ttm_own_fd_of(-1);
+    assert_int_equal(none.fd, -1);
+    none = ttm_own_fd_of(1 << 20); /* not open */
+    assert_int_equal(none.fd, -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_ours_is_known_and_closed),
+        cmocka_unit_test(a_number_that_the_host_has_closed_is_not_ours),
+        cmocka_unit_test(a_file_of_the_host_under_our_number_is_left_open),
+        cmocka_unit_test(pipes_are_told_apart),
+        cmocka_unit_test(nothing_is_never_ours),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An interpreter that is not one: this program has the symbols that a libpython has,
+ * and objects laid out as its version has them, or wrongly. So the sanitizers see
+ * what they cannot see in a real one (tests/integration/test_stack_python.py). What is
+ * found out about an interpreter is found out once, so each test runs in a child.
+ */
+#include "testing.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stack/python_layout.h"
+#include "stack/stack.h"
+#include "wire/origin.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define FRAMES 3u
+
+/* What is looked for by name. */
+EXPORT uint8_t PyCode_Type[512], PyUnicode_Type[512], PyBytes_Type[512], PyDict_Type[512];
+EXPORT uint8_t _PyRuntime[512];
+EXPORT void *PyGILState_GetThisThreadState(void);
+EXPORT int Py_IsInitialized(void);
+EXPORT const char *Py_GetVersion(void);
+
+static const char *version = "3.12.1 (main)";
+static void *thread_state;
+static int is_initialized = 1;
+
+void *PyGILState_GetThisThreadState(void)
+{
+    return thread_state;
+}
+
+int Py_IsInitialized(void)
+{
+    return is_initialized;
+}
+
+const char *Py_GetVersion(void)
+{
+    return version;
+}
+
+static const struct ttm_python_layout *layout;
+static _Alignas(16) uint8_t thread[256], cframe[64], frames[FRAMES][512], codes[FRAMES][256];
+static _Alignas(16) uint8_t files[FRAMES][256], names[FRAMES][256], lines[64], instructions[64];
+
+static void put_u64(uint8_t *object, size_t offset, uint64_t value)
+{
+    memcpy(object + offset, &value, sizeof(value));
+}
+
+static void put_u32(uint8_t *object, size_t offset, uint32_t value)
+{
+    memcpy(object + offset, &value, sizeof(value));
+}
+
+static void put_pointer(uint8_t *object, size_t offset, const void *pointer)
+{
+    put_u64(object, offset, (uintptr_t)pointer);
+}
+
+static void make_string(uint8_t *object, const char *text)
+{
+    put_pointer(object, TTM_OBJECT_TYPE, PyUnicode_Type);
+    put_u64(object, TTM_STRING_LENGTH, strlen(text));
+    put_u32(object, TTM_STRING_STATE, 1 << 2 | 1 << 5 | 1 << 6); /* one byte each, compact, ASCII */
+    memcpy(object + layout->ascii_characters, text, strlen(text));
+}
+
+static void make_bytes(uint8_t *object, const void *bytes, size_t size)
+{
+    put_pointer(object, TTM_OBJECT_TYPE, PyBytes_Type);
+    put_u64(object, TTM_OBJECT_SIZE, size);
+    memcpy(object + TTM_BYTES_FIRST, bytes, size);
+}
+
+/* Ten instructions in line 7 + i. */
+static void make_code(unsigned i)
+{
+    uint8_t *code = codes[i];
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "/home/u/file%u.py", i);
+    make_string(files[i], text);
+    (void)snprintf(text, sizeof(text), "function%u", i);
+    make_string(names[i], text);
+    put_pointer(code, TTM_OBJECT_TYPE, PyCode_Type);
+    put_pointer(code, layout->code_file, files[i]);
+    put_pointer(code, layout->code_name, names[i]);
+    put_pointer(code, layout->code_lines, lines);
+    put_u32(code, layout->code_first_line, 7 + i);
+    if (layout->minor == 10)
+        put_pointer(code, layout->code_instructions, instructions);
+    else
+        put_u64(code, TTM_OBJECT_SIZE, 10);
+}
+
+/* Innermost first; at its third instruction each. */
+static void make_frame(unsigned i)
+{
+    put_pointer(frames[i], layout->frame_code, codes[i]);
+    put_pointer(frames[i], layout->frame_back, i + 1 < FRAMES ? frames[i + 1] : NULL);
+    if (layout->minor == 10)
+        put_u32(frames[i], layout->frame_instruction, 2);
+    else
+        put_pointer(frames[i], layout->frame_instruction, codes[i] + layout->code_instructions + 4);
+}
+
+static void make_interpreter(const char *of_version)
+{
+    static const uint8_t pairs[] = {20, 0}, locations[] = {0x80 | 13 << 3 | 7, 0, 0x80 | 3 << 3, 0};
+
+    version = of_version;
+    layout = ttm_python_layout_find(version);
+    assert_non_null(layout);
+    if (layout->has_location_table)
+        make_bytes(lines, locations, sizeof(locations));
+    else
+        make_bytes(lines, pairs, sizeof(pairs));
+    make_bytes(instructions, "12345678901234567890", 20);
+    for (unsigned i = 0; i < FRAMES; i++) {
+        make_code(i);
+        make_frame(i);
+    }
+    put_u64(thread, layout->thread_id, (uint64_t)pthread_self());
+    put_pointer(thread, layout->thread_frame, layout->cframe_frame < 0 ? frames[0] : cframe);
+    if (layout->cframe_frame >= 0)
+        put_pointer(cframe, (size_t)layout->cframe_frame, frames[0]);
+    thread_state = thread;
+}
+
+/* _Py_DebugOffsets of 3.13, as python_layout.c reads it. */
+static void publish_offsets(void)
+{
+    memcpy(_PyRuntime, "xdebugpy", 8);
+    put_u64(_PyRuntime, 184, layout->thread_frame);
+    put_u64(_PyRuntime, 192, layout->thread_id);
+    put_u64(_PyRuntime, 232, layout->frame_back);
+    put_u64(_PyRuntime, 240, layout->frame_code);
+    put_u64(_PyRuntime, 248, layout->frame_instruction);
+    put_u64(_PyRuntime, 256, layout->frame_locals);
+    put_u64(_PyRuntime, 264, layout->frame_owner);
+    put_u64(_PyRuntime, 280, layout->code_file);
+    put_u64(_PyRuntime, 296, layout->code_name);
+    put_u64(_PyRuntime, 304, layout->code_lines);
+    put_u64(_PyRuntime, 312, layout->code_first_line);
+    put_u64(_PyRuntime, 344, layout->code_instructions);
+}
+
+static struct {
+    uint32_t kind;
+    uint32_t length;
+    uint8_t bytes[TTM_NATIVE_STACK_NOTE_SIZE_MAX];
+} notes[64];
+static uint32_t note_count;
+
+static uint32_t keep(uint32_t kind, const void *bytes, uint32_t length)
+{
+    if (note_count == COUNT_OF(notes) || length > sizeof(notes[0].bytes))
+        return 0;
+    notes[note_count].kind = kind;
+    notes[note_count].length = length;
+    memcpy(notes[note_count].bytes, bytes, length);
+    return ++note_count;
+}
+
+static uint32_t capture(void)
+{
+    struct ttm_stack stack;
+
+    ttm_stack_capture(&stack);
+    return stack.python;
+}
+
+static void start(void)
+{
+    const struct ttm_stack_options options = {.python_frames = 2};
+
+    ttm_stack_start(&options, keep);
+}
+
+/* The two innermost frames, with their lines and files. */
+static void assert_captured(void)
+{
+    struct ttm_python_stack_note stack;
+    struct ttm_code_note code;
+    const uint32_t number = capture();
+
+    assert_in_range(number, 1, note_count);
+    assert_int_equal(notes[number - 1].kind, TTM_NOTE_PYTHON_STACK);
+    assert_int_equal(
+        ttm_python_stack_note_decode(notes[number - 1].bytes, notes[number - 1].length, &stack), 0);
+    assert_int_equal(stack.count, 2);
+    assert_true(stack.is_cut);
+    for (unsigned i = 0; i < 2; i++) {
+        const uint32_t of_code = stack.frames[i].code;
+        assert_int_equal(stack.frames[i].line, 7 + i);
+        assert_in_range(of_code, 1, note_count);
+        assert_int_equal(
+            ttm_code_note_decode(notes[of_code - 1].bytes, notes[of_code - 1].length, &code), 0);
+        assert_int_equal(code.first_line, 7 + i);
+        assert_memory_equal(code.file.bytes, files[i] + layout->ascii_characters, code.file.length);
+        assert_memory_equal(code.name.bytes, names[i] + layout->ascii_characters, code.name.length);
+    }
+    const uint32_t count = note_count;
+    assert_int_equal(capture(), number); /* known now */
+    assert_int_equal(note_count, count);
+}
+
+/* Runs 'body' in a child; a failed assertion or a crash there is one here. */
+static void in_child(void (*body)(void))
+{
+    int status = 1;
+
+    const pid_t child = fork();
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void *unmapped(void)
+{
+    void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(page, MAP_FAILED);
+    return page;
+}
+
+static void capture_3_10(void)
+{
+    make_interpreter("3.10.13 (main)");
+    start();
+    assert_captured();
+}
+
+static void capture_3_11(void)
+{
+    make_interpreter("3.11.7 (main)");
+    start();
+    assert_captured();
+}
+
+static void capture_3_12(void)
+{
+    make_interpreter("3.12.1 (main)");
+    start();
+    assert_captured();
+    is_initialized = 0; /* it shuts down */
+    assert_int_equal(capture(), 0);
+    is_initialized = 1;
+    thread_state = NULL; /* a thread that Python does not know */
+    assert_int_equal(capture(), 0);
+    thread_state = thread;
+    put_u64(thread, layout->thread_id, 1); /* the state of another */
+    assert_int_equal(capture(), 0);
+}
+
+static void capture_3_13(void)
+{
+    make_interpreter("3.13.0 (main)");
+    publish_offsets();
+    start();
+    assert_captured();
+}
+
+static void each_version_is_read_by_its_layout(void **state)
+{
+    (void)state;
+
+    in_child(capture_3_10);
+    in_child(capture_3_11);
+    in_child(capture_3_12);
+    in_child(capture_3_13);
+}
+
+static void change_the_file(void)
+{
+    make_interpreter("3.10.13 (main)");
+    start();
+    assert_captured();
+    make_string(files[0], "/home/u/other.py"); /* another object, in the same places */
+    assert_captured();
+}
+
+/* The version and the file's address change together, in the same bits. */
+static void change_version_and_file(void)
+{
+    static _Alignas(16) uint8_t other_file[256];
+    const uint64_t difference = (uintptr_t)files[0] ^ (uintptr_t)other_file;
+
+    make_interpreter("3.12.1 (main)");
+    put_u32(codes[0], layout->code_version, 0x40000000);
+    start();
+    assert_captured();
+    make_string(other_file, "/home/u/other.py");
+    put_pointer(codes[0], layout->code_file, other_file);
+    put_u32(codes[0], layout->code_version, 0x40000000 ^ (uint32_t)difference);
+    memcpy(files[0], other_file, sizeof(other_file)); /* what assert_captured() expects */
+    assert_captured();
+}
+
+static void another_code_object_at_the_same_address_is_another(void **state)
+{
+    (void)state;
+
+    in_child(change_the_file);
+    in_child(change_version_and_file);
+}
+
+static void refuse_version(void)
+{
+    static const char *const versions[] = {"3.9.1",  "3.14.0", "3.13.0 experimental free-threading",
+                                           "2.7.18", "",       "3.x"};
+
+    for (unsigned i = 0; i < COUNT_OF(versions); i++)
+        assert_null(ttm_python_layout_find(versions[i]));
+    version = "3.14.0 (main)";
+    thread_state = unmapped();
+    start();
+    assert_int_equal(capture(), 0);
+    assert_non_null(strstr(ttm_stack_trouble(), "3.14.0"));
+}
+
+static void refuse_offsets(void)
+{
+    make_interpreter("3.13.9 (main)");
+    publish_offsets();
+    put_u64(_PyRuntime, 344, layout->code_instructions + 8u);
+    start();
+    assert_int_equal(capture(), 0);
+    assert_non_null(strstr(ttm_stack_trouble(), "layout"));
+}
+
+static void doubt_thread(void)
+{
+    make_interpreter("3.12.1 (main)");
+    thread_state = unmapped();
+    start();
+    assert_int_equal(capture(), 0);
+    assert_non_null(strstr(ttm_stack_trouble(), "thread states"));
+    thread_state = thread; /* another thread, whose state is as it should be */
+    assert_captured();
+    assert_string_equal(ttm_stack_trouble(), "");
+}
+
+static void refuse_frame(void)
+{
+    make_interpreter("3.12.1 (main)");
+    put_pointer(cframe, 0, unmapped());
+    start();
+    assert_int_equal(capture(), 0);
+    assert_non_null(strstr(ttm_stack_trouble(), "not as expected"));
+}
+
+static void refuse_code(void)
+{
+    make_interpreter("3.11.7 (main)");
+    put_pointer(codes[1], TTM_OBJECT_TYPE, PyDict_Type); /* the second frame's */
+    start();
+    assert_int_equal(capture(), 0);
+    assert_non_null(strstr(ttm_stack_trouble(), "not as expected"));
+}
+
+static void refuse_string(void)
+{
+    make_interpreter("3.10.13 (main)");
+    put_pointer(codes[0], layout->code_file, unmapped());
+    start();
+    assert_int_equal(capture(), 0);
+    assert_non_null(strstr(ttm_stack_trouble(), "not as expected"));
+}
+
+static void refuse_instruction(void)
+{
+    make_interpreter("3.12.1 (main)");
+    put_u64(frames[0], layout->frame_instruction, (uintptr_t)codes[0] + 4096);
+    start();
+    assert_int_equal(capture(), 0);
+    assert_non_null(strstr(ttm_stack_trouble(), "not as expected"));
+}
+
+static void a_layout_that_does_not_hold_gives_no_frames_and_says_so(void **state)
+{
+    (void)state;
+
+    in_child(refuse_version);
+    in_child(refuse_offsets);
+    in_child(doubt_thread);
+    in_child(refuse_frame);
+    in_child(refuse_code);
+    in_child(refuse_string);
+    in_child(refuse_instruction);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_version_is_read_by_its_layout),
+        cmocka_unit_test(another_code_object_at_the_same_address_is_another),
+        cmocka_unit_test(a_layout_that_does_not_hold_gives_no_frames_and_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
