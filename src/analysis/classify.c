@@ -76,6 +76,8 @@ static double older_half(const struct ttm_evidence *e)
 
 static enum course course_of(const struct ttm_evidence *e)
 {
+    if (e->remaining < GROWING_LEAST && e->frees > 0 && older_half(e) < 0.2)
+        return COURSE_NEWEST;
     if (e->remaining < GROWING_LEAST)
         return e->visits < 2 || has_stopped(e) ? COURSE_AT_ONCE : COURSE_FEW;
     if (e->visits < GROWING_LEAST && !is_slow_loop(e))
@@ -155,6 +157,9 @@ static void tell_steady(const struct ttm_evidence *e, enum course course, struct
     else if (course == COURSE_STOPPED)
         WHY("%s were kept, and then no more while %s others were born: it has settled", count,
             ttm_format_count(e->births - 1 - e->last_birth, later));
+    else if (e->frees > 0)
+        WHY("%s of %s kept, not one of the newest; the others were freed", count,
+            ttm_format_count(e->allocs, all));
     else if (e->remaining == 1)
         WHY("born once and kept");
     else

@@ -18,6 +18,8 @@
 
 #define WIDE_COLUMNS 110 /* from here on, more columns */
 #define ROWS_ELSEWHERE 40
+#define CALLERS_SHOWN 2
+#define SUSPECTS_LEAST 3
 #define SPARK_BARS 8
 
 struct sheet {
@@ -63,6 +65,11 @@ static const char *dot(const struct sheet *sheet)
     return ttm_terminal_dot(sheet->terminal);
 }
 
+static bool is_wide(const struct sheet *sheet)
+{
+    return sheet->terminal->columns >= WIDE_COLUMNS;
+}
+
 /* ---- the head ---- */
 
 static void put_end(const struct sheet *sheet)
@@ -71,7 +78,10 @@ static void put_end(const struct sheet *sheet)
     const struct ttm_recording_info *info = &sheet->report->info;
     char span[TTM_NUMBER_SIZE], how[64];
 
-    (void)ttm_format_duration(process->last_ns - process->first_ns, span);
+    const uint64_t end_ns = ttm_report_wall(sheet->report, process->last_ns);
+    const bool has_start = process->start_wall_ns > 0 && process->start_wall_ns < end_ns;
+    (void)ttm_format_duration(
+        has_start ? end_ns - process->start_wall_ns : process->last_ns - process->first_ns, span);
     if (!process->has_ended) {
         ttm_text_format(sheet->out, ", %s recorded, ", span);
         put_in(sheet, TTM_YELLOW,
@@ -323,6 +333,54 @@ static void put_place(const struct sheet *sheet, const struct ttm_origin_words *
     }
 }
 
+static bool is_same_frame(const struct ttm_frame_words *a, const struct ttm_frame_words *b)
+{
+    return a->line == b->line && strcmp(a->file, b->file) == 0 &&
+           strcmp(a->function, b->function) == 0;
+}
+
+/* Where several origins share their innermost line, the first caller that tells this one apart. */
+static const struct ttm_frame_words *telling_caller(const struct ttm_report_process *process,
+                                                    const struct ttm_origin_words *words)
+{
+    const struct ttm_frame_words *caller = NULL;
+    uint32_t depth = 0;
+
+    for (uint32_t i = 0; i < process->origin_count && words->python_count > 0; i++) {
+        const struct ttm_origin_words *other = &process->origins[i].words;
+        uint32_t at = 0;
+        while (at < words->python_count && at < other->python_count &&
+               is_same_frame(&words->python[at], &other->python[at]))
+            at++;
+        if (at > depth && at < words->python_count) {
+            depth = at;
+            caller = &words->python[at];
+        }
+    }
+    return caller;
+}
+
+static void put_place_and_caller(const struct sheet *sheet, const struct ttm_origin_words *words,
+                                 struct ttm_text *out)
+{
+    const struct ttm_frame_words *caller = telling_caller(sheet->process, words);
+
+    if (!caller || is_wide(sheet)) {
+        put_place(sheet, words, out);
+    } else {
+        ttm_text_append_safe(out, ttm_base_name(words->python[0].file));
+        ttm_text_format(out, ":%u", words->python[0].line);
+    }
+    if (!caller)
+        return;
+    ttm_text_append(out, sheet->terminal->has_utf8 ? " ← " : " < ");
+    if (is_wide(sheet)) {
+        ttm_text_append_safe(out, ttm_base_name(caller->file));
+        ttm_text_format(out, ":%u ", caller->line);
+    }
+    ttm_text_append_safe(out, caller->function);
+}
+
 /* What was there as the run went on: growth is a ramp, what came at the start a block. */
 static void put_spark(const struct sheet *sheet, const struct ttm_report_origin *origin)
 {
@@ -344,26 +402,17 @@ static void put_spark(const struct sheet *sheet, const struct ttm_report_origin 
 static const char *class_words(const struct ttm_report_origin *origin)
 {
     static const char *const words[TTM_CLASS_COUNT] = {
-        [TTM_CLASS_UNSURE] = "unsure",
-        [TTM_CLASS_SYSTEM] = "system",
-        [TTM_CLASS_PROGRAM_CACHE] = "program cache",
-        [TTM_CLASS_CIRCULAR_BUFFER] = "circ. buffer",
-        [TTM_CLASS_KERNEL] = "kernel",
-        [TTM_CLASS_STEADY] = "steady",
-        [TTM_CLASS_GROWING] = "growing",
-        [TTM_CLASS_TEMPORARY] = "temporary",
+        [TTM_CLASS_UNSURE] = "unsure",        [TTM_CLASS_SYSTEM] = "system",
+        [TTM_CLASS_PROGRAM_CACHE] = "cached", [TTM_CLASS_CIRCULAR_BUFFER] = "circular",
+        [TTM_CLASS_KERNEL] = "kernel",        [TTM_CLASS_STEADY] = "steady",
+        [TTM_CLASS_GROWING] = "growing",      [TTM_CLASS_TEMPORARY] = "temporary",
     };
 
     return words[origin->verdict.class];
 }
 
-static bool is_wide(const struct sheet *sheet)
-{
-    return sheet->terminal->columns >= WIDE_COLUMNS;
-}
-
 /* Number, region, count, bytes, share, bars and class take so much. */
-#define FIXED_COLUMNS 54
+#define FIXED_COLUMNS 55
 #define OPERATION_COLUMNS 20
 
 static size_t place_columns(const struct sheet *sheet)
@@ -389,7 +438,7 @@ static void put_titles(struct sheet *sheet, uint64_t all_bytes)
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
     put(sheet, "  ");
     put_columns(sheet, title, place_columns(sheet) + (is_wide(sheet) ? OPERATION_COLUMNS + 2 : 1));
-    put(sheet, " region   count      takes share  over run");
+    put(sheet, " region   count      takes share  over run class");
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
     end_line(sheet);
 }
@@ -406,7 +455,7 @@ static void put_row(struct sheet *sheet, const struct ttm_report_origin *origin,
     struct ttm_text place;
 
     ttm_text_init(&place);
-    put_place(sheet, &origin->words, &place);
+    put_place_and_caller(sheet, &origin->words, &place);
     ttm_text_format(sheet->out, "%2u ", number);
     ttm_terminal_colour(sheet->terminal, sheet->out, is_suspect ? TTM_BOLD : TTM_PLAIN);
     put_columns(sheet, ttm_text_string(&place), place_columns(sheet));
@@ -447,14 +496,31 @@ static void put_source(struct sheet *sheet, const struct ttm_frame_words *frame)
     ttm_text_done(&line);
 }
 
+#define FRAME_COLUMNS 30
+
+/* "from decode.py:15 cache_kv   LEAKED.append(zeros(dev))" */
 static void put_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
 {
-    put(sheet, "       from ");
-    ttm_text_append_safe(sheet->out,
+    const uint64_t until_ns = ttm_report_wall(sheet->report, sheet->report->info.last_ns);
+    struct ttm_text place, line;
+
+    ttm_text_init(&place);
+    ttm_text_init(&line);
+    ttm_text_append_safe(&place,
                          sheet->choice->has_full_paths ? frame->file : ttm_base_name(frame->file));
-    ttm_text_format(sheet->out, ":%u ", frame->line);
-    ttm_text_append_safe(sheet->out, frame->function);
+    ttm_text_format(&place, ":%u ", frame->line);
+    ttm_text_append_safe(&place, frame->function);
+    put(sheet, "     from ");
+    const size_t width = ttm_terminal_width(ttm_text_string(&place));
+    put_columns(sheet, ttm_text_string(&place), width < FRAME_COLUMNS ? FRAME_COLUMNS : width);
+    if (ttm_source_line(frame->file, frame->line, until_ns, &line)) {
+        put(sheet, " ");
+        put_in(sheet, TTM_BOLD, ttm_text_string(&line));
+    }
     end_line(sheet);
+    sheet->out->failed |= place.failed || line.failed;
+    ttm_text_done(&place);
+    ttm_text_done(&line);
 }
 
 /* Words, wrapped to the terminal, each line behind so many spaces. */
@@ -521,7 +587,8 @@ static void put_whole(struct sheet *sheet, const struct ttm_report_origin *origi
 {
     char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
 
-    for (uint32_t i = 1; i < origin->words.python_count; i++)
+    for (uint32_t i = origin->verdict.is_suspect ? CALLERS_SHOWN + 1 : 1;
+         i < origin->words.python_count; i++)
         put_frame(sheet, &origin->words.python[i]);
     for (uint32_t i = 0; i < origin->words.native_count; i++) {
         put(sheet, "       ");
@@ -543,9 +610,12 @@ static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *ori
 {
     if (origin->words.python_count > 0)
         put_source(sheet, &origin->words.python[0]);
+    /* Callers first: the line that keeps a buffer is seldom the one that makes it. */
+    for (uint32_t i = 1; i < origin->words.python_count && i <= CALLERS_SHOWN && spare > i + 1; i++)
+        put_frame(sheet, &origin->words.python[i]);
     if (spare >= 2)
         put_particulars(sheet, origin);
-    if (spare < 4)
+    if (spare < 7)
         return;
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_GREEN);
     put_wrapped(sheet, origin->verdict.advice, 5);
@@ -604,8 +674,11 @@ static void put_list(struct sheet *sheet, const struct ttm_report_origin *const 
         all_bytes += ttm_report_held(choice, order[i]).footprint_bytes;
     put_titles(sheet, all_bytes);
     for (i = 0; i < count; i++) {
-        const bool is_full = choice->top > 0 ? shown == choice->top
-                                             : !choice->is_unfolded && shown > 0 && sheet->rows < 4;
+        /* A screen that leaves out a suspect has failed: rather three rows too many. */
+        const bool is_needed = order[i]->verdict.is_suspect && shown < SUSPECTS_LEAST;
+        const bool is_full =
+            choice->top > 0 ? shown == choice->top
+                            : !choice->is_unfolded && shown > 0 && sheet->rows < 4 && !is_needed;
         if (is_full)
             break;
         if (!is_shown(sheet, order[i]))
@@ -683,9 +756,8 @@ static void put_temporaries(struct sheet *sheet)
                     plural(lines, "origin", "origins"));
     put_place(sheet, &most->words, sheet->out);
     const uint64_t mean_ns = most->lifetime_ns / most->frees;
-    ttm_text_format(sheet->out, " (%s, for %s each)", ttm_format_count(most->allocs, frees),
-                    mean_ns < TTM_NS_PER_MS ? "less than 1 ms"
-                                            : ttm_format_duration(mean_ns, mean));
+    ttm_text_format(sheet->out, " (%s, %s each)", ttm_format_count(most->allocs, frees),
+                    mean_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(mean_ns, mean));
     end_line(sheet);
 }
 
@@ -729,7 +801,7 @@ static void put_failure(struct sheet *sheet, const struct ttm_report_failure *fa
         sheet->out, "    wanted %s (%s a bank); free %s, largest %s: %s",
         ttm_format_bytes(f->wanted_bytes, when), ttm_format_bytes(f->bank_wanted_bytes, a),
         ttm_format_bytes(f->bank_free_bytes, b), ttm_format_bytes(f->bank_largest_bytes, c),
-        f->bank_free_bytes >= f->bank_wanted_bytes ? "fragmented, not exhausted" : "exhausted");
+        f->bank_free_bytes >= f->bank_wanted_bytes ? "fragmented" : "exhausted");
     end_line(sheet);
     for (uint32_t i = 0; i < failure->owner_count && (i < 3 || sheet->choice->is_unfolded); i++) {
         const struct ttm_report_share *owner = &failure->owners[i];
@@ -891,13 +963,21 @@ static void put_other(struct sheet *sheet, const struct ttm_report_process *proc
 
 #define OTHERS_SHOWN 6
 
-static void put_others(struct sheet *sheet, const struct ttm_report_process *shown)
+static uint32_t others_of(const struct sheet *sheet, const struct ttm_report_process *shown)
 {
-    uint32_t others = 0, put_count = 0;
+    uint32_t others = 0;
 
     for (uint32_t i = 0; i < sheet->report->process_count; i++)
         others += &sheet->report->processes[i] != shown &&
                   ttm_report_has_process(sheet->choice, &sheet->report->processes[i]);
+    return others;
+}
+
+static void put_others(struct sheet *sheet, const struct ttm_report_process *shown)
+{
+    const uint32_t others = others_of(sheet, shown);
+    uint32_t put_count = 0;
+
     if (others == 0)
         return;
     ttm_text_format(sheet->out, "\n  %u more %s (--pid PID shows one, --all all)\n", others,
@@ -932,6 +1012,11 @@ int ttm_report_text(const struct ttm_report *report, const struct ttm_report_cho
     sheet.rows = !terminal->is_terminal ? ROWS_ELSEWHERE
                  : terminal->rows > 3   ? terminal->rows - 3
                                         : 1;
+    const uint32_t others = others_of(&sheet, worst);
+    const size_t others_rows =
+        others == 0 ? 0 : 2 + (others < OTHERS_SHOWN ? others : OTHERS_SHOWN);
+    if (!choice->is_unfolded)
+        sheet.rows = sheet.rows > others_rows ? sheet.rows - others_rows : 1;
     for (uint32_t i = 0; r == 0 && i < report->process_count; i++) {
         const struct ttm_report_process *process = &report->processes[i];
         if (!ttm_report_has_process(choice, process) || (process != worst && !choice->is_unfolded))
