@@ -263,7 +263,7 @@ static void put_device(struct sheet *sheet, const struct ttm_report_device *devi
     ttm_text_format(&label, "%s %s%s ", count == 1 ? "device" : "devices", ttm_text_string(&ids),
                     count == 1 ? "" : " each");
     ttm_text_append_safe(&label, device->board);
-    if (device->arch != TTM_ARCH_UNKNOWN)
+    if (device->arch != TTM_ARCH_UNKNOWN && (count == 1 || !device->board[0]))
         ttm_text_format(&label, "%s%s", device->board[0] ? " " : "", ttm_arch_name(device->arch));
     put(sheet, "  ");
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
