@@ -39,12 +39,18 @@ const char *ttm_class_name(enum ttm_class class)
     return names[class];
 }
 
+/* What the course is asked of: what remains, or else what was kept up to the end. */
+static uint64_t kept_by(const struct ttm_evidence *e)
+{
+    return e->remaining > 0 ? e->remaining : e->late;
+}
+
 enum course { COURSE_FEW, COURSE_AT_ONCE, COURSE_STOPPED, COURSE_NEWEST, COURSE_GROWING };
 
 /* A loop that allocates nothing else: its births take most of the run. */
 static bool is_slow_loop(const struct ttm_evidence *e)
 {
-    return e->remaining >= SLOW_LEAST &&
+    return kept_by(e) >= SLOW_LEAST &&
            (e->last_ns - e->first_ns) >= (e->run_last_ns - e->run_first_ns) / 2;
 }
 
@@ -52,7 +58,7 @@ static bool has_stopped(const struct ttm_evidence *e)
 {
     const double own = (double)(e->births - e->first_birth);
     const double tail = (double)(e->births - 1 - e->last_birth);
-    const double natural = 1.5 / (double)e->remaining;
+    const double natural = 1.5 / (double)kept_by(e);
 
     if (tail > own * (natural > 0.15 ? natural : 0.15))
         return true;
@@ -89,6 +95,16 @@ static enum course course_of(const struct ttm_evidence *e)
     return COURSE_GROWING;
 }
 
+/*
+ * A program that ends in good order frees what its globals hold. What came all through
+ * the run and was freed by nobody before has grown, although nothing remains of it.
+ */
+static bool was_kept_to_the_end(const struct ttm_evidence *e)
+{
+    return e->remaining == 0 && e->late >= GROWING_LEAST && e->late >= e->allocs - e->allocs / 10 &&
+           (e->visits >= GROWING_LEAST || is_slow_loop(e)) && !has_stopped(e);
+}
+
 static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
 {
     if (e->region == TTM_REGION_CB)
@@ -99,6 +115,8 @@ static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
         return TTM_CLASS_SYSTEM;
     if (e->replaced > 0 && e->replaced >= e->allocs / 2)
         return TTM_CLASS_UNSURE;
+    if (was_kept_to_the_end(e))
+        return TTM_CLASS_GROWING;
     if (e->remaining == 0)
         return e->frees > 0 ? TTM_CLASS_TEMPORARY : TTM_CLASS_UNSURE;
     if (e->is_program)
@@ -121,7 +139,10 @@ static void tell_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
     char span[TTM_NUMBER_SIZE];
 
     (void)ttm_format_duration(e->last_ns - e->first_ns, span);
-    if (e->frees == 0)
+    if (e->remaining == 0)
+        WHY("%s were born over %s, and freed only when the program ended",
+            ttm_format_count(e->late, count), span);
+    else if (e->frees == 0)
         WHY("%s were born over %s, up to the end, and none was freed",
             ttm_format_count(e->remaining, count), span);
     else
@@ -135,7 +156,7 @@ static void advise_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
     if (e->is_program || e->region == TTM_REGION_CB || e->region == TTM_REGION_KERNEL)
         ADVICE("every new shape adds a program to the cache: pad to fewer shapes, or call "
                "device.clear_program_cache()");
-    else if (e->frees > 0)
+    else if (e->frees > 0 && e->remaining > 0)
         ADVICE("some paths free it and others do not: look for an exception, an early return or "
                "a reference cycle before the free (gc.collect() tells)");
     else if (e->is_creation)
@@ -235,7 +256,7 @@ void ttm_classify(const struct ttm_evidence *e, struct ttm_verdict *v)
     case TTM_CLASS_GROWING:
         tell_growth(e, v);
         advise_growth(e, v);
-        v->is_suspect = true;
+        v->is_suspect = e->remaining > 0;
         break;
     case TTM_CLASS_STEADY:
         tell_steady(e, course, v);

@@ -42,12 +42,13 @@ struct ttm_evidence {
     uint64_t frees;
     uint64_t replaced;
     uint64_t remaining;
+    uint64_t late;        /* freed only after the last birth of the process */
     uint64_t visits;      /* how often the program came back to it */
     uint64_t lifetime_ns; /* of all that were freed */
     /* In births of the process: */
     uint64_t births;      /* of the process, all */
     uint64_t first_birth; /* of this code */
-    uint64_t last_birth;  /* of what remains */
+    uint64_t last_birth;  /* of what remains, else of what was freed late; likewise the times */
     const struct ttm_spread *remaining_births;
     /* In nanoseconds: */
     uint64_t first_ns; /* of what remains */

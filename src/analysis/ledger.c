@@ -759,6 +759,22 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
     return r;
 }
 
+static void count_late(const struct ttm_ledger *ledger, struct ttm_cell *cell,
+                       const struct ttm_live *live)
+{
+    struct ttm_late *late = &cell->late;
+
+    if (late->births != ledger->births)
+        *late = (struct ttm_late){.births = ledger->births, .first_ns = UINT64_MAX};
+    ttm_held_add(&late->held, &live->held);
+    if (live->birth > late->last_birth)
+        late->last_birth = live->birth;
+    if (live->birth_ns < late->first_ns)
+        late->first_ns = live->birth_ns;
+    if (live->birth_ns > late->last_ns)
+        late->last_ns = live->birth_ns;
+}
+
 static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint8_t how,
                     uint64_t time_ns)
 {
@@ -789,6 +805,7 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
         take_from_groups(ledger, cell, &live->held, how);
     if (is_freeing_end(how)) {
         cell->frees++;
+        count_late(ledger, cell, live);
         cell->lifetime_ns += time_ns > live->birth_ns ? time_ns - live->birth_ns : 0;
         if (live->reused > 0)
             ledger->reused[live->reused - 1].frees++;
@@ -1007,6 +1024,10 @@ int ttm_ledger_finish(struct ttm_ledger *ledger)
         const struct ttm_live *live = &ledger->lives[slot];
         if (live->cell != 0)
             r = add_remaining(ledger, &ledger->cells[live->cell - 1], live);
+    }
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        if (ledger->cells[i].late.births != ledger->births)
+            ledger->cells[i].late = (struct ttm_late){.first_ns = UINT64_MAX};
     }
     return r;
 }

@@ -62,6 +62,15 @@ struct ttm_kin {
     uint64_t first_birth; /* counted in births of the process */
 };
 
+/* What was freed since the last birth of the process: at the end, what was freed at its end. */
+struct ttm_late {
+    struct ttm_held held;
+    uint64_t births;     /* of the process when this began to be counted */
+    uint64_t last_birth; /* of these */
+    uint64_t first_ns;
+    uint64_t last_ns;
+};
+
 struct ttm_cell {
     uint32_t origin;  /* number of a note, 0: none */
     uint32_t devices; /* as in the recording */
@@ -82,6 +91,7 @@ struct ttm_cell {
     struct ttm_spread times;
     struct ttm_saved *peaks; /* for each group of the set */
     struct ttm_saved moments[TTM_MOMENTS];
+    struct ttm_late late;
     struct ttm_remaining remaining;
 };
 

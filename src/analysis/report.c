@@ -249,6 +249,7 @@ static void add_cell(const struct making *making, const struct ttm_cell *cell,
     origin->frees += cell->frees;
     origin->replaced += cell->replaced;
     origin->lifetime_ns += cell->lifetime_ns;
+    ttm_held_add(&origin->late, &cell->late.held);
     ttm_held_add(&origin->remaining, &cell->remaining.held);
     ttm_held_add(&origin->peak, &peak);
     for (uint32_t i = 0; i < TTM_MOMENTS; i++) {
@@ -366,6 +367,7 @@ static void add_kindred(const struct making *making, const struct named *named,
     e->replaced += cell->replaced;
     e->lifetime_ns += cell->lifetime_ns;
     e->remaining += remaining->held.count;
+    e->late += cell->late.held.count;
     if (remaining->held.count == 0)
         return;
     if (remaining->last_birth > e->last_birth)
@@ -377,6 +379,19 @@ static void add_kindred(const struct making *making, const struct named *named,
     ttm_spread_merge(&kindred->births, &remaining->births);
 }
 
+/* Nothing remains: then the course is that of what was freed late. */
+static void add_late(const struct ttm_cell *cell, struct ttm_evidence *e)
+{
+    if (e->remaining > 0 || cell->late.held.count == 0)
+        return;
+    if (cell->late.last_birth > e->last_birth)
+        e->last_birth = cell->late.last_birth;
+    if (cell->late.first_ns < e->first_ns)
+        e->first_ns = cell->late.first_ns;
+    if (cell->late.last_ns > e->last_ns)
+        e->last_ns = cell->late.last_ns;
+}
+
 static int classify(struct making *making, uint32_t count)
 {
     const uint32_t kin_count = making->ledger->kin_count;
@@ -386,6 +401,8 @@ static int classify(struct making *making, uint32_t count)
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++)
         add_kindred(making, &making->named[i], &kindred[making->named[i].cell->kin]);
+    for (uint32_t i = 0; i < count; i++)
+        add_late(making->named[i].cell, &kindred[making->named[i].cell->kin].evidence);
     for (uint32_t i = 0; i < kin_count; i++) {
         kindred[i].evidence.remaining_births = &kindred[i].births;
         if (kindred[i].is_known)

@@ -31,6 +31,7 @@ struct ttm_report_origin {
     uint64_t frees;
     uint64_t replaced;
     uint64_t lifetime_ns;      /* of all that were freed */
+    struct ttm_held late;      /* freed only after the last birth of the process */
     struct ttm_held remaining; /* on each device */
     struct ttm_held peak;      /* at the peak of its region, on the device with most of it */
     struct ttm_held moments[TTM_MOMENTS];

@@ -185,6 +185,7 @@ static void put_origin(const struct sheet *sheet, const struct ttm_report_origin
         ttm_json_put_string(json, "kind", ttm_kernel_kind_name(origin->kind));
     ttm_json_put_u64(json, "allocs", origin->allocs);
     ttm_json_put_u64(json, "frees", origin->frees);
+    ttm_json_put_u64(json, "late_frees", origin->late.count);
     ttm_json_put_u64(json, "replaced", origin->replaced);
     ttm_json_put_u64(json, "remaining", held.count);
     ttm_json_put_u64(json, "remaining_bytes", held.bytes);

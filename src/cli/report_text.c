@@ -761,6 +761,33 @@ static void put_temporaries(struct sheet *sheet)
     end_line(sheet);
 }
 
+/* What grew and was freed only at the end: nothing remains, but it was there. */
+static void put_kept(struct sheet *sheet)
+{
+    const struct ttm_report_process *process = sheet->process;
+    char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
+
+    for (uint32_t i = 0; i < process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &process->origins[i];
+        if (origin->verdict.class != TTM_CLASS_GROWING || origin->remaining.count > 0 ||
+            !ttm_report_has_origin(sheet->choice, origin))
+            continue;
+        put(sheet, "  ");
+        put_in(sheet, TTM_YELLOW, "grew all through the run, freed only at its end: ");
+        ttm_text_format(sheet->out, "%s %s, %s", ttm_format_count(origin->late.count, count),
+                        plural(origin->late.count, "buffer", "buffers"),
+                        ttm_format_bytes(origin->late.footprint_bytes, bytes));
+        end_line(sheet);
+        put(sheet, "   ");
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
+        put_place(sheet, &origin->words, sheet->out);
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+        ttm_text_format(sheet->out, "  %s", ttm_region_name(origin->region));
+        end_line(sheet);
+        put_suspect(sheet, origin, sheet->choice->is_unfolded ? SIZE_MAX : 4);
+    }
+}
+
 static int put_origins(struct sheet *sheet)
 {
     uint32_t count = 0;
@@ -919,6 +946,8 @@ static int put_process(struct sheet *sheet)
     put_devices(sheet);
     put_failures(sheet);
     const int r = put_origins(sheet);
+    if (sheet->choice->at == TTM_AT_REMAINING)
+        put_kept(sheet);
     put_temporaries(sheet);
     put_findings(sheet);
     put_addresses(sheet);
