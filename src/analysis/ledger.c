@@ -21,7 +21,6 @@
 #include <string.h>
 
 #include "analysis/origin_words.h"
-#include "base/bytes.h"
 #include "base/hash.h"
 #include "wire/life_row.h"
 #include "wire/note.h"
@@ -140,21 +139,6 @@ static int split_cells(void *arg, uint32_t group, uint32_t twin)
     return 0;
 }
 
-/* The devices that a number stands for. Returns how many, 0 when it was never said. */
-static uint32_t read_devices(const struct ttm_ledger *ledger, uint32_t number,
-                             uint16_t ret[TTM_DEVICE_COUNT])
-{
-    if (number < TTM_DEVICE_COUNT) {
-        ret[0] = (uint16_t)number;
-        return 1;
-    }
-    const struct ttm_noted *note = ttm_notebook_find(&ledger->notes, number, TTM_NOTED_DEVICES);
-    uint32_t count = 0;
-    for (size_t at = 0; note && at + 2 <= note->length && count < TTM_DEVICE_COUNT; at += 2)
-        ret[count++] = get_le16(note->bytes + at);
-    return count;
-}
-
 /* The index of the set that a number stands for; device 0 for one that was never said. */
 static int set_of(struct ttm_ledger *ledger, uint32_t number)
 {
@@ -163,7 +147,7 @@ static int set_of(struct ttm_ledger *ledger, uint32_t number)
 
     if (known >= 0)
         return known;
-    uint32_t count = read_devices(ledger, number, devices);
+    const uint32_t count = ttm_notebook_devices(&ledger->notes, number, devices);
     int r = ttm_groups_add(&ledger->groups, number, devices, count, split_cells, ledger);
     if (r == -EINVAL) {
         ledger->odd++;

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "wire/note.h"
+
 void ttm_notebook_init(struct ttm_notebook *book, uint64_t seed)
 {
     *book = (struct ttm_notebook){0};
@@ -63,4 +66,18 @@ const struct ttm_noted *ttm_notebook_find(const struct ttm_notebook *book, uint3
     const struct ttm_noted *note = ttm_notebook_get(book, number);
 
     return note && note->kind == kind ? note : NULL;
+}
+
+uint32_t ttm_notebook_devices(const struct ttm_notebook *book, uint32_t number,
+                              uint16_t ret[TTM_DEVICE_COUNT])
+{
+    if (number < TTM_DEVICE_COUNT) {
+        ret[0] = (uint16_t)number;
+        return 1;
+    }
+    const struct ttm_noted *note = ttm_notebook_find(book, number, TTM_NOTED_DEVICES);
+    uint32_t count = 0;
+    for (size_t at = 0; note && at + 2 <= note->length && count < TTM_DEVICE_COUNT; at += 2)
+        ret[count++] = get_le16(note->bytes + at);
+    return count;
 }

@@ -14,6 +14,7 @@
 
 #include "analysis/arena.h"
 #include "base/u64_map.h"
+#include "wire/region.h"
 
 struct ttm_noted {
     uint32_t number;
@@ -42,5 +43,12 @@ const struct ttm_noted *ttm_notebook_find(const struct ttm_notebook *book, uint3
 
 /* Of any kind. */
 const struct ttm_noted *ttm_notebook_get(const struct ttm_notebook *book, uint32_t number);
+
+/*
+ * The devices that a number stands for: that one, or those that its note lists. Returns
+ * how many, 0 when it was never said.
+ */
+uint32_t ttm_notebook_devices(const struct ttm_notebook *book, uint32_t number,
+                              uint16_t ret[TTM_DEVICE_COUNT]);
 
 #endif /* TTM_ANALYSIS_NOTEBOOK_H */

@@ -99,6 +99,12 @@ static const char *reason_of(int r)
                            : strerror(-r);
 }
 
+int ttm_recording_failed(const char *path, int r)
+{
+    ttm_log("cannot read '%s': %s", path, reason_of(r));
+    return TTM_EXIT_FAILED;
+}
+
 int ttm_recording_report(const char *path, const struct ttm_report_options *options,
                          struct ttm_report *ret)
 {
@@ -120,17 +126,13 @@ int ttm_recording_report(const char *path, const struct ttm_report_options *opti
     }
     wipe(&progress);
     ttm_symbols_free(symbols);
-    if (r == 0)
-        return TTM_EXIT_OK;
-    ttm_log("cannot read '%s': %s", path, reason_of(r));
-    return TTM_EXIT_FAILED;
+    return r == 0 ? TTM_EXIT_OK : ttm_recording_failed(path, r);
 }
 
 /* ---- what is missing ---- */
 
-void ttm_recording_flaws(const struct ttm_report *report, struct ttm_text *out)
+void ttm_recording_flaws(const struct ttm_recording_info *info, struct ttm_text *out)
 {
-    const struct ttm_recording_info *info = &report->info;
     char number[TTM_NUMBER_SIZE];
 
     if (info->damaged_blocks + info->skipped_blocks > 0 || info->is_head_damaged)

@@ -18,7 +18,10 @@ char *ttm_recording_newest(void);
 int ttm_recording_report(const char *path, const struct ttm_report_options *options,
                          struct ttm_report *ret);
 
+/* Says why a recording could not be read, and returns what to exit with. */
+int ttm_recording_failed(const char *path, int r);
+
 /* What is missing in the recording, one line without its end, "" when nothing is. */
-void ttm_recording_flaws(const struct ttm_report *report, struct ttm_text *out);
+void ttm_recording_flaws(const struct ttm_recording_info *info, struct ttm_text *out);
 
 #endif /* TTM_CLI_RECORDING_FILE_H */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cli/words_json.h"
 #include "wire/origin_row.h"
 #include "wire/region.h"
 
@@ -107,43 +108,6 @@ static void put_devices(const struct sheet *sheet)
     ttm_json_array_end(json);
 }
 
-/* ["decode.py:28:cache_kv", …] */
-static void put_python(const struct sheet *sheet, const struct ttm_origin_words *words)
-{
-    struct ttm_text frame;
-
-    ttm_text_init(&frame);
-    ttm_json_key(sheet->json, "python");
-    ttm_json_array_begin(sheet->json);
-    for (uint32_t i = 0; i < words->python_count; i++) {
-        const struct ttm_frame_words *f = &words->python[i];
-        ttm_text_clear(&frame);
-        ttm_text_format(&frame, "%s:%u:%s",
-                        sheet->choice->has_full_paths ? f->file : ttm_base_name(f->file), f->line,
-                        f->function);
-        ttm_json_string(sheet->json, ttm_text_string(&frame));
-    }
-    ttm_json_array_end(sheet->json);
-    sheet->json->out->failed |= ttm_text_failed(&frame);
-    ttm_text_done(&frame);
-}
-
-static void put_words(const struct sheet *sheet, const struct ttm_origin_words *words)
-{
-    struct ttm_json *json = sheet->json;
-
-    put_python(sheet, words);
-    ttm_json_key(json, "native");
-    ttm_json_array_begin(json);
-    for (uint32_t i = 0; i < words->native_count; i++)
-        ttm_json_string(json, words->native[i]);
-    ttm_json_array_end(json);
-    ttm_json_put_string(json, "operation", words->operation);
-    ttm_json_put_string(json, "name", words->name);
-    ttm_json_put_string(json, "context", words->context);
-    ttm_json_put_string(json, "thread", words->thread);
-}
-
 static void put_sizes(struct ttm_json *json, const struct ttm_report_origin *origin)
 {
     ttm_json_key(json, "sizes");
@@ -174,7 +138,7 @@ static void put_origin(const struct sheet *sheet, const struct ttm_report_origin
     struct ttm_json *json = sheet->json;
 
     ttm_json_object_begin(json);
-    put_words(sheet, &origin->words);
+    ttm_words_json(json, &origin->words, sheet->choice->has_full_paths);
     ttm_json_key(json, "device_ids");
     ttm_json_array_begin(json);
     for (uint16_t i = 0; i < origin->device_count; i++)
@@ -286,7 +250,7 @@ static void put_failures(const struct sheet *sheet)
         ttm_json_put_string(json, "verdict",
                             f->bank_free_bytes >= f->bank_wanted_bytes ? "fragmented"
                                                                        : "exhausted");
-        put_words(sheet, &failure->words);
+        ttm_words_json(json, &failure->words, sheet->choice->has_full_paths);
         put_shares(sheet, "owners", failure->owners, failure->owner_count);
         ttm_json_object_end(json);
     }

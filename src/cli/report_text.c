@@ -166,7 +166,7 @@ static void put_caution(struct sheet *sheet)
         end_line(sheet);
     }
     ttm_text_init(&flaws);
-    ttm_recording_flaws(sheet->report, &flaws);
+    ttm_recording_flaws(&sheet->report->info, &flaws);
     if (flaws.length > 0) {
         put(sheet, "  ");
         put_in(sheet, TTM_YELLOW, ttm_text_string(&flaws));

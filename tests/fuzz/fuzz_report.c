@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "analysis/history.h"
 #include "analysis/report.h"
 #include "cli/report_json.h"
 #include "cli/report_text.h"
@@ -75,6 +76,24 @@ static void draw(const struct ttm_report *report, uint8_t way)
     ttm_text_done(&out);
 }
 
+/* Whatever the address: lives end after they are born, if they do. */
+static void tell_history(const uint8_t *data, size_t size)
+{
+    struct ttm_history_options options = {
+        .address = 0x10000 + data[0] * 64u, .devices.is_all = true, .region = -1, .seed = 1};
+    struct ttm_recording *recording = open_bytes(data + 1, size - 1);
+    struct ttm_history history;
+
+    if (!recording)
+        return;
+    if (ttm_history_read(recording, &options, &history) == 0) {
+        for (uint64_t i = 0; i < history.count; i++)
+            MUST(history.lives[i].is_inside || history.lives[i].life.address == options.address);
+        ttm_history_done(&history);
+    }
+    ttm_recording_close(recording);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct ttm_report_options options = {.moments = {"warm"}, .seed = 1};
@@ -92,5 +111,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ttm_report_done(&report);
     }
     ttm_recording_close(recording);
+    tell_history(data, size);
     return 0;
 }

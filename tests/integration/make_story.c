@@ -60,7 +60,8 @@ static void fail_l1(struct story *story, uint32_t origin)
 }
 
 /* A decode loop: weights, a cache, temporaries, cached programs; with leaks if asked for. */
-static void decode(struct story *story, uint16_t devices, unsigned steps, int is_leaking)
+static void decode(struct story *story, uint16_t devices, unsigned steps, int is_leaking,
+                   int is_moved)
 {
     story_devices(story, devices);
     const uint32_t open = story_line(story, "decode.py:12:main", "ttnn.open_device");
@@ -68,8 +69,10 @@ static void decode(struct story *story, uint16_t devices, unsigned steps, int is
         story_line(story, "decode.py:19:load_weights|decode.py:55:main", "ttnn.from_torch");
     const uint32_t cache =
         story_line(story, "decode.py:23:make_cache|decode.py:56:main", "ttnn.zeros");
-    const uint32_t leak =
-        story_line(story, "decode.py:28:cache_kv|decode.py:61:main", "ttnn.zeros");
+    const uint32_t leak = story_line(story,
+                                     is_moved ? "decode.py:128:cache_kv|decode.py:161:main"
+                                              : "decode.py:28:cache_kv|decode.py:61:main",
+                                     "ttnn.zeros");
     const uint32_t scratch =
         story_line(story, "decode.py:32:scratch|decode.py:61:main", "ttnn.add");
     const uint32_t matmul =
@@ -108,20 +111,23 @@ static void tell(const char *name, struct ttm_encoder *enc)
     struct story story = story_begin(enc, 1, START_NS, 4242, "python3 decode.py");
 
     if (strcmp(name, "leak") == 0) {
-        decode(&story, 1, 100, 1);
+        decode(&story, 1, 100, 1, 0);
+        story_exit(&story, 0);
+    } else if (strcmp(name, "moved") == 0) { /* the same, a hundred lines further down */
+        decode(&story, 1, 100, 1, 1);
         story_exit(&story, 0);
     } else if (strcmp(name, "clean") == 0) {
-        decode(&story, 1, 100, 0);
+        decode(&story, 1, 100, 0, 0);
         story_exit(&story, 0);
     } else if (strcmp(name, "mesh8") == 0) {
-        decode(&story, 8, 100, 1);
+        decode(&story, 8, 100, 1, 0);
         story_exit(&story, 1);
     } else if (strcmp(name, "two") == 0) {
         struct story other =
             story_begin(enc, 2, START_NS, 4243, "/usr/bin/python3 worker.py --all");
-        decode(&story, 1, 60, 1);
+        decode(&story, 1, 60, 1, 0);
         other.now_ns = story.now_ns;
-        decode(&other, 1, 10, 0);
+        decode(&other, 1, 10, 0, 0);
         story.now_ns = other.now_ns;
         const struct ttm_recorded_process_end killed = {.how = TTM_PROCESS_SIGNALLED, .code = 9};
         story_must(ttm_encoder_process_end(enc, story.now_ns, 1, &killed), "end");
