@@ -18,6 +18,15 @@
 
 #include "wire/region.h"
 
+/* Kinds of notes, by the numbers that ring/segment.h gives them; wire/origin.h has the rest. */
+enum ttm_noted_kind {
+    TTM_NOTED_DEVICES = 1,
+    TTM_NOTED_STRING = 2,
+    TTM_NOTED_CORES = 3,
+    TTM_NOTED_DEVICE = 4,
+    TTM_NOTED_ORIGIN = 5,
+};
+
 /* Where an allocation comes from. */
 struct ttm_origin_note {
     uint32_t context;

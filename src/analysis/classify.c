@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The question is whether births go on. Let the births of the process be numbered
+ * and the own interval of some code begin with its first one and end with the
+ * process's last.
+ *
+ * - The program must have come back to the code at least three times, from other
+ *   lines: eight weights from one comprehension are one visit.
+ * - The births of what remains must reach the end of the own interval, within the
+ *   distance that so many births have between them by nature: weights that are
+ *   loaded before a decode loop, and a warm-up that settles, do not.
+ * - Where some were freed, what remains must be of all ages: the newest few are a
+ *   working set (a pool, ping-pong buffers).
+ */
+#include "analysis/classify.h"
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "wire/region.h"
+
+#define GROWING_LEAST 3        /* births, and visits */
+#define SLOW_LEAST 5           /* births without visits that may still be a loop */
+#define IDLE_NS 30000000000ull /* after which a program without births has changed what it does */
+
+const char *ttm_class_name(enum ttm_class class)
+{
+    static const char *const names[TTM_CLASS_COUNT] = {
+        [TTM_CLASS_UNSURE] = "unsure",
+        [TTM_CLASS_SYSTEM] = "system",
+        [TTM_CLASS_PROGRAM_CACHE] = "program_cache",
+        [TTM_CLASS_CIRCULAR_BUFFER] = "circular_buffer",
+        [TTM_CLASS_KERNEL] = "kernel",
+        [TTM_CLASS_STEADY] = "steady",
+        [TTM_CLASS_GROWING] = "growing",
+        [TTM_CLASS_TEMPORARY] = "temporary",
+    };
+
+    return names[class];
+}
+
+/* What the course is asked of: what remains, or else what was kept up to the end. */
+static uint64_t kept_by(const struct ttm_evidence *e)
+{
+    return e->remaining > 0 ? e->remaining : e->late;
+}
+
+enum course { COURSE_FEW, COURSE_AT_ONCE, COURSE_STOPPED, COURSE_NEWEST, COURSE_GROWING };
+
+/* A loop that allocates nothing else: its births take most of the run. */
+static bool is_slow_loop(const struct ttm_evidence *e)
+{
+    return kept_by(e) >= SLOW_LEAST &&
+           (e->last_ns - e->first_ns) >= (e->run_last_ns - e->run_first_ns) / 2;
+}
+
+static bool has_stopped(const struct ttm_evidence *e)
+{
+    const double own = (double)(e->births - e->first_birth);
+    const double tail = (double)(e->births - 1 - e->last_birth);
+    const double natural = 1.5 / (double)kept_by(e);
+
+    if (tail > own * (natural > 0.15 ? natural : 0.15))
+        return true;
+    const uint64_t idle_ns = e->run_last_ns - e->last_ns;
+    return idle_ns >= IDLE_NS && idle_ns / 4 >= (e->run_last_ns - e->first_ns) / 5;
+}
+
+/* The share of what remains that was born in the first half of the own interval. */
+static double older_half(const struct ttm_evidence *e)
+{
+    const uint64_t middle = e->first_birth + (e->births - e->first_birth) / 2;
+    uint64_t older = 0, all = 0;
+
+    for (uint32_t i = 0; i < TTM_SPREAD_BARS; i++) {
+        all += e->remaining_births->bars[i];
+        if ((uint64_t)i << e->remaining_births->shift < middle)
+            older += e->remaining_births->bars[i];
+    }
+    return all > 0 ? (double)older / (double)all : 0;
+}
+
+static enum course course_of(const struct ttm_evidence *e)
+{
+    if (e->remaining < GROWING_LEAST && e->frees > 0 && older_half(e) < 0.2)
+        return COURSE_NEWEST;
+    if (e->remaining < GROWING_LEAST)
+        return e->visits < 2 || has_stopped(e) ? COURSE_AT_ONCE : COURSE_FEW;
+    if (e->visits < GROWING_LEAST && !is_slow_loop(e))
+        return COURSE_AT_ONCE;
+    if (has_stopped(e))
+        return COURSE_STOPPED;
+    if (e->frees > 0 && older_half(e) < 0.2)
+        return COURSE_NEWEST;
+    return COURSE_GROWING;
+}
+
+/*
+ * A program that ends in good order frees what its globals hold. What came all through
+ * the run and was freed by nobody before has grown, although nothing remains of it.
+ */
+static bool was_kept_to_the_end(const struct ttm_evidence *e)
+{
+    return e->remaining == 0 && e->late >= GROWING_LEAST && e->late >= e->allocs - e->allocs / 10 &&
+           (e->visits >= GROWING_LEAST || is_slow_loop(e)) && !has_stopped(e);
+}
+
+static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
+{
+    if (e->region == TTM_REGION_CB)
+        return TTM_CLASS_CIRCULAR_BUFFER;
+    if (e->region == TTM_REGION_KERNEL)
+        return TTM_CLASS_KERNEL;
+    if (e->is_device_open)
+        return TTM_CLASS_SYSTEM;
+    if (e->replaced > 0 && e->replaced >= e->allocs / 2)
+        return TTM_CLASS_UNSURE;
+    if (was_kept_to_the_end(e))
+        return TTM_CLASS_GROWING;
+    if (e->remaining == 0)
+        return e->frees > 0 ? TTM_CLASS_TEMPORARY : TTM_CLASS_UNSURE;
+    if (e->is_program)
+        return TTM_CLASS_PROGRAM_CACHE;
+    if (course == COURSE_GROWING)
+        return TTM_CLASS_GROWING;
+    if (course == COURSE_FEW || !e->has_origin)
+        return TTM_CLASS_UNSURE;
+    return TTM_CLASS_STEADY;
+}
+
+/* ---- words ---- */
+
+#define WHY(...) (void)snprintf(v->why, sizeof(v->why), __VA_ARGS__)
+#define ADVICE(text) (void)snprintf(v->advice, sizeof(v->advice), "%s", text)
+
+static void tell_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
+{
+    char count[TTM_NUMBER_SIZE], freed[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE];
+    char span[TTM_NUMBER_SIZE];
+
+    (void)ttm_format_duration(e->last_ns - e->first_ns, span);
+    if (e->remaining == 0)
+        WHY("%s were born over %s, and freed only when the program ended",
+            ttm_format_count(e->late, count), span);
+    else if (e->frees == 0)
+        WHY("%s were born over %s, up to the end, and none was freed",
+            ttm_format_count(e->remaining, count), span);
+    else
+        WHY("%s of %s were never freed, born over %s up to the end; %s were",
+            ttm_format_count(e->remaining, count), ttm_format_count(e->allocs, all), span,
+            ttm_format_count(e->frees, freed));
+}
+
+static void advise_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
+{
+    if (e->is_program || e->region == TTM_REGION_CB || e->region == TTM_REGION_KERNEL)
+        ADVICE("every new shape adds a program to the cache: pad to fewer shapes, or call "
+               "device.clear_program_cache()");
+    else if (e->frees > 0 && e->remaining > 0)
+        ADVICE("some paths free it and others do not: look for an exception, an early return or "
+               "a reference cycle before the free (gc.collect() tells)");
+    else if (e->is_creation)
+        ADVICE("a list, dict or attribute that outlives the step keeps these tensors: bound it, "
+               "or ttnn.deallocate() the old ones");
+    else
+        ADVICE("a result of each step is kept by a list, a closure or a kept exception: drop it, "
+               "or ttnn.deallocate() it before the next step");
+}
+
+static void tell_steady(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)
+{
+    char count[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE], later[TTM_NUMBER_SIZE];
+
+    (void)ttm_format_count(e->remaining, count);
+    if (course == COURSE_NEWEST)
+        WHY("the newest %s of %s, the older ones were freed: a working set", count,
+            ttm_format_count(e->allocs, all));
+    else if (course == COURSE_STOPPED)
+        WHY("%s were kept, and then no more while %s others were born: it has settled", count,
+            ttm_format_count(e->births - 1 - e->last_birth, later));
+    else if (e->frees > 0)
+        WHY("%s of %s kept, not one of the newest; the others were freed", count,
+            ttm_format_count(e->allocs, all));
+    else if (e->remaining == 1)
+        WHY("born once and kept");
+    else
+        WHY("%s born at one moment and kept", count);
+    ADVICE(e->device_count > 1 ? "meant to stay, as weights and caches are? then nothing; else one "
+                                 "ttnn.deallocate() frees it on all devices of the mesh"
+                               : "meant to stay, as weights and caches are? then nothing; else "
+                                 "ttnn.deallocate() it after its last use");
+}
+
+static void tell_replaced(const struct ttm_evidence *e, struct ttm_verdict *v)
+{
+    char replaced[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE];
+
+    WHY("%s of %s were allocated again at the same address with no free between, so at most %s can "
+        "be live: an artefact of how it was reported, as of circular buffers that come as L1",
+        ttm_format_count(e->replaced, replaced), ttm_format_count(e->allocs, all),
+        e->remaining == 1 ? "one" : "the last");
+    ADVICE("do not count these as leaks; track the program with tt-mem run to see which they are");
+}
+
+static void tell_unsure(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)
+{
+    char count[TTM_NUMBER_SIZE];
+
+    if (e->replaced > 0 && e->replaced >= e->allocs / 2) {
+        tell_replaced(e, v);
+        return;
+    }
+    (void)ttm_format_count(e->remaining, count);
+    if (e->remaining == 0)
+        WHY("its end was not heard");
+    else if (course == COURSE_FEW)
+        WHY("%s born at different times: too few to tell growth from intent", count);
+    else
+        WHY("%s remain and nothing is known of where they come from", count);
+    ADVICE(e->has_origin ? "run it longer, or set marks with ttmem.mark() around a step"
+                         : "track it with call stacks to see the lines");
+}
+
+static void tell_program(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)
+{
+    char count[TTM_NUMBER_SIZE];
+
+    if (e->remaining == 0) {
+        WHY("given back with its program");
+        ADVICE("nothing to do");
+    } else if (course == COURSE_GROWING) {
+        tell_growth(e, v);
+        advise_growth(e, v);
+    } else {
+        WHY("%s kept by programs in the program cache", ttm_format_count(e->remaining, count));
+        ADVICE("meant to stay while the programs are used again; device.clear_program_cache() "
+               "gives it back");
+    }
+}
+
+static void tell_temporary(const struct ttm_evidence *e, struct ttm_verdict *v)
+{
+    char count[TTM_NUMBER_SIZE], mean[TTM_NUMBER_SIZE];
+
+    WHY("all %s were freed, after %s on average", ttm_format_count(e->frees, count),
+        ttm_format_duration(e->lifetime_ns / e->frees, mean));
+    ADVICE("nothing to do");
+}
+
+void ttm_classify(const struct ttm_evidence *e, struct ttm_verdict *v)
+{
+    const enum course course = e->remaining > 0 ? course_of(e) : COURSE_FEW;
+
+    *v = (struct ttm_verdict){.class = class_of(e, course)};
+    switch (v->class) {
+    case TTM_CLASS_GROWING:
+        tell_growth(e, v);
+        advise_growth(e, v);
+        v->is_suspect = e->remaining > 0;
+        break;
+    case TTM_CLASS_STEADY:
+        tell_steady(e, course, v);
+        break;
+    case TTM_CLASS_TEMPORARY:
+        tell_temporary(e, v);
+        break;
+    case TTM_CLASS_SYSTEM:
+        WHY("allocated by opening the device");
+        ADVICE("nothing to do: closing the device gives it back");
+        break;
+    case TTM_CLASS_CIRCULAR_BUFFER:
+    case TTM_CLASS_KERNEL:
+    case TTM_CLASS_PROGRAM_CACHE:
+        tell_program(e, course, v);
+        v->is_suspect = e->remaining > 0 && course == COURSE_GROWING;
+        break;
+    case TTM_CLASS_UNSURE:
+    case TTM_CLASS_COUNT:
+        tell_unsure(e, course, v);
+        break;
+    }
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * classify - what an origin is, whether it is a suspect, and the evidence in words.
+ *
+ * Pure: from counts to a verdict. Growing is what leaks do: births that come back
+ * all through the run and are not given back. Time is counted in births of the
+ * process rather than seconds, so that neither a slow start nor a long sleep at the
+ * end changes the verdict.
+ */
+#ifndef TTM_ANALYSIS_CLASSIFY_H
+#define TTM_ANALYSIS_CLASSIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/spread.h"
+
+enum ttm_class {
+    TTM_CLASS_UNSURE,
+    TTM_CLASS_SYSTEM,
+    TTM_CLASS_PROGRAM_CACHE,
+    TTM_CLASS_CIRCULAR_BUFFER,
+    TTM_CLASS_KERNEL,
+    TTM_CLASS_STEADY,
+    TTM_CLASS_GROWING,
+    TTM_CLASS_TEMPORARY,
+    TTM_CLASS_COUNT
+};
+
+/* "growing", "program_cache". */
+const char *ttm_class_name(enum ttm_class class);
+
+/* What is known of code that allocates; counts are of all its lives. */
+struct ttm_evidence {
+    uint8_t region;
+    bool is_program;     /* a part of a program, or its binary */
+    bool is_device_open; /* allocated by opening a device */
+    bool has_origin;
+    bool is_creation; /* makes a tensor from data rather than from other tensors */
+    uint16_t device_count;
+    uint64_t allocs;
+    uint64_t frees;
+    uint64_t replaced;
+    uint64_t remaining;
+    uint64_t late;        /* freed only after the last birth of the process */
+    uint64_t visits;      /* how often the program came back to it */
+    uint64_t lifetime_ns; /* of all that were freed */
+    /* In births of the process: */
+    uint64_t births;      /* of the process, all */
+    uint64_t first_birth; /* of this code */
+    uint64_t last_birth;  /* of what remains, else of what was freed late; likewise the times */
+    const struct ttm_spread *remaining_births;
+    /* In nanoseconds: */
+    uint64_t first_ns; /* of what remains */
+    uint64_t last_ns;
+    uint64_t run_first_ns;
+    uint64_t run_last_ns;
+};
+
+#define TTM_VERDICT_TEXT 240
+
+struct ttm_verdict {
+    enum ttm_class class;
+    bool is_suspect;
+    char why[TTM_VERDICT_TEXT];    /* one sentence */
+    char advice[TTM_VERDICT_TEXT]; /* one sentence */
+};
+
+void ttm_classify(const struct ttm_evidence *evidence, struct ttm_verdict *ret);
+
+#endif /* TTM_ANALYSIS_CLASSIFY_H */

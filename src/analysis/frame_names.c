@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/frame_names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "symbols/symbols.h"
+
+/* The module's number in 'symbols', or -1. */
+static long number_of(struct ttm_symbols *symbols, const struct ttm_module_note *module)
+{
+    char path[TTM_MODULE_PATH_MAX + 1], build_id[2 * TTM_BUILD_ID_MAX + 1] = "";
+    uint32_t number;
+
+    memcpy(path, module->path.bytes, module->path.length);
+    path[module->path.length] = '\0';
+    for (uint8_t i = 0; i < module->build_id_length; i++)
+        (void)snprintf(build_id + 2 * i, 3, "%02x", module->build_id[i]);
+    return ttm_symbols_module(symbols, path, build_id, &number) == 0 ? (long)number : -1;
+}
+
+static bool name_frame(void *arg, const struct ttm_module_note *module, uint64_t address,
+                       bool is_exact, struct ttm_text *name)
+{
+    const struct ttm_symbol *symbol;
+    const long number = number_of(arg, module);
+
+    if (number < 0 || address == 0 ||
+        ttm_symbols_resolve(arg, (uint32_t)number, address - !is_exact, &symbol) < 0)
+        return false;
+    /* The last is the function that is really there; those before were inlined into it. */
+    const struct ttm_symbol_frame *frame = &symbol->frames[symbol->count - 1];
+    if (!frame->is_resolved)
+        return false;
+    ttm_text_append(name, frame->name);
+    return true;
+}
+
+struct ttm_frame_namer ttm_frame_names(struct ttm_symbols *symbols)
+{
+    return (struct ttm_frame_namer){.name = symbols ? name_frame : NULL, .arg = symbols};
+}

@@ -1,0 +1,1017 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was alive at the peak, in one pass. Each region of a group has a version that
+ * goes up with each new peak. Before a cell changes, it saves what it holds, once for
+ * each version: the first change after a peak finds the cell as it was at the peak.
+ * So at the end a cell whose saved version is the current one held, at the last peak,
+ * what it saved; any other has not changed since and holds it still. A new peak costs
+ * one increment however many cells there are, a change one comparison for each group
+ * of its devices. A second pass to the known moment of the peak would read the file
+ * twice, and a snapshot at each new peak would cost every cell while a program fills
+ * the memory. Marks that are asked for work the same way, with one version each.
+ *
+ * Circular buffers are summed over the cores of a chip, which takes tens of
+ * microseconds; so that is done at most once in an interval of recorded time that
+ * doubles as sums add up, and at the end. Their peaks are the largest of these.
+ */
+#include "analysis/ledger.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/origin_words.h"
+#include "base/hash.h"
+#include "wire/life_row.h"
+#include "wire/note.h"
+#include "wire/origin.h"
+
+#define CELLS_MAX (1u << 22)
+#define CB_INTERVAL_NS 1000000u
+#define CB_SUMS_PER_INTERVAL 256
+
+struct ttm_live {
+    uint64_t birth_ns;
+    uint64_t birth; /* number among the births of the process */
+    struct ttm_held held;
+    uint32_t cell;   /* + 1, 0: none */
+    uint32_t reused; /* place of its address + 1, 0: not watched */
+    bool is_placed;
+};
+
+struct ttm_memory {
+    uint32_t allocator;
+    uint32_t devices;
+    uint8_t region;
+    struct ttm_extents extents;
+};
+
+void ttm_ledger_init(struct ttm_ledger *ledger, uint32_t process, uint64_t seed)
+{
+    *ledger = (struct ttm_ledger){.process = process, .seed = seed, .first_ns = UINT64_MAX};
+    ledger->cbs_interval_ns = CB_INTERVAL_NS;
+    for (uint32_t i = 0; i < TTM_MOMENTS; i++)
+        ledger->moment_version[i] = 1;
+    ttm_notebook_init(&ledger->notes, seed);
+    ttm_groups_init(&ledger->groups);
+    ttm_device_sets_init(&ledger->cb_sets);
+    ttm_cb_map_init(&ledger->cbs);
+    ttm_u64_map_init(&ledger->reused_places, seed);
+    ttm_u64_map_init(&ledger->kin_places, seed);
+    ttm_arena_init(&ledger->texts);
+}
+
+void ttm_ledger_done(struct ttm_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        free(ledger->cells[i].peaks);
+        free(ledger->cells[i].remaining.sizes);
+        ttm_u64_map_done(&ledger->cells[i].remaining.size_places);
+    }
+    for (uint32_t i = 0; i < ledger->memory_count; i++)
+        ttm_extents_done(&ledger->memories[i].extents);
+    free(ledger->cells);
+    free(ledger->cell_index);
+    free(ledger->kins);
+    free(ledger->lives);
+    free(ledger->memories);
+    free(ledger->reused);
+    free(ledger->marks);
+    free(ledger->failures);
+    free(ledger->devices);
+    free(ledger->command);
+    ttm_notebook_done(&ledger->notes);
+    ttm_groups_done(&ledger->groups);
+    ttm_device_sets_done(&ledger->cb_sets);
+    ttm_cb_map_done(&ledger->cbs);
+    ttm_u64_map_done(&ledger->reused_places);
+    ttm_u64_map_done(&ledger->kin_places);
+    ttm_arena_done(&ledger->texts);
+    *ledger = (struct ttm_ledger){0};
+}
+
+/* ---- devices ---- */
+
+const struct ttm_recorded_device *ttm_ledger_device(const struct ttm_ledger *ledger, uint16_t id)
+{
+    for (uint32_t i = 0; i < ledger->device_count; i++) {
+        if (ledger->devices[i].id == id)
+            return &ledger->devices[i];
+    }
+    return NULL;
+}
+
+static int take_device(struct ttm_ledger *ledger, const struct ttm_recorded_device *device)
+{
+    if (device->id >= TTM_DEVICE_COUNT || ttm_ledger_device(ledger, device->id))
+        return 0;
+    struct ttm_recorded_device *grown =
+        realloc(ledger->devices, (ledger->device_count + 1) * sizeof(grown[0]));
+    if (!grown)
+        return -ENOMEM;
+    ledger->devices = grown;
+    grown[ledger->device_count] = *device;
+    grown[ledger->device_count++].board =
+        ttm_arena_text(&ledger->texts, device->board, device->board_length);
+    return ledger->texts.failed ? -ENOMEM : 0;
+}
+
+/* A group goes on as two: each cell on its devices has held the same on both. */
+static int split_cells(void *arg, uint32_t group, uint32_t twin)
+{
+    struct ttm_ledger *ledger = arg;
+
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        struct ttm_cell *cell = &ledger->cells[i];
+        const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+        const uint32_t n = set->group_count;
+        uint32_t at = 0;
+        if (n < 2 || set->groups[n - 1] != twin)
+            continue;
+        struct ttm_saved *grown = realloc(cell->peaks, n * sizeof(grown[0]));
+        if (!grown)
+            return -ENOMEM;
+        cell->peaks = grown;
+        while (set->groups[at] != group)
+            at++;
+        grown[n - 1] = grown[at];
+    }
+    return 0;
+}
+
+/* The index of the set that a number stands for; device 0 for one that was never said. */
+static int set_of(struct ttm_ledger *ledger, uint32_t number)
+{
+    uint16_t devices[TTM_DEVICE_COUNT];
+    const int known = ttm_groups_find(&ledger->groups, number);
+
+    if (known >= 0)
+        return known;
+    const uint32_t count = ttm_notebook_devices(&ledger->notes, number, devices);
+    int r = ttm_groups_add(&ledger->groups, number, devices, count, split_cells, ledger);
+    if (r == -EINVAL) {
+        ledger->odd++;
+        devices[0] = 0;
+        r = ttm_groups_add(&ledger->groups, number, devices, 1, split_cells, ledger);
+    }
+    return r == -EINVAL ? 0 : r;
+}
+
+/* ---- cells ---- */
+
+static uint64_t hash_of(const struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
+{
+    const uint64_t low = (uint64_t)life->origin << 32 | life->devices;
+    const uint64_t high = (uint64_t)life->region << 16 | (uint64_t)life->kind << 8 |
+                          (life->flags & (TTM_SITE_ALIAS | TTM_SITE_PROGRAM));
+
+    return ttm_hash_u64(low ^ ttm_hash_u64(high ^ ledger->seed));
+}
+
+static bool is_of(const struct ttm_cell *cell, const struct ttm_recorded_life *life)
+{
+    return cell->origin == life->origin && cell->devices == life->devices &&
+           cell->region == life->region && cell->kind == life->kind &&
+           cell->is_alias == ((life->flags & TTM_SITE_ALIAS) != 0) &&
+           cell->is_program == ((life->flags & TTM_SITE_PROGRAM) != 0);
+}
+
+static int grow_index(struct ttm_ledger *ledger)
+{
+    const uint32_t size = ledger->cell_index_size ? ledger->cell_index_size * 2 : 64;
+    uint32_t *index = calloc(size, sizeof(index[0]));
+
+    if (!index)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        const struct ttm_cell *cell = &ledger->cells[i];
+        const struct ttm_recorded_life like = {
+            .origin = cell->origin,
+            .devices = cell->devices,
+            .region = cell->region,
+            .kind = cell->kind,
+            .flags = (uint8_t)((cell->is_alias ? TTM_SITE_ALIAS : 0) |
+                               (cell->is_program ? TTM_SITE_PROGRAM : 0)),
+        };
+        uint64_t at = hash_of(ledger, &like) & (size - 1);
+        while (index[at] != 0)
+            at = (at + 1) & (size - 1);
+        index[at] = i + 1;
+    }
+    free(ledger->cell_index);
+    ledger->cell_index = index;
+    ledger->cell_index_size = size;
+    return 0;
+}
+
+static int make_cell_room(struct ttm_ledger *ledger)
+{
+    if (ledger->cell_count < ledger->cell_room)
+        return 0;
+    const uint32_t room = ledger->cell_room ? ledger->cell_room * 2 : 16;
+    struct ttm_cell *grown = realloc(ledger->cells, room * sizeof(grown[0]));
+    if (!grown)
+        return -ENOMEM;
+    ledger->cells = grown;
+    ledger->cell_room = room;
+    return 0;
+}
+
+/* The kin of a new cell, or -ENOMEM. */
+static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
+{
+    const struct ttm_origin_line line = ttm_origin_line(&ledger->notes, life->origin);
+    const uint64_t key =
+        ttm_hash_u64(line.code ^ ttm_hash_u64(((uint64_t)life->devices << 16) +
+                                              ((uint64_t)life->region << 8) + life->kind));
+    uint32_t place;
+
+    if (ttm_u64_map_find(&ledger->kin_places, key, &place))
+        return (int)place;
+    if ((ledger->kin_count & (ledger->kin_count - 1)) == 0) {
+        struct ttm_kin *grown = realloc(
+            ledger->kins, (ledger->kin_count ? ledger->kin_count * 2 : 1) * sizeof(grown[0]));
+        if (!grown)
+            return -ENOMEM;
+        ledger->kins = grown;
+    }
+    if (ttm_u64_map_add(&ledger->kin_places, key, ledger->kin_count) < 0)
+        return -ENOMEM;
+    ledger->kins[ledger->kin_count] =
+        (struct ttm_kin){.line = line.line, .first_birth = ledger->births};
+    return (int)ledger->kin_count++;
+}
+
+static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint32_t *ret)
+{
+    if (ledger->cell_count * 2 >= ledger->cell_index_size && grow_index(ledger) < 0)
+        return -ENOMEM;
+    const int set = set_of(ledger, life->devices);
+    if (set < 0)
+        return set;
+    if (ledger->cell_count == CELLS_MAX || make_cell_room(ledger) < 0)
+        return -ENOMEM;
+    struct ttm_cell cell = {
+        .origin = life->origin,
+        .devices = life->devices,
+        .region = life->region,
+        .kind = life->kind,
+        .is_alias = (life->flags & TTM_SITE_ALIAS) != 0,
+        .is_program = (life->flags & TTM_SITE_PROGRAM) != 0,
+        .set = (uint32_t)set,
+        .first_ns = UINT64_MAX,
+        .remaining = {.first_ns = UINT64_MAX, .first_birth = UINT64_MAX},
+    };
+    ttm_u64_map_init(&cell.remaining.size_places, ledger->seed);
+    const int kin = kin_of(ledger, life);
+    if (kin < 0)
+        return kin;
+    cell.kin = (uint32_t)kin;
+    cell.peaks = calloc(ledger->groups.sets[set].group_count, sizeof(cell.peaks[0]));
+    if (!cell.peaks)
+        return -ENOMEM;
+    ledger->cells[ledger->cell_count] = cell;
+    uint64_t at = hash_of(ledger, life) & (ledger->cell_index_size - 1);
+    while (ledger->cell_index[at] != 0)
+        at = (at + 1) & (ledger->cell_index_size - 1);
+    *ret = ledger->cell_count++;
+    ledger->cell_index[at] = *ret + 1;
+    return 0;
+}
+
+static int cell_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint32_t *ret)
+{
+    if (ledger->cell_count > 0 && is_of(&ledger->cells[ledger->last_cell], life)) {
+        *ret = ledger->last_cell;
+        return 0;
+    }
+    if (ledger->cell_count > 0) {
+        uint64_t at = hash_of(ledger, life) & (ledger->cell_index_size - 1);
+        while (ledger->cell_index[at] != 0) {
+            const uint32_t i = ledger->cell_index[at] - 1;
+            if (is_of(&ledger->cells[i], life)) {
+                *ret = ledger->last_cell = i;
+                return 0;
+            }
+            at = (at + 1) & (ledger->cell_index_size - 1);
+        }
+    }
+    const int r = add_cell(ledger, life, ret);
+    if (r == 0)
+        ledger->last_cell = *ret;
+    return r;
+}
+
+/* Before a cell changes: what it holds is what it held at moments that have not saved it yet. */
+static inline void save_cell(struct ttm_ledger *ledger, struct ttm_cell *cell)
+{
+    const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+
+    for (uint32_t i = 0; i < set->group_count; i++) {
+        const uint64_t version =
+            ledger->groups.groups[set->groups[i]].region[cell->region].peak_version;
+        if (cell->peaks[i].version != version + 1)
+            cell->peaks[i] = (struct ttm_saved){version + 1, cell->now};
+    }
+    for (uint32_t i = 0; i < TTM_MOMENTS && ledger->moment_names[i]; i++) {
+        if (cell->moments[i].version != ledger->moment_version[i])
+            cell->moments[i] = (struct ttm_saved){ledger->moment_version[i], cell->now};
+    }
+}
+
+struct ttm_held ttm_cell_at_peak(const struct ttm_ledger *ledger, const struct ttm_cell *cell,
+                                 uint32_t place)
+{
+    const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+    const struct ttm_group *group = &ledger->groups.groups[set->groups[place]];
+
+    return cell->peaks[place].version == group->region[cell->region].peak_version + 1
+               ? cell->peaks[place].held
+               : cell->now;
+}
+
+struct ttm_held ttm_cell_at_moment(const struct ttm_ledger *ledger, const struct ttm_cell *cell,
+                                   uint32_t moment)
+{
+    if (ledger->moment_version[moment] == 1)
+        return (struct ttm_held){0};
+    return cell->moments[moment].version == ledger->moment_version[moment]
+               ? cell->moments[moment].held
+               : cell->now;
+}
+
+/* ---- totals ---- */
+
+static void add_to_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell,
+                          const struct ttm_held *held, uint64_t time_ns)
+{
+    const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+
+    for (uint32_t i = 0; i < set->group_count; i++) {
+        struct ttm_group *group = &ledger->groups.groups[set->groups[i]];
+        struct ttm_group_region *region = &group->region[cell->region];
+        ttm_held_add(&region->now, held);
+        region->births++;
+        if (region->now.bytes > region->peak_bytes)
+            region->peak_bytes = region->now.bytes;
+        if (region->now.footprint_bytes > region->peak_footprint_bytes) {
+            region->peak_footprint_bytes = region->now.footprint_bytes;
+            region->peak_ns = time_ns;
+            region->peak_births = ledger->births;
+            region->peak_version++;
+        }
+        if (cell->region == TTM_REGION_KERNEL)
+            group->kernel_bytes[cell->kind] += held->bytes;
+    }
+}
+
+static bool is_remaining_end(uint8_t how)
+{
+    return how == TTM_ENDED_DEVICE_CLOSED || how == TTM_ENDED_ALLOCATOR_CLOSED ||
+           how == TTM_ENDED_PROCESS_ENDED;
+}
+
+/* Whether its owner gave it back: a program gives back what is its own when it goes. */
+static bool is_freeing_end(uint8_t how)
+{
+    return how == TTM_ENDED_FREED || how == TTM_ENDED_PROGRAM_ENDED;
+}
+
+static void take_from_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell,
+                             const struct ttm_held *held, uint8_t how)
+{
+    const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+
+    for (uint32_t i = 0; i < set->group_count; i++) {
+        struct ttm_group *group = &ledger->groups.groups[set->groups[i]];
+        struct ttm_group_region *region = &group->region[cell->region];
+        ttm_held_take(&region->now, held);
+        region->frees += is_freeing_end(how);
+        if (is_remaining_end(how))
+            ttm_held_add(&region->closed, held);
+        else if (cell->region == TTM_REGION_KERNEL)
+            group->kernel_bytes[cell->kind] -= held->bytes;
+    }
+}
+
+/* ---- circular buffers ---- */
+
+/* Returns 0 or -ENOMEM. What cannot be placed on cores counts without them. */
+static int place_cb(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                    const struct ttm_group_set *set, bool *ret_is_placed)
+{
+    struct ttm_core_range ranges[TTM_CORE_RANGES_MAX];
+    int cores = life->cores ? ttm_cb_map_find_cores(&ledger->cbs, life->cores) : -ENOENT;
+
+    *ret_is_placed = false;
+    if (cores < 0 && life->cores) {
+        const struct ttm_noted *note =
+            ttm_notebook_find(&ledger->notes, life->cores, TTM_NOTED_CORES);
+        const int count = note ? ttm_cores_note_decode(note->bytes, note->length, ranges) : 0;
+        if (count > 0)
+            cores = ttm_cb_map_add_cores(&ledger->cbs, life->cores, ranges, (uint32_t)count);
+    }
+    if (cores == -ENOMEM)
+        return cores;
+    if (cores < 0 || ledger->cbs.core_sets[cores].count == 0)
+        return 0;
+    struct ttm_cb cb = {
+        .serial = life->serial,
+        .program = life->id,
+        .address = life->address,
+        .core_bytes = life->footprint_bytes / ledger->cbs.core_sets[cores].count,
+        .core_set = (uint32_t)cores,
+    };
+    int r =
+        ttm_device_sets_intern(&ledger->cb_sets, set->devices, set->device_count, &cb.device_set);
+    if (r == 0)
+        r = ttm_cb_map_add(&ledger->cbs, &cb);
+    *ret_is_placed = r == 0;
+    return r == -ENOMEM ? r : 0;
+}
+
+static void change_coreless(struct ttm_ledger *ledger, const struct ttm_group_set *set,
+                            uint64_t bytes)
+{
+    for (uint32_t i = 0; i < set->group_count; i++)
+        ledger->groups.groups[set->groups[i]].cbs.coreless_bytes += bytes;
+}
+
+static int sum_cbs(struct ttm_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->groups.count; i++) {
+        struct ttm_group *group = &ledger->groups.groups[i];
+        struct ttm_group_cbs *cbs = &group->cbs;
+        struct ttm_cb_sums sums;
+        const int r = ttm_cb_map_sum(&ledger->cbs, &ledger->cb_sets, group->first_device,
+                                     cbs->programs, cbs->program_count, &sums);
+        if (r < 0)
+            return r;
+        cbs->registered_bytes = sums.registered_bytes + cbs->coreless_bytes;
+        cbs->resident_bytes = sums.resident_bytes + cbs->coreless_bytes;
+        if (cbs->registered_bytes > cbs->peak_registered_bytes)
+            cbs->peak_registered_bytes = cbs->registered_bytes;
+        if (cbs->resident_bytes > cbs->peak_resident_bytes)
+            cbs->peak_resident_bytes = cbs->resident_bytes;
+    }
+    ledger->are_cbs_changed = false;
+    if (++ledger->cb_sums % CB_SUMS_PER_INTERVAL == 0)
+        ledger->cbs_interval_ns *= 2;
+    return 0;
+}
+
+/* Sums before what is known changes, so that a state that lasted is not missed. */
+static int settle_cbs(struct ttm_ledger *ledger, uint64_t time_ns)
+{
+    if (!ledger->are_cbs_changed || time_ns < ledger->cbs_summed_ns + ledger->cbs_interval_ns)
+        return 0;
+    ledger->cbs_summed_ns = time_ns;
+    return sum_cbs(ledger);
+}
+
+/* The first that goes with its device or process: what is there now is what remains. */
+static int close_cbs(struct ttm_ledger *ledger)
+{
+    const int r = ledger->are_cbs_changed ? sum_cbs(ledger) : 0;
+
+    for (uint32_t i = 0; i < ledger->groups.count; i++) {
+        struct ttm_group_cbs *cbs = &ledger->groups.groups[i].cbs;
+        cbs->kept_registered_bytes = cbs->registered_bytes;
+        cbs->kept_resident_bytes = cbs->resident_bytes;
+    }
+    ledger->are_cbs_closed = true;
+    return r;
+}
+
+static int take_dispatch(struct ttm_ledger *ledger, const struct ttm_recorded_dispatch *dispatch,
+                         uint64_t time_ns)
+{
+    int r = settle_cbs(ledger, time_ns);
+    const int set = r == 0 ? set_of(ledger, dispatch->devices) : r;
+
+    if (set < 0)
+        return set;
+    for (uint32_t i = 0; i < ledger->groups.sets[set].group_count; i++) {
+        struct ttm_group_cbs *cbs = &ledger->groups.groups[ledger->groups.sets[set].groups[i]].cbs;
+        uint32_t at = 0;
+        while (at < cbs->program_count && cbs->programs[at] != dispatch->program)
+            at++;
+        if (at == cbs->program_count && at < TTM_GROUP_PROGRAMS)
+            cbs->program_count++;
+        if (at == TTM_GROUP_PROGRAMS)
+            at--;
+        memmove(cbs->programs + 1, cbs->programs, at * sizeof(cbs->programs[0]));
+        cbs->programs[0] = dispatch->program;
+    }
+    ledger->are_cbs_changed = true;
+    return 0;
+}
+
+/* ---- addresses ---- */
+
+/* The part of each bank that a life takes; 0 when the banks are not known. */
+static uint64_t bank_bytes_of(const struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                              const struct ttm_group_set *set)
+{
+    const struct ttm_recorded_device *device = ttm_ledger_device(ledger, set->devices[0]);
+    const uint32_t banks = device ? device->bank_count[life->region] : 0;
+
+    return banks > 0 ? life->footprint_bytes / banks : 0;
+}
+
+static bool has_place(const struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
+{
+    return life->region < TTM_REGION_CB && (life->flags & TTM_SITE_ALIAS) == 0 &&
+           ledger->seen.source == TTM_SOURCE_TRACKED;
+}
+
+#define MEMORIES_MAX 256
+
+static struct ttm_memory *memory_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
+{
+    for (uint32_t i = 0; i < ledger->memory_count; i++) {
+        struct ttm_memory *memory = &ledger->memories[i];
+        if (memory->allocator == life->allocator && memory->devices == life->devices &&
+            memory->region == life->region)
+            return memory;
+    }
+    if (ledger->memory_count == MEMORIES_MAX)
+        return NULL;
+    struct ttm_memory *grown =
+        realloc(ledger->memories, (ledger->memory_count + 1) * sizeof(grown[0]));
+    if (!grown)
+        return NULL;
+    ledger->memories = grown;
+    struct ttm_memory *memory = &grown[ledger->memory_count++];
+    *memory = (struct ttm_memory){
+        .allocator = life->allocator, .devices = life->devices, .region = life->region};
+    ttm_extents_init(&memory->extents);
+    return memory;
+}
+
+/* Returns whether it lies in its memory now, alone. */
+static bool place_extent(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                         const struct ttm_group_set *set)
+{
+    const uint64_t bytes = has_place(ledger, life) ? bank_bytes_of(ledger, life, set) : 0;
+    struct ttm_memory *memory = bytes > 0 ? memory_of(ledger, life) : NULL;
+    struct ttm_extent other;
+
+    if (!memory || life->address + bytes < life->address)
+        return false;
+    const int r = ttm_extents_add(&memory->extents, life->address, life->address + bytes, &other);
+    if (r == 1 && ledger->overlaps++ == 0) {
+        ledger->overlap[0] = (struct ttm_extent){life->address, life->address + bytes};
+        ledger->overlap[1] = other;
+        ledger->overlap_region = life->region;
+    }
+    return r == 0;
+}
+
+static void remove_extent(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                          const struct ttm_group_set *set)
+{
+    const uint64_t bytes = bank_bytes_of(ledger, life, set);
+    struct ttm_memory *memory = memory_of(ledger, life);
+
+    if (memory)
+        (void)ttm_extents_remove(&memory->extents, life->address, life->address + bytes);
+}
+
+/* The place of an address that is watched + 1, else 0. */
+static uint32_t watch_address(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
+{
+    const uint64_t key =
+        ttm_hash_u64(life->address ^ (uint64_t)life->region << 60 ^ (uint64_t)life->devices << 40);
+    uint32_t place;
+
+    if (ttm_u64_map_find(&ledger->reused_places, key, &place))
+        return place + 1;
+    if (ledger->reused_count == TTM_REUSED_ADDRESSES)
+        return 0;
+    if (!ledger->reused)
+        ledger->reused = malloc(TTM_REUSED_ADDRESSES * sizeof(ledger->reused[0]));
+    if (!ledger->reused || ttm_u64_map_add(&ledger->reused_places, key, ledger->reused_count) < 0)
+        return 0;
+    ledger->reused[ledger->reused_count] = (struct ttm_reused){.address = life->address,
+                                                               .devices = life->devices,
+                                                               .region = life->region,
+                                                               .smallest_bytes = UINT64_MAX};
+    return ++ledger->reused_count;
+}
+
+static uint32_t count_address(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
+{
+    const bool has_address = life->region < TTM_REGION_CB && (life->flags & TTM_SITE_ALIAS) == 0;
+    const uint32_t place = has_address ? watch_address(ledger, life) : 0;
+
+    if (place == 0)
+        return 0;
+    struct ttm_reused *reused = &ledger->reused[place - 1];
+    reused->births++;
+    if (life->bytes > reused->largest_bytes)
+        reused->largest_bytes = life->bytes;
+    if (life->bytes < reused->smallest_bytes)
+        reused->smallest_bytes = life->bytes;
+    return place;
+}
+
+/* ---- lives ---- */
+
+static int make_live_room(struct ttm_ledger *ledger, uint32_t slot)
+{
+    uint32_t room = ledger->live_room ? ledger->live_room : 256;
+
+    if (slot < ledger->live_room)
+        return 0;
+    while (room <= slot)
+        room *= 2;
+    struct ttm_live *grown = realloc(ledger->lives, (size_t)room * sizeof(grown[0]));
+    if (!grown)
+        return -ENOMEM;
+    memset(grown + ledger->live_room, 0, (room - ledger->live_room) * sizeof(grown[0]));
+    ledger->lives = grown;
+    ledger->live_room = room;
+    return 0;
+}
+
+static int add_size(struct ttm_remaining *remaining, uint64_t bytes)
+{
+    uint32_t place;
+
+    if (!ttm_u64_map_find(&remaining->size_places, bytes, &place)) {
+        place = remaining->size_count;
+        if ((place & (place - 1)) == 0) { /* full at each power of two */
+            struct ttm_size_count *grown =
+                realloc(remaining->sizes, (place ? place * 2 : 1) * sizeof(grown[0]));
+            if (!grown)
+                return -ENOMEM;
+            remaining->sizes = grown;
+        }
+        if (ttm_u64_map_add(&remaining->size_places, bytes, place) < 0)
+            return -ENOMEM;
+        remaining->sizes[place] = (struct ttm_size_count){.bytes = bytes};
+        remaining->size_count++;
+    }
+    remaining->sizes[place].count++;
+    return 0;
+}
+
+/* It was never given back. */
+static int add_remaining(struct ttm_ledger *ledger, struct ttm_cell *cell,
+                         const struct ttm_live *live)
+{
+    struct ttm_remaining *remaining = &cell->remaining;
+
+    ttm_held_add(&remaining->held, &live->held);
+    if (live->birth_ns < remaining->first_ns)
+        remaining->first_ns = live->birth_ns;
+    if (live->birth_ns > remaining->last_ns)
+        remaining->last_ns = live->birth_ns;
+    if (live->birth < remaining->first_birth)
+        remaining->first_birth = live->birth;
+    if (live->birth > remaining->last_birth)
+        remaining->last_birth = live->birth;
+    ttm_spread_add(&remaining->times,
+                   live->birth_ns > ledger->first_ns ? live->birth_ns - ledger->first_ns : 0);
+    ttm_spread_add(&remaining->births, live->birth);
+    return add_size(remaining, live->held.bytes);
+}
+
+static void count_visit(struct ttm_ledger *ledger, struct ttm_kin *kin, uint64_t bytes)
+{
+    /* Without any origin, sizes take the place of lines. */
+    const uint64_t line = kin->line ? kin->line : ttm_hash_u64(bytes) | 1;
+
+    if (line != ledger->last_line) {
+        ledger->last_line = line;
+        ledger->visit++;
+    }
+    if (kin->last_visit != ledger->visit) {
+        kin->last_visit = ledger->visit;
+        kin->visits++;
+    }
+}
+
+static void count_birth(struct ttm_ledger *ledger, struct ttm_cell *cell, uint64_t birth_ns)
+{
+    cell->allocs++;
+    if (birth_ns < cell->first_ns)
+        cell->first_ns = birth_ns;
+    if (birth_ns > cell->last_ns)
+        cell->last_ns = birth_ns;
+    ttm_spread_add(&cell->times, birth_ns > ledger->first_ns ? birth_ns - ledger->first_ns : 0);
+}
+
+static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                      uint64_t time_ns)
+{
+    uint32_t index;
+    int r = make_live_room(ledger, life->slot);
+
+    if (r == 0)
+        r = cell_of(ledger, life, &index);
+    if (r < 0)
+        return r;
+    struct ttm_cell *cell = &ledger->cells[index];
+    const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+    struct ttm_live *live = &ledger->lives[life->slot];
+    *live = (struct ttm_live){.birth_ns = life->birth_ns,
+                              .birth = ledger->births,
+                              .held = {1, life->bytes, life->footprint_bytes},
+                              .cell = index + 1};
+    if (life->region == TTM_REGION_CB) {
+        r = settle_cbs(ledger, time_ns);
+        ledger->are_cbs_closed = false;
+        if (r == 0 && !cell->is_alias)
+            r = place_cb(ledger, life, set, &live->is_placed);
+        if (r == 0 && !cell->is_alias && !live->is_placed)
+            change_coreless(ledger, set, life->footprint_bytes);
+        ledger->are_cbs_changed = true;
+    } else {
+        live->is_placed = place_extent(ledger, life, set);
+    }
+    count_visit(ledger, &ledger->kins[cell->kin], life->bytes);
+    count_birth(ledger, cell, life->birth_ns);
+    live->reused = count_address(ledger, life);
+    ledger->births++;
+    ledger->told += life->is_told;
+    save_cell(ledger, cell);
+    ttm_held_add(&cell->now, &live->held);
+    if (!cell->is_alias)
+        add_to_groups(ledger, cell, &live->held, time_ns);
+    return r;
+}
+
+static void count_late(const struct ttm_ledger *ledger, struct ttm_cell *cell,
+                       const struct ttm_live *live)
+{
+    struct ttm_late *late = &cell->late;
+
+    if (late->births != ledger->births)
+        *late = (struct ttm_late){.births = ledger->births, .first_ns = UINT64_MAX};
+    ttm_held_add(&late->held, &live->held);
+    if (live->birth > late->last_birth)
+        late->last_birth = live->birth;
+    if (live->birth_ns < late->first_ns)
+        late->first_ns = live->birth_ns;
+    if (live->birth_ns > late->last_ns)
+        late->last_ns = live->birth_ns;
+}
+
+static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint8_t how,
+                    uint64_t time_ns)
+{
+    struct ttm_live *live = life->slot < ledger->live_room ? &ledger->lives[life->slot] : NULL;
+    int r = 0;
+
+    if (!live || live->cell == 0) {
+        ledger->odd++;
+        return 0;
+    }
+    struct ttm_cell *cell = &ledger->cells[live->cell - 1];
+    const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+    if (life->region == TTM_REGION_CB) {
+        r = settle_cbs(ledger, time_ns);
+        if (r == 0 && is_remaining_end(how) && !ledger->are_cbs_closed)
+            r = close_cbs(ledger);
+        if (live->is_placed)
+            ttm_cb_map_remove(&ledger->cbs, life->serial);
+        else if (!cell->is_alias)
+            change_coreless(ledger, set, 0 - life->footprint_bytes);
+        ledger->are_cbs_changed = true;
+    } else if (live->is_placed) {
+        remove_extent(ledger, life, set);
+    }
+    save_cell(ledger, cell);
+    ttm_held_take(&cell->now, &live->held);
+    if (!cell->is_alias)
+        take_from_groups(ledger, cell, &live->held, how);
+    if (is_freeing_end(how)) {
+        cell->frees++;
+        count_late(ledger, cell, live);
+        cell->lifetime_ns += time_ns > live->birth_ns ? time_ns - live->birth_ns : 0;
+        if (live->reused > 0)
+            ledger->reused[live->reused - 1].frees++;
+    } else if (is_remaining_end(how)) {
+        const int added = add_remaining(ledger, cell, live);
+        r = r < 0 ? r : added;
+    } else {
+        cell->replaced += how == TTM_ENDED_REPLACED;
+        cell->unheard += how != TTM_ENDED_REPLACED;
+    }
+    live->cell = 0;
+    return r;
+}
+
+static void move_saved(struct ttm_saved *from, struct ttm_saved *to, const struct ttm_held *held)
+{
+    ttm_held_take(&from->held, held);
+    ttm_held_add(&to->held, held);
+}
+
+/* Both cells have saved what they held; where this life was a part of it, it moves as well. */
+static void move_past(struct ttm_ledger *ledger, struct ttm_cell *from, struct ttm_cell *to,
+                      const struct ttm_live *live)
+{
+    const struct ttm_group_set *set = &ledger->groups.sets[from->set];
+
+    for (uint32_t i = 0; i < set->group_count; i++) {
+        const struct ttm_group *group = &ledger->groups.groups[set->groups[i]];
+        if (live->birth < group->region[from->region].peak_births)
+            move_saved(&from->peaks[i], &to->peaks[i], &live->held);
+    }
+    for (uint32_t i = 0; i < TTM_MOMENTS && ledger->moment_names[i]; i++) {
+        if (live->birth < ledger->moment_births[i])
+            move_saved(&from->moments[i], &to->moments[i], &live->held);
+    }
+}
+
+/* A name that is given later holds from the birth on: in all that is told of it. */
+static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
+{
+    struct ttm_live *live = life->slot < ledger->live_room ? &ledger->lives[life->slot] : NULL;
+    uint32_t index;
+
+    if (!live || live->cell == 0) {
+        ledger->odd++;
+        return 0;
+    }
+    const int r = cell_of(ledger, life, &index);
+    if (r < 0)
+        return r;
+    struct ttm_cell *from = &ledger->cells[live->cell - 1], *to = &ledger->cells[index];
+    if (from == to)
+        return 0;
+    save_cell(ledger, from);
+    save_cell(ledger, to);
+    move_past(ledger, from, to, live);
+    ttm_held_take(&from->now, &live->held);
+    ttm_held_add(&to->now, &live->held);
+    from->allocs--;
+    count_birth(ledger, to, live->birth_ns);
+    live->cell = index + 1;
+    return 0;
+}
+
+/* ---- moments ---- */
+
+static int take_mark(struct ttm_ledger *ledger, const struct ttm_recorded_mark *mark,
+                     uint64_t time_ns)
+{
+    ledger->last_line = 0; /* what comes after a mark is another visit */
+    if (ledger->mark_count == TTM_LEDGER_MARKS)
+        return 0;
+    if ((ledger->mark_count & (ledger->mark_count - 1)) == 0) {
+        struct ttm_ledger_mark *grown = realloc(
+            ledger->marks, (ledger->mark_count ? ledger->mark_count * 2 : 1) * sizeof(grown[0]));
+        if (!grown)
+            return -ENOMEM;
+        ledger->marks = grown;
+    }
+    const char *name = ttm_arena_text(&ledger->texts, mark->name, mark->name_length);
+    ledger->marks[ledger->mark_count++] =
+        (struct ttm_ledger_mark){.time_ns = time_ns, .name = name};
+    for (uint32_t i = 0; i < TTM_MOMENTS && ledger->moment_names[i]; i++) {
+        if (strcmp(ledger->moment_names[i], name) == 0) {
+            ledger->moment_version[i]++;
+            ledger->moment_ns[i] = time_ns;
+            ledger->moment_births[i] = ledger->births;
+        }
+    }
+    return ledger->texts.failed ? -ENOMEM : 0;
+}
+
+static bool is_on(const struct ttm_ledger *ledger, const struct ttm_cell *cell, uint16_t device)
+{
+    const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+
+    for (uint16_t i = 0; i < set->device_count; i++) {
+        if (set->devices[i] == device)
+            return true;
+    }
+    return false;
+}
+
+/* Keeps the largest, in order. */
+static void add_owner(struct ttm_ledger_failure *failure, uint32_t cell,
+                      const struct ttm_held *held)
+{
+    uint32_t at = failure->owner_count;
+
+    while (at > 0 && failure->owners[at - 1].held.footprint_bytes < held->footprint_bytes)
+        at--;
+    if (at == TTM_OWNERS)
+        return;
+    if (failure->owner_count < TTM_OWNERS)
+        failure->owner_count++;
+    memmove(failure->owners + at + 1, failure->owners + at,
+            (failure->owner_count - at - 1) * sizeof(failure->owners[0]));
+    failure->owners[at] = (struct ttm_owner){.cell = cell, .held = *held};
+}
+
+static int take_failure(struct ttm_ledger *ledger, const struct ttm_recorded_failure *failure,
+                        uint64_t time_ns)
+{
+    ledger->failures_ever++;
+    if (ledger->failure_count == TTM_LEDGER_FAILURES)
+        return 0;
+    const int set = set_of(ledger, failure->devices);
+    if (set < 0)
+        return set;
+    if (!ledger->failures) {
+        ledger->failures = calloc(TTM_LEDGER_FAILURES, sizeof(ledger->failures[0]));
+        if (!ledger->failures)
+            return -ENOMEM;
+    }
+    struct ttm_ledger_failure *kept = &ledger->failures[ledger->failure_count++];
+    *kept = (struct ttm_ledger_failure){
+        .failure = *failure, .time_ns = time_ns, .device = ledger->groups.sets[set].devices[0]};
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        const struct ttm_cell *cell = &ledger->cells[i];
+        const bool is_there = cell->region == failure->region ||
+                              (failure->kind == 1 &&
+                               (cell->region == TTM_REGION_CB || cell->region == TTM_REGION_L1));
+        if (is_there && cell->now.footprint_bytes > 0 && !cell->is_alias &&
+            is_on(ledger, cell, kept->device))
+            add_owner(kept, i, &cell->now);
+    }
+    return 0;
+}
+
+/* ---- records ---- */
+
+static int take_process(struct ttm_ledger *ledger, const struct ttm_recorded_process *seen)
+{
+    char *command = ledger->command ? NULL : strndup(seen->command, seen->command_length);
+
+    if (ledger->command)
+        return 0;
+    if (!command)
+        return -ENOMEM;
+    ledger->command = command;
+    ledger->seen = *seen;
+    ledger->seen.command = command;
+    return 0;
+}
+
+int ttm_ledger_take(struct ttm_ledger *ledger, const struct ttm_recorded *record)
+{
+    if (record->type != TTM_RECORDED_NOTE && record->type != TTM_RECORDED_GAP) {
+        if (record->time_ns < ledger->first_ns)
+            ledger->first_ns = record->time_ns;
+        if (record->time_ns > ledger->last_ns)
+            ledger->last_ns = record->time_ns;
+    }
+    switch (record->type) {
+    case TTM_RECORDED_PROCESS:
+        return take_process(ledger, &record->seen);
+    case TTM_RECORDED_PROCESS_END:
+        ledger->has_ended = true;
+        ledger->end = record->end;
+        return 0;
+    case TTM_RECORDED_DEVICE:
+        return take_device(ledger, &record->device);
+    case TTM_RECORDED_NOTE: {
+        const struct ttm_noted note = {record->note.number, record->note.kind, record->note.bytes,
+                                       record->note.length};
+        return ttm_notebook_add(&ledger->notes, &note);
+    }
+    case TTM_RECORDED_BIRTH:
+        return take_birth(ledger, record->life, record->time_ns);
+    case TTM_RECORDED_END:
+        return take_end(ledger, record->life, record->how, record->time_ns);
+    case TTM_RECORDED_RENAME:
+        return take_rename(ledger, record->life);
+    case TTM_RECORDED_DISPATCH:
+        return take_dispatch(ledger, &record->dispatch, record->time_ns);
+    case TTM_RECORDED_MARK:
+        return take_mark(ledger, &record->mark, record->time_ns);
+    case TTM_RECORDED_FAILURE:
+        return take_failure(ledger, &record->failure, record->time_ns);
+    case TTM_RECORDED_LOSS:
+        ledger->lost_events += record->lost_events;
+        return 0;
+    case TTM_RECORDED_COUNTERS:
+        ledger->counters = record->counters;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+int ttm_ledger_finish(struct ttm_ledger *ledger)
+{
+    int r = ledger->are_cbs_changed ? sum_cbs(ledger) : 0;
+
+    for (uint32_t slot = 0; slot < ledger->live_room && r == 0; slot++) {
+        const struct ttm_live *live = &ledger->lives[slot];
+        if (live->cell != 0)
+            r = add_remaining(ledger, &ledger->cells[live->cell - 1], live);
+    }
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        if (ledger->cells[i].late.births != ledger->births)
+            ledger->cells[i].late = (struct ttm_late){.first_ns = UINT64_MAX};
+    }
+    return r;
+}

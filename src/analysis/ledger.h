@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ledger - what one process of a recording did, counted as it is read.
+ *
+ * Records go in one after the other, in one pass; at the end the ledger has totals
+ * and peaks of each device, and of each cell what it allocated, what remains of it
+ * and what it held at the peaks. A cell is what lives have in common: origin,
+ * devices, region and kind. Time is O(1) a record, amortised; memory follows what is
+ * live and the number of cells, never the length of the recording.
+ *
+ * One thread, no I/O, no clock, no logging.
+ */
+#ifndef TTM_ANALYSIS_LEDGER_H
+#define TTM_ANALYSIS_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/extents.h"
+#include "analysis/groups.h"
+#include "analysis/notebook.h"
+#include "analysis/spread.h"
+#include "base/u64_map.h"
+#include "model/cb_map.h"
+#include "recording/recorded.h"
+
+/* What a cell held when a version was current that has passed since. */
+struct ttm_saved {
+    uint64_t version;
+    struct ttm_held held;
+};
+
+#define TTM_MOMENTS 2 /* marks at which a ledger is asked what was live */
+
+struct ttm_size_count {
+    uint64_t bytes;
+    uint64_t count;
+};
+
+/* What remains of a cell: live at the end, or ended with its device or process only. */
+struct ttm_remaining {
+    struct ttm_held held;
+    uint64_t first_ns; /* births */
+    uint64_t last_ns;
+    uint64_t first_birth; /* likewise, counted in births of the process */
+    uint64_t last_birth;
+    struct ttm_spread times;
+    struct ttm_spread births;
+    struct ttm_size_count *sizes;
+    uint32_t size_count;
+    struct ttm_u64_map size_places;
+};
+
+/*
+ * Cells that differ in name, context, thread or native stack alone: the same code that
+ * does the same. Whether it leaks is asked of all of them together.
+ */
+struct ttm_kin {
+    uint64_t line;   /* tells the lines of code apart that allocate; 0: not known */
+    uint64_t visits; /* how often the program came back to it from another line or a mark */
+    uint64_t last_visit;
+    uint64_t first_birth; /* counted in births of the process */
+};
+
+/* What was freed since the last birth of the process: at the end, what was freed at its end. */
+struct ttm_late {
+    struct ttm_held held;
+    uint64_t births;     /* of the process when this began to be counted */
+    uint64_t last_birth; /* of these */
+    uint64_t first_ns;
+    uint64_t last_ns;
+};
+
+struct ttm_cell {
+    uint32_t origin;  /* number of a note, 0: none */
+    uint32_t devices; /* as in the recording */
+    uint8_t region;
+    uint8_t kind;
+    bool is_alias; /* adds nothing to totals */
+    bool is_program;
+    uint32_t set; /* of the groups */
+    uint32_t kin;
+    struct ttm_held now;
+    uint64_t allocs;
+    uint64_t frees;
+    uint64_t replaced;
+    uint64_t unheard;     /* gone when asked after */
+    uint64_t lifetime_ns; /* of all that were freed */
+    uint64_t first_ns;    /* births */
+    uint64_t last_ns;
+    struct ttm_spread times;
+    struct ttm_saved *peaks; /* for each group of the set */
+    struct ttm_saved moments[TTM_MOMENTS];
+    struct ttm_late late;
+    struct ttm_remaining remaining;
+};
+
+struct ttm_owner {
+    uint32_t cell;
+    struct ttm_held held;
+};
+
+#define TTM_OWNERS 8
+#define TTM_LEDGER_FAILURES 64
+
+struct ttm_ledger_failure {
+    struct ttm_recorded_failure failure;
+    uint64_t time_ns;
+    uint16_t device; /* the first, of a mesh */
+    uint32_t owner_count;
+    struct ttm_owner owners[TTM_OWNERS]; /* largest first */
+};
+
+struct ttm_ledger_mark {
+    uint64_t time_ns;
+    const char *name;
+};
+
+#define TTM_LEDGER_MARKS 65536
+
+/* How often an address was used again. */
+struct ttm_reused {
+    uint64_t address;
+    uint32_t devices;
+    uint8_t region;
+    uint64_t births;
+    uint64_t frees;
+    uint64_t largest_bytes;
+    uint64_t smallest_bytes;
+};
+
+#define TTM_REUSED_ADDRESSES 8192 /* that are watched: the first ones */
+
+struct ttm_live; /* one live allocation */
+struct ttm_memory;
+
+struct ttm_ledger {
+    uint32_t process;
+    struct ttm_recorded_process seen; /* 'command' is its own */
+    char *command;
+    bool has_ended;
+    struct ttm_recorded_process_end end;
+    uint64_t first_ns; /* of what was heard of it */
+    uint64_t last_ns;
+    struct ttm_notebook notes;
+    struct ttm_recorded_device *devices; /* 'board' is in 'texts' */
+    uint32_t device_count;
+    struct ttm_groups groups;
+    struct ttm_device_sets cb_sets;
+    struct ttm_cb_map cbs;
+    bool are_cbs_changed;
+    bool are_cbs_closed; /* they go with their device or process, and remain */
+    uint64_t cbs_summed_ns;
+    uint64_t cbs_interval_ns;
+    uint32_t cb_sums;
+    struct ttm_cell *cells;
+    uint32_t cell_count;
+    uint32_t cell_room;
+    uint32_t *cell_index; /* open addressing, cell + 1 */
+    uint32_t cell_index_size;
+    uint32_t last_cell;
+    struct ttm_live *lives; /* by slot */
+    uint32_t live_room;
+    uint64_t births;
+    uint64_t told; /* of these, born before they were heard of */
+    struct ttm_kin *kins;
+    uint32_t kin_count;
+    struct ttm_u64_map kin_places;
+    uint64_t last_line;
+    uint64_t visit;              /* goes up as another line allocates */
+    struct ttm_memory *memories; /* an allocator's region each */
+    uint32_t memory_count;
+    uint64_t overlaps;
+    struct ttm_extent overlap[2]; /* the first: what was put, and where something lay */
+    uint8_t overlap_region;
+    struct ttm_reused *reused;
+    uint32_t reused_count;
+    struct ttm_u64_map reused_places;
+    struct ttm_ledger_mark *marks;
+    uint32_t mark_count;
+    struct ttm_ledger_failure *failures;
+    uint32_t failure_count;
+    uint64_t failures_ever;
+    struct ttm_recorded_counters counters;
+    uint64_t lost_events;                  /* told one by one */
+    uint64_t odd;                          /* records that refer to what was never said */
+    const char *moment_names[TTM_MOMENTS]; /* borrowed; NULL: not asked for */
+    uint64_t moment_version[TTM_MOMENTS];  /* 1: has not come */
+    uint64_t moment_ns[TTM_MOMENTS];
+    uint64_t moment_births[TTM_MOMENTS]; /* until then */
+    struct ttm_arena texts;
+    uint64_t seed;
+};
+
+/* 'seed': any number that whoever wrote the recording does not know. */
+void ttm_ledger_init(struct ttm_ledger *ledger, uint32_t process, uint64_t seed);
+void ttm_ledger_done(struct ttm_ledger *ledger);
+
+/* A record of this process. Returns 0 or -ENOMEM, after which the ledger is of no use. */
+int ttm_ledger_take(struct ttm_ledger *ledger, const struct ttm_recorded *record);
+
+/* After the last record: what is still live remains. Returns 0 or -ENOMEM. */
+int ttm_ledger_finish(struct ttm_ledger *ledger);
+
+/* What a cell held at the peak of its region in a group of its set, by place in the set. */
+struct ttm_held ttm_cell_at_peak(const struct ttm_ledger *ledger, const struct ttm_cell *cell,
+                                 uint32_t place);
+
+/* What a cell held at the last mark of that name; nothing when there was none. */
+struct ttm_held ttm_cell_at_moment(const struct ttm_ledger *ledger, const struct ttm_cell *cell,
+                                   uint32_t moment);
+
+/* What the recording tells of a device, or NULL. */
+const struct ttm_recorded_device *ttm_ledger_device(const struct ttm_ledger *ledger, uint16_t id);
+
+#endif /* TTM_ANALYSIS_LEDGER_H */

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/origin_words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "wire/note.h"
+
+const char *ttm_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static bool contains(const char *file, size_t length, const char *part)
+{
+    return memmem(file, length, part, strlen(part)) != NULL;
+}
+
+bool ttm_is_users_file(const char *file, size_t length)
+{
+    static const char *const ours[] = {
+        "-packages/ttnn/",
+        "/ttnn/ttnn/",
+        "-packages/ttmem/",
+        "/python/ttmem/",
+    };
+
+    if (length == 0 || memmem(file, length, "<frozen ", 8) == file)
+        return false;
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (contains(file, length, ours[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool read_origin(const struct ttm_notebook *notes, uint32_t number,
+                        struct ttm_origin_note *ret)
+{
+    const struct ttm_noted *note =
+        number ? ttm_notebook_find(notes, number, TTM_NOTED_ORIGIN) : NULL;
+
+    return note && ttm_origin_note_decode(note->bytes, note->length, ret) == 0;
+}
+
+static bool read_code(const struct ttm_notebook *notes, uint32_t number, struct ttm_code_note *ret)
+{
+    const struct ttm_noted *note = ttm_notebook_find(notes, number, TTM_NOTE_CODE);
+
+    return note && ttm_code_note_decode(note->bytes, note->length, ret) == 0;
+}
+
+static bool read_python(const struct ttm_notebook *notes, uint32_t number,
+                        struct ttm_python_stack_note *ret)
+{
+    const struct ttm_noted *note =
+        number ? ttm_notebook_find(notes, number, TTM_NOTE_PYTHON_STACK) : NULL;
+
+    return note && ttm_python_stack_note_decode(note->bytes, note->length, ret) == 0;
+}
+
+/* The innermost frame of the user's, 0 when there is none. */
+static uint64_t users_line(const struct ttm_notebook *notes,
+                           const struct ttm_python_stack_note *stack)
+{
+    struct ttm_code_note code;
+
+    for (uint16_t i = 0; i < stack->count; i++) {
+        const struct ttm_python_frame *frame = &stack->frames[i];
+        if (read_code(notes, frame->code, &code) &&
+            ttm_is_users_file(code.file.bytes, code.file.length))
+            return ttm_hash_u64((uint64_t)frame->code << 32 | frame->line) | 1;
+    }
+    return 0;
+}
+
+struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_t number)
+{
+    struct ttm_origin_line ret = {0};
+    struct ttm_python_stack_note stack;
+    struct ttm_origin_note origin;
+
+    if (!read_origin(notes, number, &origin))
+        return ret;
+    if (read_python(notes, origin.python, &stack))
+        ret.line = users_line(notes, &stack);
+    const uint32_t frames = ret.line ? origin.python : origin.native;
+    if (frames || origin.operation)
+        ret.code = ttm_hash_u64((uint64_t)frames << 32 | origin.operation) | 1;
+    if (ret.line == 0)
+        ret.line = ret.code;
+    return ret;
+}
+
+/* Plain text, or a note of a kind that is text from some offset on. */
+static const char *text_of(const struct ttm_notebook *notes, uint32_t number,
+                           struct ttm_arena *arena)
+{
+    const struct ttm_noted *note = number ? ttm_notebook_get(notes, number) : NULL;
+    struct ttm_thread_note thread;
+    struct ttm_note_text text;
+
+    if (!note)
+        return "";
+    if (note->kind == TTM_NOTED_STRING)
+        return ttm_arena_text(arena, (const char *)note->bytes,
+                              strnlen((const char *)note->bytes, note->length));
+    if (note->kind == TTM_NOTE_THREAD &&
+        ttm_thread_note_decode(note->bytes, note->length, &thread) == 0)
+        return ttm_arena_text(arena, thread.name.bytes, thread.name.length);
+    if (note->kind == TTM_NOTE_OPERATION &&
+        ttm_operation_note_decode(note->bytes, note->length, &text) == 0)
+        return ttm_arena_text(arena, text.bytes, text.length);
+    return "";
+}
+
+/* Puts the frames of one kind: the user's, or all. Returns how many there are. */
+static uint32_t put_python(const struct ttm_notebook *notes,
+                           const struct ttm_python_stack_note *stack, bool is_all,
+                           struct ttm_arena *arena, struct ttm_frame_words *frames)
+{
+    uint32_t count = 0;
+
+    for (uint16_t i = 0; i < stack->count; i++) {
+        struct ttm_code_note code;
+        if (!read_code(notes, stack->frames[i].code, &code) ||
+            (!is_all && !ttm_is_users_file(code.file.bytes, code.file.length)))
+            continue;
+        frames[count++] = (struct ttm_frame_words){
+            .file = ttm_arena_text(arena, code.file.bytes, code.file.length),
+            .function = ttm_arena_text(arena, code.name.bytes, code.name.length),
+            .line = stack->frames[i].line,
+        };
+    }
+    return count;
+}
+
+static void put_module_offset(const struct ttm_module_note *module, uint64_t address,
+                              struct ttm_text *name)
+{
+    char path[TTM_MODULE_PATH_MAX + 1];
+
+    if (module) {
+        memcpy(path, module->path.bytes, module->path.length);
+        path[module->path.length] = '\0';
+        ttm_text_append(name, ttm_base_name(path));
+        ttm_text_append(name, "+");
+    }
+    ttm_text_format(name, "0x%llx", (unsigned long long)address);
+}
+
+static void put_native(const struct ttm_notebook *notes, uint32_t number,
+                       const struct ttm_frame_namer *namer, struct ttm_arena *arena,
+                       struct ttm_origin_words *ret)
+{
+    const struct ttm_noted *note =
+        number ? ttm_notebook_find(notes, number, TTM_NOTE_NATIVE_STACK) : NULL;
+    struct ttm_native_stack_note stack;
+    struct ttm_text name;
+
+    if (!note || ttm_native_stack_note_decode(note->bytes, note->length, &stack) < 0)
+        return;
+    const char **frames = ttm_arena_take(arena, stack.count, sizeof(frames[0]));
+    if (!frames)
+        return;
+    ttm_text_init(&name);
+    for (uint16_t i = 0; i < stack.count; i++) {
+        const struct ttm_native_frame *frame = &stack.frames[i];
+        const struct ttm_noted *said = ttm_notebook_find(notes, frame->module, TTM_NOTE_MODULE);
+        struct ttm_module_note module;
+        const bool has_module =
+            said && ttm_module_note_decode(said->bytes, said->length, &module) == 0;
+        ttm_text_clear(&name);
+        if (!has_module || !namer || !namer->name ||
+            !namer->name(namer->arg, &module, frame->address, frame->is_exact, &name))
+            put_module_offset(has_module ? &module : NULL, frame->address, &name);
+        frames[i] = ttm_arena_text(arena, ttm_text_string(&name), name.length);
+    }
+    arena->failed |= ttm_text_failed(&name);
+    ttm_text_done(&name);
+    ret->native = frames;
+    ret->native_count = stack.count;
+}
+
+/* Whether any of the words occurs in it. */
+static bool has_word(const char *text, size_t length, const char *const *words)
+{
+    for (; *words; words++) {
+        if (contains(text, length, *words))
+            return true;
+    }
+    return false;
+}
+
+/* What ttnn was doing: its own frames and TT-Metal's say it, which people are not shown. */
+static void note_occasion(const struct ttm_notebook *notes,
+                          const struct ttm_python_stack_note *stack, struct ttm_origin_words *ret)
+{
+    static const char *const opening[] = {"open_device", "open_mesh_device", "CreateDevice", NULL};
+    static const char *const native_opening[] = {"init_command_queue",
+                                                 "DevicePool::",
+                                                 "DeviceManager::",
+                                                 "MeshDevice::create",
+                                                 "MeshDeviceImpl::create",
+                                                 "::configure_fabric",
+                                                 NULL};
+    static const char *const program[] = {"kernel_bin_buf", "load_binaries", "upload_program_binar",
+                                          NULL};
+    struct ttm_code_note code;
+
+    ret->is_device_open = has_word(ret->operation, strlen(ret->operation), opening);
+    for (uint16_t i = 0; i < stack->count; i++) {
+        if (read_code(notes, stack->frames[i].code, &code) &&
+            !ttm_is_users_file(code.file.bytes, code.file.length) &&
+            has_word(code.name.bytes, code.name.length, opening))
+            ret->is_device_open = true;
+    }
+    for (uint32_t i = 0; i < ret->native_count; i++) {
+        const size_t length = strlen(ret->native[i]);
+        ret->is_device_open |= has_word(ret->native[i], length, native_opening);
+        ret->is_program |= has_word(ret->native[i], length, program);
+    }
+}
+
+void ttm_origin_words_read(const struct ttm_notebook *notes, uint32_t number,
+                           const struct ttm_frame_namer *namer, struct ttm_arena *arena,
+                           struct ttm_origin_words *ret)
+{
+    struct ttm_python_stack_note stack = {0};
+    struct ttm_origin_note origin;
+
+    *ret = (struct ttm_origin_words){.operation = "", .name = "", .context = "", .thread = ""};
+    if (!read_origin(notes, number, &origin))
+        return;
+    ret->operation = text_of(notes, origin.operation, arena);
+    ret->name = text_of(notes, origin.name, arena);
+    ret->context = text_of(notes, origin.context, arena);
+    ret->thread = text_of(notes, origin.thread, arena);
+    if (read_python(notes, origin.python, &stack)) {
+        struct ttm_frame_words *frames = ttm_arena_take(arena, stack.count, sizeof(frames[0]));
+        if (!frames)
+            return;
+        ret->python = frames;
+        ret->python_count = put_python(notes, &stack, false, arena, frames);
+        /* Better the insides of ttnn than nothing. */
+        if (ret->python_count == 0)
+            ret->python_count = put_python(notes, &stack, true, arena, frames);
+    }
+    put_native(notes, origin.native, namer, arena, ret);
+    note_occasion(notes, &stack, ret);
+}

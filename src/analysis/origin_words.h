@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * origin_words - the notes of an origin, in words that people read.
+ *
+ * One thread, no I/O. Native frames are named by a callback, as symbols are looked
+ * up elsewhere; without one they are "module+0xoffset".
+ */
+#ifndef TTM_ANALYSIS_ORIGIN_WORDS_H
+#define TTM_ANALYSIS_ORIGIN_WORDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/arena.h"
+#include "analysis/notebook.h"
+#include "base/text.h"
+#include "wire/origin.h"
+
+struct ttm_frame_words {
+    const char *file; /* with its folders */
+    const char *function;
+    uint32_t line;
+};
+
+/* Nothing is NULL; what is not known is "". */
+struct ttm_origin_words {
+    const struct ttm_frame_words *python; /* innermost first, user code only */
+    uint32_t python_count;
+    const char *const *native; /* innermost first */
+    uint32_t native_count;
+    const char *operation;
+    const char *name;
+    const char *context;
+    const char *thread;
+    bool is_device_open; /* it happened while a device was opened */
+    bool is_program;     /* it is a part of a program that is kept to be used again */
+};
+
+/* Appends the name of what lies at 'address' of the module; returns whether it knows. */
+typedef bool (*ttm_name_frame_fn)(void *arg, const struct ttm_module_note *module, uint64_t address,
+                                  bool is_exact, struct ttm_text *name);
+
+struct ttm_frame_namer {
+    ttm_name_frame_fn name; /* may be NULL */
+    void *arg;
+};
+
+/* Number 0, or one that was never said, has no words at all. */
+void ttm_origin_words_read(const struct ttm_notebook *notes, uint32_t number,
+                           const struct ttm_frame_namer *namer, struct ttm_arena *arena,
+                           struct ttm_origin_words *ret);
+
+/* Numbers that tell apart what allocates. */
+struct ttm_origin_line {
+    uint64_t line; /* the innermost user frame, else the native stack; 0: not known */
+    uint64_t code; /* the Python stack, else the native one, and the operation */
+};
+
+struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_t number);
+
+/* Whether a Python file is the user's own: neither the interpreter's start nor a part of ttnn or ttmem. */
+bool ttm_is_users_file(const char *file, size_t length);
+
+/* The name behind the last slash. */
+const char *ttm_base_name(const char *path);
+
+#endif /* TTM_ANALYSIS_ORIGIN_WORDS_H */

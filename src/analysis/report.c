@@ -1,0 +1,833 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cells whose words are the same are one origin: people do not care that the native
+ * stacks below one line differ. What an origin shows of the native stack is that of
+ * its largest cell. Without Python frames the native stack is what tells them apart.
+ */
+#include "analysis/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_RECORDS 65536
+#define REUSED_SHOWN 16
+
+/* ---- reading ---- */
+
+struct reading {
+    struct ttm_ledger **ledgers;
+    uint32_t count;
+    uint32_t last;
+    const struct ttm_report_options *options;
+    struct ttm_report *report;
+};
+
+static struct ttm_ledger *ledger_of(struct reading *reading, uint32_t process)
+{
+    if (reading->count > 0 && reading->ledgers[reading->last]->process == process)
+        return reading->ledgers[reading->last];
+    for (uint32_t i = 0; i < reading->count; i++) {
+        if (reading->ledgers[i]->process == process) {
+            reading->last = i;
+            return reading->ledgers[i];
+        }
+    }
+    struct ttm_ledger **grown = realloc(reading->ledgers, (reading->count + 1) * sizeof(grown[0]));
+    if (!grown)
+        return NULL;
+    reading->ledgers = grown;
+    struct ttm_ledger *ledger = malloc(sizeof(*ledger));
+    if (!ledger)
+        return NULL;
+    ttm_ledger_init(ledger, process, reading->options->seed);
+    for (uint32_t i = 0; i < TTM_MOMENTS; i++)
+        ledger->moment_names[i] = reading->options->moments[i];
+    reading->last = reading->count;
+    return reading->ledgers[reading->count++] = ledger;
+}
+
+static int take(struct reading *reading, const struct ttm_recorded *record)
+{
+    if (record->type == TTM_RECORDED_GAP) {
+        reading->report->gaps++;
+        return 0;
+    }
+    struct ttm_ledger *ledger = ledger_of(reading, record->process);
+    return ledger ? ttm_ledger_take(ledger, record) : -ENOMEM;
+}
+
+static void tell_progress(const struct reading *reading, struct ttm_recording *recording)
+{
+    struct ttm_recording_info info;
+
+    if (!reading->options->progress)
+        return;
+    ttm_recording_info(recording, &info);
+    reading->options->progress(reading->options->progress_arg, info.offset, info.size_bytes);
+}
+
+static int read_all(struct reading *reading, struct ttm_recording *recording)
+{
+    const struct ttm_recorded *record;
+    int r;
+
+    while ((r = ttm_recording_next(recording, &record)) != 0) {
+        if (r == -EBADMSG) /* told by the recording's info */
+            continue;
+        if (r < 0)
+            return r;
+        r = take(reading, record);
+        if (r < 0)
+            return r;
+        if (++reading->report->records % PROGRESS_RECORDS == 0)
+            tell_progress(reading, recording);
+    }
+    for (uint32_t i = 0; i < reading->count; i++) {
+        r = ttm_ledger_finish(reading->ledgers[i]);
+        if (r < 0)
+            return r;
+    }
+    ttm_recording_info(recording, &reading->report->info);
+    return 0;
+}
+
+/* ---- origins ---- */
+
+/* A cell with its words, on the way to an origin. */
+struct named {
+    const struct ttm_cell *cell;
+    uint32_t index; /* of the cell */
+    struct ttm_origin_words words;
+    uint32_t origin;
+};
+
+struct making {
+    const struct ttm_ledger *ledger;
+    const struct ttm_report_options *options;
+    struct ttm_report *report;
+    struct ttm_report_process *process;
+    struct named *named;      /* of each cell that is left */
+    uint32_t *origin_of_cell; /* UINT32_MAX: none */
+    uint64_t first_users_ns;  /* first birth with a line of the user's */
+};
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int compare_python(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
+{
+    if (a->python_count != b->python_count)
+        return compare_numbers(a->python_count, b->python_count);
+    for (uint32_t i = 0; i < a->python_count; i++) {
+        const struct ttm_frame_words *x = &a->python[i], *y = &b->python[i];
+        int order = compare_numbers(x->line, y->line);
+        if (order == 0)
+            order = strcmp(x->file, y->file);
+        if (order == 0)
+            order = strcmp(x->function, y->function);
+        if (order != 0)
+            return order;
+    }
+    return 0;
+}
+
+static int compare_native(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
+{
+    if (a->native_count != b->native_count)
+        return compare_numbers(a->native_count, b->native_count);
+    for (uint32_t i = 0; i < a->native_count; i++) {
+        const int order = strcmp(a->native[i], b->native[i]);
+        if (order != 0)
+            return order;
+    }
+    return 0;
+}
+
+static int compare_words(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
+{
+    int order = compare_python(a, b);
+
+    if (order == 0)
+        order = strcmp(a->operation, b->operation);
+    if (order == 0)
+        order = strcmp(a->name, b->name);
+    if (order == 0)
+        order = strcmp(a->context, b->context);
+    if (order == 0)
+        order = strcmp(a->thread, b->thread);
+    if (order == 0 && a->python_count == 0)
+        order = compare_native(a, b);
+    return order;
+}
+
+static int compare_named(const struct named *a, const struct named *b)
+{
+    int order = compare_numbers(a->cell->region, b->cell->region);
+
+    if (order == 0)
+        order = compare_numbers(a->cell->kind, b->cell->kind);
+    if (order == 0)
+        order = compare_numbers(a->cell->is_alias, b->cell->is_alias);
+    if (order == 0)
+        order = compare_numbers(a->cell->set, b->cell->set);
+    return order != 0 ? order : compare_words(&a->words, &b->words);
+}
+
+/* Cells of one origin side by side, the largest first. */
+static int by_origin(const void *a, const void *b)
+{
+    const struct named *x = a, *y = b;
+    int order = compare_named(x, y);
+
+    if (order == 0)
+        order = compare_numbers(y->cell->remaining.held.footprint_bytes,
+                                x->cell->remaining.held.footprint_bytes);
+    if (order == 0)
+        order = compare_numbers(y->cell->allocs, x->cell->allocs);
+    return order != 0 ? order : compare_numbers(x->index, y->index);
+}
+
+static struct ttm_held larger(struct ttm_held a, struct ttm_held b)
+{
+    return b.footprint_bytes > a.footprint_bytes ? b : a;
+}
+
+static struct ttm_held peak_of(const struct ttm_ledger *ledger, const struct ttm_cell *cell)
+{
+    struct ttm_held most = {0};
+
+    for (uint32_t i = 0; i < ledger->groups.sets[cell->set].group_count; i++)
+        most = larger(most, ttm_cell_at_peak(ledger, cell, i));
+    return most;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct ttm_size_count *x = a, *y = b;
+
+    return compare_numbers(x->bytes, y->bytes);
+}
+
+/* The sizes of all cells of an origin, each size once. */
+static void join_sizes(struct making *making, const struct named *first, uint32_t count,
+                       struct ttm_report_origin *origin)
+{
+    size_t all = 0, at = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        all += first[i].cell->remaining.size_count;
+    struct ttm_size_count *sizes = ttm_arena_take(&making->report->arena, all, sizeof(sizes[0]));
+    if (!sizes || all == 0)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_remaining *remaining = &first[i].cell->remaining;
+        if (remaining->size_count > 0)
+            memcpy(sizes + at, remaining->sizes, remaining->size_count * sizeof(sizes[0]));
+        at += remaining->size_count;
+    }
+    qsort(sizes, all, sizeof(sizes[0]), by_size);
+    uint32_t n = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (n > 0 && sizes[n - 1].bytes == sizes[i].bytes)
+            sizes[n - 1].count += sizes[i].count;
+        else
+            sizes[n++] = sizes[i];
+    }
+    origin->sizes = sizes;
+    origin->size_count = n;
+}
+
+static void add_cell(const struct making *making, const struct ttm_cell *cell,
+                     struct ttm_report_origin *origin)
+{
+    const struct ttm_held peak = peak_of(making->ledger, cell);
+
+    origin->allocs += cell->allocs;
+    origin->frees += cell->frees;
+    origin->replaced += cell->replaced;
+    origin->lifetime_ns += cell->lifetime_ns;
+    ttm_held_add(&origin->late, &cell->late.held);
+    ttm_held_add(&origin->remaining, &cell->remaining.held);
+    ttm_held_add(&origin->peak, &peak);
+    for (uint32_t i = 0; i < TTM_MOMENTS; i++) {
+        const struct ttm_held held = ttm_cell_at_moment(making->ledger, cell, i);
+        ttm_held_add(&origin->moments[i], &held);
+    }
+}
+
+/* When it was born, and how its births lie over the run: of what remains, if anything does. */
+static void add_times(const struct making *making, const struct named *first, uint32_t count,
+                      struct ttm_report_origin *origin)
+{
+    const bool is_all = origin->remaining.count == 0;
+    struct ttm_spread sum = {0};
+
+    origin->first_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_cell *cell = first[i].cell;
+        const uint64_t first_ns = is_all ? cell->first_ns : cell->remaining.first_ns;
+        const uint64_t last_ns = is_all ? cell->last_ns : cell->remaining.last_ns;
+        if (first_ns < origin->first_ns)
+            origin->first_ns = first_ns;
+        if (last_ns > origin->last_ns)
+            origin->last_ns = last_ns;
+        ttm_spread_merge(&sum, is_all ? &cell->times : &cell->remaining.times);
+    }
+    ttm_spread_bars(&sum, making->ledger->last_ns - making->ledger->first_ns, TTM_REPORT_BARS,
+                    origin->bars);
+}
+
+static void make_origin(struct making *making, const struct named *first, uint32_t count,
+                        struct ttm_report_origin *origin)
+{
+    const struct ttm_group_set *set = &making->ledger->groups.sets[first->cell->set];
+    uint16_t *devices =
+        ttm_arena_take(&making->report->arena, set->device_count, sizeof(devices[0]));
+
+    *origin = (struct ttm_report_origin){
+        .words = first->words,
+        .devices = devices,
+        .device_count = devices ? set->device_count : 0,
+        .region = first->cell->region,
+        .kind = first->cell->kind,
+        .is_alias = first->cell->is_alias,
+    };
+    if (devices)
+        memcpy(devices, set->devices, set->device_count * sizeof(devices[0]));
+    for (uint32_t i = 0; i < count; i++)
+        add_cell(making, first[i].cell, origin);
+    add_times(making, first, count, origin);
+    join_sizes(making, first, count, origin);
+}
+
+/* ---- classes ---- */
+
+/* What all cells of a kin have in common, summed up. */
+struct kindred {
+    struct ttm_evidence evidence;
+    struct ttm_spread births;
+    struct ttm_verdict verdict;
+    bool is_known;
+};
+
+static bool is_creation(const char *operation)
+{
+    static const char *const words[] = {"from_torch", "to_device", "as_tensor", "zeros",  "ones",
+                                        "full",       "empty",     "rand",      "arange", "tensor",
+                                        "from_",      "load",      "allocate",  NULL};
+
+    for (size_t i = 0; words[i]; i++) {
+        if (strstr(operation, words[i]))
+            return true;
+    }
+    return operation[0] == '\0';
+}
+
+static void begin_kindred(const struct making *making, const struct named *named,
+                          struct kindred *kindred)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    const struct ttm_kin *kin = &ledger->kins[named->cell->kin];
+
+    kindred->evidence = (struct ttm_evidence){
+        .region = named->cell->region,
+        .device_count = ledger->groups.sets[named->cell->set].device_count,
+        .has_origin = kin->line != 0,
+        .is_creation = is_creation(named->words.operation),
+        .visits = kin->visits,
+        .births = ledger->births,
+        .first_birth = kin->first_birth,
+        .first_ns = UINT64_MAX,
+        .run_first_ns = ledger->first_ns,
+        .run_last_ns = ledger->last_ns,
+    };
+    kindred->is_known = true;
+}
+
+static void add_kindred(const struct making *making, const struct named *named,
+                        struct kindred *kindred)
+{
+    const struct ttm_cell *cell = named->cell;
+    const struct ttm_remaining *remaining = &cell->remaining;
+    struct ttm_evidence *e = &kindred->evidence;
+
+    if (!kindred->is_known)
+        begin_kindred(making, named, kindred);
+    /* Before the first line of the user's own: the runtime's own doing. */
+    e->is_device_open |=
+        named->words.is_device_open ||
+        (named->words.python_count == 0 && e->has_origin && making->first_users_ns != UINT64_MAX &&
+         cell->last_ns < making->first_users_ns);
+    e->is_program |= cell->is_program || named->words.is_program;
+    e->allocs += cell->allocs;
+    e->frees += cell->frees;
+    e->replaced += cell->replaced;
+    e->lifetime_ns += cell->lifetime_ns;
+    e->remaining += remaining->held.count;
+    e->late += cell->late.held.count;
+    if (remaining->held.count == 0)
+        return;
+    if (remaining->last_birth > e->last_birth)
+        e->last_birth = remaining->last_birth;
+    if (remaining->first_ns < e->first_ns)
+        e->first_ns = remaining->first_ns;
+    if (remaining->last_ns > e->last_ns)
+        e->last_ns = remaining->last_ns;
+    ttm_spread_merge(&kindred->births, &remaining->births);
+}
+
+/* Nothing remains: then the course is that of what was freed late. */
+static void add_late(const struct ttm_cell *cell, struct ttm_evidence *e)
+{
+    if (e->remaining > 0 || cell->late.held.count == 0)
+        return;
+    if (cell->late.last_birth > e->last_birth)
+        e->last_birth = cell->late.last_birth;
+    if (cell->late.first_ns < e->first_ns)
+        e->first_ns = cell->late.first_ns;
+    if (cell->late.last_ns > e->last_ns)
+        e->last_ns = cell->late.last_ns;
+}
+
+static int classify(struct making *making, uint32_t count)
+{
+    const uint32_t kin_count = making->ledger->kin_count;
+    struct kindred *kindred = calloc(kin_count + 1, sizeof(kindred[0]));
+
+    if (!kindred)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++)
+        add_kindred(making, &making->named[i], &kindred[making->named[i].cell->kin]);
+    for (uint32_t i = 0; i < count; i++)
+        add_late(making->named[i].cell, &kindred[making->named[i].cell->kin].evidence);
+    for (uint32_t i = 0; i < kin_count; i++) {
+        kindred[i].evidence.remaining_births = &kindred[i].births;
+        if (kindred[i].is_known)
+            ttm_classify(&kindred[i].evidence, &kindred[i].verdict);
+    }
+    /* From the last to the first, so that the largest cell of an origin has the word. */
+    for (uint32_t i = count; i-- > 0;) {
+        struct ttm_report_origin *origin = &making->process->origins[making->named[i].origin];
+        origin->verdict = kindred[making->named[i].cell->kin].verdict;
+        /* Nobody is suspected for what is not there. */
+        if (origin->remaining.count == 0)
+            origin->verdict.is_suspect = false;
+    }
+    free(kindred);
+    return 0;
+}
+
+/* ---- a process ---- */
+
+static int by_remaining(const void *a, const void *b)
+{
+    const struct ttm_report_origin *x = *(const struct ttm_report_origin *const *)a;
+    const struct ttm_report_origin *y = *(const struct ttm_report_origin *const *)b;
+    int order = compare_numbers(y->remaining.footprint_bytes, x->remaining.footprint_bytes);
+
+    if (order == 0)
+        order = compare_numbers(y->remaining.count, x->remaining.count);
+    if (order == 0)
+        order = compare_numbers(y->allocs, x->allocs);
+    return order != 0 ? order : compare_numbers(x->first_ns, y->first_ns);
+}
+
+/* Largest first, and the cells know where their origin has gone. */
+static int sort_origins(struct making *making, uint32_t cell_count)
+{
+    struct ttm_report_process *process = making->process;
+    const uint32_t n = process->origin_count;
+    const struct ttm_report_origin **order = malloc((n + 1) * sizeof(order[0]));
+    struct ttm_report_origin *sorted = ttm_arena_take(&making->report->arena, n, sizeof(sorted[0]));
+    uint32_t *place = malloc((n + 1) * sizeof(place[0]));
+    const int r = order && sorted && place ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; r == 0 && i < n; i++)
+        order[i] = &process->origins[i];
+    if (r == 0)
+        qsort(order, n, sizeof(order[0]), by_remaining);
+    for (uint32_t i = 0; r == 0 && i < n; i++) {
+        sorted[i] = *order[i];
+        place[order[i] - process->origins] = i;
+    }
+    for (uint32_t i = 0; r == 0 && i < cell_count; i++)
+        making->origin_of_cell[making->named[i].index] = place[making->named[i].origin];
+    if (r == 0)
+        process->origins = sorted;
+    free(order);
+    free(place);
+    return r;
+}
+
+static int make_origins(struct making *making)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        making->origin_of_cell[i] = UINT32_MAX;
+        if (ledger->cells[i].allocs == 0) /* all were renamed */
+            continue;
+        struct named *named = &making->named[count++];
+        *named = (struct named){.cell = &ledger->cells[i], .index = i};
+        ttm_origin_words_read(&ledger->notes, named->cell->origin, &making->options->namer,
+                              &making->report->arena, &named->words);
+        if (named->words.python_count > 0 && !named->words.is_device_open &&
+            named->cell->first_ns < making->first_users_ns)
+            making->first_users_ns = named->cell->first_ns;
+    }
+    qsort(making->named, count, sizeof(making->named[0]), by_origin);
+    struct ttm_report_process *process = making->process;
+    process->origins = ttm_arena_take(&making->report->arena, count, sizeof(process->origins[0]));
+    if (!process->origins)
+        return -ENOMEM;
+    for (uint32_t i = 0, next; i < count; i = next) {
+        for (next = i + 1;
+             next < count && compare_named(&making->named[i], &making->named[next]) == 0; next++)
+            ;
+        for (uint32_t k = i; k < next; k++)
+            making->named[k].origin = process->origin_count;
+        make_origin(making, &making->named[i], next - i,
+                    &process->origins[process->origin_count++]);
+    }
+    const int r = classify(making, count);
+    return r < 0 ? r : sort_origins(making, count);
+}
+
+static int by_share(const void *a, const void *b)
+{
+    const struct ttm_report_share *x = a, *y = b;
+    const int order = compare_numbers(y->held.footprint_bytes, x->held.footprint_bytes);
+
+    return order != 0 ? order : compare_numbers(x->origin, y->origin);
+}
+
+/* Shares of cells become those of origins: 'shares' has one for each cell with something. */
+static uint32_t join_shares(struct ttm_report_share *shares, uint32_t count)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = 0;
+        while (at < n && shares[at].origin != shares[i].origin)
+            at++;
+        if (at < n)
+            ttm_held_add(&shares[at].held, &shares[i].held);
+        else
+            shares[n++] = shares[i];
+    }
+    qsort(shares, n, sizeof(shares[0]), by_share);
+    return n;
+}
+
+/* The same for many, by order: 'sums' has a place for each origin. */
+static void share_peak(struct making *making, uint32_t group, unsigned region,
+                       struct ttm_held *sums, struct ttm_report_region *ret)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    const uint32_t n = making->process->origin_count;
+    uint32_t count = 0;
+
+    memset(sums, 0, n * sizeof(sums[0]));
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        const struct ttm_cell *cell = &ledger->cells[i];
+        const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+        if (cell->region != region || cell->is_alias)
+            continue;
+        for (uint32_t k = 0; k < set->group_count; k++) {
+            const struct ttm_held held = ttm_cell_at_peak(ledger, cell, k);
+            if (set->groups[k] == group && held.count > 0 &&
+                making->origin_of_cell[i] != UINT32_MAX)
+                ttm_held_add(&sums[making->origin_of_cell[i]], &held);
+        }
+    }
+    for (uint32_t i = 0; i < n; i++)
+        count += sums[i].count > 0;
+    struct ttm_report_share *shares =
+        ttm_arena_take(&making->report->arena, count, sizeof(shares[0]));
+    if (!shares)
+        return;
+    for (uint32_t i = 0, at = 0; i < n; i++) {
+        if (sums[i].count > 0)
+            shares[at++] = (struct ttm_report_share){.origin = i, .held = sums[i]};
+    }
+    qsort(shares, count, sizeof(shares[0]), by_share);
+    ret->shares = shares;
+    ret->share_count = count;
+}
+
+static void make_region(const struct ttm_group_region *from, struct ttm_report_region *ret)
+{
+    *ret = (struct ttm_report_region){
+        .allocs = from->births,
+        .frees = from->frees,
+        .remaining = from->now,
+        .peak_bytes = from->peak_bytes,
+        .peak_footprint_bytes = from->peak_footprint_bytes,
+        .peak_ns = from->peak_ns,
+    };
+    ttm_held_add(&ret->remaining, &from->closed);
+}
+
+static void make_device(const struct making *making, uint16_t id,
+                        const struct ttm_report_device *like, struct ttm_report_device *ret)
+{
+    const struct ttm_recorded_device *known = ttm_ledger_device(making->ledger, id);
+
+    *ret = *like;
+    ret->id = id;
+    ret->arch = known ? known->arch : 0;
+    ret->board =
+        known ? ttm_arena_text(&making->report->arena, known->board, strlen(known->board)) : "";
+    for (unsigned r = 0; known && r < TTM_REGION_COUNT; r++)
+        ret->region[r].capacity_bytes = known->bank_bytes[r] * known->bank_count[r];
+}
+
+static int make_group(struct making *making, uint32_t index, struct ttm_report_device *ret)
+{
+    const struct ttm_group *group = &making->ledger->groups.groups[index];
+    struct ttm_held *sums = malloc((making->process->origin_count + 1) * sizeof(sums[0]));
+
+    if (!sums)
+        return -ENOMEM;
+    *ret = (struct ttm_report_device){.board = ""};
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        make_region(&group->region[r], &ret->region[r]);
+        share_peak(making, index, r, sums, &ret->region[r]);
+    }
+    memcpy(ret->kernel_bytes, group->kernel_bytes, sizeof(ret->kernel_bytes));
+    ret->cbs = (struct ttm_cb_totals){
+        .coreless_bytes = group->cbs.coreless_bytes,
+        .registered_bytes = making->ledger->are_cbs_closed ? group->cbs.kept_registered_bytes
+                                                           : group->cbs.registered_bytes,
+        .resident_bytes = making->ledger->are_cbs_closed ? group->cbs.kept_resident_bytes
+                                                         : group->cbs.resident_bytes,
+        .peak_registered_bytes = group->cbs.peak_registered_bytes,
+        .peak_resident_bytes = group->cbs.peak_resident_bytes,
+    };
+    free(sums);
+    return 0;
+}
+
+static int make_devices(struct making *making)
+{
+    const struct ttm_groups *groups = &making->ledger->groups;
+    struct ttm_report_device none = {.board = ""};
+    struct ttm_report_device *like = calloc(groups->count + 1, sizeof(like[0]));
+    struct ttm_report_process *process = making->process;
+    uint32_t count = 0;
+    int r = like ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; r == 0 && i < groups->count; i++)
+        r = make_group(making, i, &like[i]);
+    for (uint16_t d = 0; d < TTM_DEVICE_COUNT; d++)
+        count += groups->of_device[d] != 0 || ttm_ledger_device(making->ledger, d);
+    if (r == 0) {
+        process->devices =
+            ttm_arena_take(&making->report->arena, count, sizeof(process->devices[0]));
+        r = process->devices ? 0 : -ENOMEM;
+    }
+    for (uint16_t d = 0; r == 0 && d < TTM_DEVICE_COUNT; d++) {
+        const uint32_t group = groups->of_device[d];
+        if (group != 0 || ttm_ledger_device(making->ledger, d))
+            make_device(making, d, group ? &like[group - 1] : &none,
+                        &process->devices[process->device_count++]);
+    }
+    free(like);
+    return r;
+}
+
+static int make_failures(struct making *making)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    struct ttm_report_process *process = making->process;
+    struct ttm_arena *arena = &making->report->arena;
+
+    process->failures_ever = ledger->failures_ever;
+    process->failures = ttm_arena_take(arena, ledger->failure_count, sizeof(process->failures[0]));
+    if (!process->failures)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < ledger->failure_count; i++) {
+        const struct ttm_ledger_failure *from = &ledger->failures[i];
+        struct ttm_report_failure *failure = &process->failures[process->failure_count++];
+        struct ttm_report_share *owners =
+            ttm_arena_take(arena, from->owner_count, sizeof(owners[0]));
+        if (!owners)
+            return -ENOMEM;
+        *failure = (struct ttm_report_failure){
+            .failure = from->failure, .time_ns = from->time_ns, .device_id = from->device};
+        ttm_origin_words_read(&ledger->notes, from->failure.origin, &making->options->namer, arena,
+                              &failure->words);
+        uint32_t count = 0;
+        for (uint32_t k = 0; k < from->owner_count; k++) {
+            if (making->origin_of_cell[from->owners[k].cell] != UINT32_MAX)
+                owners[count++] = (struct ttm_report_share){
+                    .origin = making->origin_of_cell[from->owners[k].cell],
+                    .held = from->owners[k].held};
+        }
+        failure->owners = owners;
+        failure->owner_count = join_shares(owners, count);
+    }
+    return 0;
+}
+
+static int by_reuse(const void *a, const void *b)
+{
+    const struct ttm_reused *x = a, *y = b;
+    const int order = compare_numbers(y->births, x->births);
+
+    return order != 0 ? order : compare_numbers(x->address, y->address);
+}
+
+static int make_rest(struct making *making)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    struct ttm_report_process *process = making->process;
+    struct ttm_arena *arena = &making->report->arena;
+    struct ttm_ledger_mark *marks = ttm_arena_take(arena, ledger->mark_count, sizeof(marks[0]));
+    const uint32_t n = ledger->reused_count;
+    struct ttm_reused *reused = ttm_arena_take(arena, n, sizeof(reused[0]));
+
+    if (!marks || !reused)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < ledger->mark_count; i++)
+        marks[i] = (struct ttm_ledger_mark){
+            .time_ns = ledger->marks[i].time_ns,
+            .name = ttm_arena_text(arena, ledger->marks[i].name, strlen(ledger->marks[i].name))};
+    process->marks = marks;
+    process->mark_count = ledger->mark_count;
+    if (n > 0)
+        memcpy(reused, ledger->reused, n * sizeof(reused[0]));
+    qsort(reused, n, sizeof(reused[0]), by_reuse);
+    process->reused = reused;
+    process->reused_count = n < REUSED_SHOWN ? n : REUSED_SHOWN;
+    process->overlaps = ledger->overlaps;
+    memcpy(process->overlap, ledger->overlap, sizeof(process->overlap));
+    process->overlap_region = ledger->overlap_region;
+    for (uint32_t i = 0; i < TTM_MOMENTS; i++) {
+        process->has_moment[i] = ledger->moment_version[i] > 1;
+        process->moment_ns[i] = ledger->moment_ns[i];
+    }
+    return 0;
+}
+
+/* How far the numbers can be trusted; the weightiest reason is told. */
+static void judge(const struct ttm_report *report, const struct ttm_ledger *ledger,
+                  struct ttm_report_process *process)
+{
+    const struct ttm_recording_info *info = &report->info;
+    const struct ttm_recorded_counters *c = &process->counters;
+    const bool is_whole = info->is_finished || info->is_being_written || process->has_ended;
+    const bool is_original = ledger->seen.source == TTM_SOURCE_ORIGINAL;
+    const bool is_end_unheard = ledger->has_ended && ledger->end.how == TTM_PROCESS_UNHEARD;
+
+    process->is_complete = (info->is_exact || process->has_ended) && is_whole && !is_end_unheard &&
+                           c->unknown_frees == 0 && c->refused == 0 &&
+                           !(is_original && c->lost_events > 0) && ledger->odd == 0;
+    const bool is_damaged = report->gaps > 0 || info->damaged_blocks > 0 ||
+                            info->skipped_blocks > 0 || info->is_head_damaged;
+    process->is_history_complete =
+        process->is_complete && c->lost_events == 0 && !is_damaged && ledger->told == 0;
+    process->why_incomplete =
+        is_end_unheard || (is_damaged && !process->is_complete)
+            ? "a part of the recording is damaged, and with it the end of this process"
+        : !is_whole ? "the recording breaks off: what came later is not in it"
+        : !info->is_exact && !process->has_ended
+            ? "the recording is damaged: what was live at its end is not known"
+        : c->unknown_frees > 0 ? "it freed what it had allocated before tracking began"
+        : c->refused > 0       ? "some of its messages made no sense"
+        : ledger->odd > 0      ? "the recording refers to what is not in it"
+        : c->lost_events > 0   ? "some of its events were lost"
+        : is_damaged           ? "a part of the recording is damaged: its history has a gap"
+        : ledger->told > 0     ? "it was not listened to from its start without a break"
+                               : "";
+}
+
+static int make_process(struct making *making)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    struct ttm_report_process *process = making->process;
+    const char *command = ledger->command ? ledger->command : "";
+
+    *process = (struct ttm_report_process){
+        .pid = ledger->seen.pid,
+        .source = ledger->seen.source,
+        .command = ttm_arena_text(&making->report->arena, command, strlen(command)),
+        .start_wall_ns = ledger->seen.start_wall_ns,
+        .first_ns = ledger->first_ns == UINT64_MAX ? 0 : ledger->first_ns,
+        .last_ns = ledger->last_ns,
+        .has_ended = ledger->has_ended,
+        .end = ledger->end,
+        .counters = ledger->counters,
+    };
+    if (ledger->lost_events > process->counters.lost_events)
+        process->counters.lost_events = ledger->lost_events;
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        process->allocs += ledger->cells[i].allocs;
+        process->frees += ledger->cells[i].frees;
+    }
+    judge(making->report, ledger, process);
+    int r = make_origins(making);
+    if (r == 0)
+        r = make_devices(making);
+    if (r == 0)
+        r = make_failures(making);
+    return r < 0 ? r : make_rest(making);
+}
+
+static int make_report(const struct reading *reading)
+{
+    struct ttm_report *report = reading->report;
+    int r = 0;
+
+    report->processes =
+        ttm_arena_take(&report->arena, reading->count, sizeof(report->processes[0]));
+    if (!report->processes)
+        return -ENOMEM;
+    for (uint32_t i = 0; r == 0 && i < reading->count; i++) {
+        const uint32_t cells = reading->ledgers[i]->cell_count;
+        struct making making = {
+            .ledger = reading->ledgers[i],
+            .options = reading->options,
+            .report = report,
+            .process = &report->processes[i],
+            .first_users_ns = UINT64_MAX,
+            .named = malloc((cells + 1) * sizeof(struct named)),
+            .origin_of_cell = malloc((cells + 1) * sizeof(uint32_t)),
+        };
+        r = making.named && making.origin_of_cell ? make_process(&making) : -ENOMEM;
+        report->process_count++;
+        free(making.named);
+        free(making.origin_of_cell);
+    }
+    return r == 0 && report->arena.failed ? -ENOMEM : r;
+}
+
+int ttm_report_read(struct ttm_recording *recording, const struct ttm_report_options *options,
+                    struct ttm_report *ret)
+{
+    struct reading reading = {.options = options, .report = ret};
+
+    *ret = (struct ttm_report){0};
+    ttm_arena_init(&ret->arena);
+    int r = read_all(&reading, recording);
+    if (r == 0)
+        r = make_report(&reading);
+    for (uint32_t i = 0; i < reading.count; i++) {
+        ttm_ledger_done(reading.ledgers[i]);
+        free(reading.ledgers[i]);
+    }
+    free(reading.ledgers);
+    if (r < 0)
+        ttm_report_done(ret);
+    return r;
+}
+
+void ttm_report_done(struct ttm_report *report)
+{
+    ttm_arena_done(&report->arena);
+    *report = (struct ttm_report){0};
+}

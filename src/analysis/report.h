@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report - what a recording shows, as plain data: read once, nothing else needed.
+ *
+ * All times are those of the recording's monotonic clock, but for 'wall' ones; the
+ * report has the offset between both. One thread.
+ */
+#ifndef TTM_ANALYSIS_REPORT_H
+#define TTM_ANALYSIS_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/arena.h"
+#include "analysis/classify.h"
+#include "analysis/ledger.h"
+#include "analysis/origin_words.h"
+#include "recording/recording.h"
+#include "wire/totals.h"
+
+#define TTM_REPORT_BARS 24
+
+struct ttm_report_origin {
+    struct ttm_origin_words words;
+    const uint16_t *devices; /* ascending */
+    uint16_t device_count;
+    uint8_t region;
+    uint8_t kind;
+    bool is_alias;
+    uint64_t allocs;
+    uint64_t frees;
+    uint64_t replaced;
+    uint64_t lifetime_ns;      /* of all that were freed */
+    struct ttm_held late;      /* freed only after the last birth of the process */
+    struct ttm_held remaining; /* on each device */
+    struct ttm_held peak;      /* at the peak of its region, on the device with most of it */
+    struct ttm_held moments[TTM_MOMENTS];
+    uint64_t first_ns; /* births: of what remains, else of all */
+    uint64_t last_ns;
+    const struct ttm_size_count *sizes; /* of what remains, ascending */
+    uint32_t size_count;
+    uint64_t bars[TTM_REPORT_BARS]; /* births over the run: of what remains, else of all */
+    struct ttm_verdict verdict;     /* of all code like it */
+};
+
+/* What an origin held at some moment. */
+struct ttm_report_share {
+    uint32_t origin; /* index */
+    struct ttm_held held;
+};
+
+struct ttm_report_region {
+    uint64_t allocs;
+    uint64_t frees;
+    struct ttm_held remaining;
+    uint64_t peak_bytes;
+    uint64_t peak_footprint_bytes;
+    uint64_t peak_ns;
+    uint64_t capacity_bytes;               /* 0: not known */
+    const struct ttm_report_share *shares; /* at the peak, largest first */
+    uint32_t share_count;
+};
+
+struct ttm_report_device {
+    uint16_t id;
+    uint8_t arch;
+    const char *board;
+    struct ttm_report_region region[TTM_REGION_COUNT];
+    struct ttm_cb_totals cbs;
+    uint64_t kernel_bytes[TTM_KERNEL_KIND_COUNT];
+};
+
+struct ttm_report_failure {
+    struct ttm_recorded_failure failure;
+    struct ttm_origin_words words; /* of who wanted it */
+    uint64_t time_ns;
+    uint16_t device_id;
+    const struct ttm_report_share *owners;
+    uint32_t owner_count;
+};
+
+struct ttm_report_process {
+    int32_t pid;
+    uint8_t source;
+    const char *command;
+    uint64_t start_wall_ns; /* 0: not known */
+    uint64_t first_ns;
+    uint64_t last_ns;
+    bool has_ended;
+    struct ttm_recorded_process_end end;
+    bool is_complete;
+    bool is_history_complete;
+    const char *why_incomplete;
+    struct ttm_recorded_counters counters;
+    uint64_t allocs; /* of all devices, a life once */
+    uint64_t frees;
+    struct ttm_report_device *devices;
+    uint32_t device_count;
+    struct ttm_report_origin *origins; /* largest remaining footprint first */
+    uint32_t origin_count;
+    const struct ttm_ledger_mark *marks;
+    uint32_t mark_count;
+    struct ttm_report_failure *failures;
+    uint32_t failure_count;
+    uint64_t failures_ever;
+    uint64_t overlaps;
+    struct ttm_extent overlap[2]; /* the first: what was put, and what lay there */
+    uint8_t overlap_region;
+    const struct ttm_reused *reused; /* the most used first */
+    uint32_t reused_count;
+    bool has_moment[TTM_MOMENTS];
+    uint64_t moment_ns[TTM_MOMENTS];
+};
+
+struct ttm_report {
+    struct ttm_report_process *processes; /* in order of appearance */
+    uint32_t process_count;
+    struct ttm_recording_info info;
+    uint64_t records;
+    uint64_t gaps;
+    struct ttm_arena arena; /* all of it */
+};
+
+struct ttm_report_options {
+    const char *moments[TTM_MOMENTS]; /* names of marks, NULL: none */
+    struct ttm_frame_namer namer;
+    /* Called now and then while it is read; may be NULL. */
+    void (*progress)(void *arg, uint64_t offset, uint64_t size);
+    void *progress_arg;
+    uint64_t seed; /* any number that the file's writer does not know */
+};
+
+/*
+ * Reads all of it. What is damaged is left out and said so. Returns 0; -ENOMEM or
+ * an error of the disk, and then there is no report.
+ */
+int ttm_report_read(struct ttm_recording *recording, const struct ttm_report_options *options,
+                    struct ttm_report *ret);
+
+/* Fine for a report that was never read. */
+void ttm_report_done(struct ttm_report *report);
+
+/* The wall clock at a time of the recording. */
+static inline uint64_t ttm_report_wall(const struct ttm_report *report, uint64_t time_ns)
+{
+    return time_ns + (uint64_t)report->info.wall_offset_ns;
+}
+
+#endif /* TTM_ANALYSIS_REPORT_H */

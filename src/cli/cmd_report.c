@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/ask.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/recording_file.h"
+#include "cli/report_json.h"
+#include "cli/report_text.h"
+#include "cli/terminal.h"
+
+enum {
+    OPTION_ALL = 256,
+    OPTION_FULL_PATHS,
+    OPTION_AT,
+    OPTION_REGION,
+    OPTION_PID,
+    OPTION_MIN_BYTES,
+    OPTION_TOP,
+};
+
+static const struct ttm_option options[] = {
+    {.id = OPTION_ALL, .name = "all", .help = "show long lists and call stacks whole"},
+    {.id = OPTION_AT,
+     .name = "at",
+     .arg = "MOMENT",
+     .help = "what was live then: remaining, peak, or a mark's name"},
+    TTM_OPTION_DEVICE,
+    {.id = OPTION_REGION, .name = "region", .arg = "REGION", .help = "only DRAM, L1, CB, ..."},
+    {.id = OPTION_PID, .name = "pid", .arg = "PID", .help = "only this process"},
+    {.id = OPTION_MIN_BYTES,
+     .name = "min-bytes",
+     .arg = "N",
+     .help = "only origins that take at least so much"},
+    {.id = OPTION_TOP, .name = "top", .arg = "N", .help = "at most so many origins"},
+    {.id = OPTION_FULL_PATHS, .name = "full-paths", .help = "files with their folders"},
+    TTM_OPTION_JSON,
+    TTM_OPTION_HELP_ROW,
+    {0},
+};
+
+static int parse_region(const struct ttm_options *parsed, struct ttm_report_choice *choice)
+{
+    choice->region = ttm_region_parse(parsed->value);
+    return choice->region < 0
+               ? ttm_options_complain(parsed,
+                                      "'%s' is no region; there are DRAM, L1, "
+                                      "SYSTEM_MEMORY, L1_SMALL, TRACE, CB and KERNEL",
+                                      parsed->value)
+               : 0;
+}
+
+static void parse_moment(const char *word, struct ttm_report_choice *choice)
+{
+    choice->at = strcmp(word, "remaining") == 0 ? TTM_AT_REMAINING
+                 : strcmp(word, "peak") == 0    ? TTM_AT_PEAK
+                                                : TTM_AT_MARK;
+    choice->mark = choice->at == TTM_AT_MARK ? word : NULL;
+}
+
+/* Returns 0, or what the option's reader said. */
+static int take_option(const struct ttm_options *parsed, int id, struct ttm_report_choice *choice)
+{
+    uint64_t number = 0;
+    int r = 0;
+
+    if (id == OPTION_ALL)
+        choice->is_unfolded = true;
+    else if (id == OPTION_FULL_PATHS)
+        choice->has_full_paths = true;
+    else if (id == OPTION_AT)
+        parse_moment(parsed->value, choice);
+    else if (id == 'd')
+        r = ttm_options_devices(parsed, &choice->devices);
+    else if (id == OPTION_REGION)
+        r = parse_region(parsed, choice);
+    else if (id == OPTION_PID)
+        r = ttm_options_number(parsed, "a process id", 1, INT32_MAX, &number);
+    else if (id == OPTION_MIN_BYTES)
+        r = ttm_options_number(parsed, "a number of bytes", 0, INT64_MAX, &choice->min_bytes);
+    else if (id == OPTION_TOP)
+        r = ttm_options_number(parsed, "a number", 1, UINT32_MAX, &choice->top);
+    else if (id == 'j')
+        choice->is_json = true;
+    if (id == OPTION_PID && r == 0)
+        choice->pid = (int32_t)number;
+    return r;
+}
+
+/* Whether what was asked for is in the recording; says so when it is not. */
+static bool is_there(const struct ttm_report *report, const struct ttm_report_choice *choice,
+                     const char *path)
+{
+    bool has_process = false, has_mark = false;
+
+    for (uint32_t i = 0; i < report->process_count; i++) {
+        if (!ttm_report_has_process(choice, &report->processes[i]))
+            continue;
+        has_process = true;
+        has_mark |= report->processes[i].has_moment[0];
+    }
+    if (choice->pid != 0 && !has_process) {
+        ttm_log("there is no process %d in '%s'", choice->pid, path);
+        return false;
+    }
+    if (choice->at == TTM_AT_MARK && !has_mark) {
+        ttm_log("there is no mark '%s' in '%s'", choice->mark, path);
+        return false;
+    }
+    return true;
+}
+
+static int print(const struct ttm_report *report, const struct ttm_report_choice *choice,
+                 const char *path)
+{
+    const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
+    struct ttm_text whole, out;
+
+    ttm_text_init(&whole);
+    ttm_text_init(&out);
+    int r = choice->is_json ? ttm_report_json(report, choice, &out)
+                            : ttm_report_text(report, choice, path, &terminal, &whole);
+    if (r == 0 && !choice->is_json)
+        ttm_terminal_fit(&terminal, &whole, &out);
+    if (r == 0)
+        r = ttm_terminal_print(&out);
+    ttm_text_done(&whole);
+    ttm_text_done(&out);
+    return r < 0 ? ttm_ask_unwritten(r) : TTM_EXIT_OK;
+}
+
+static int show(const char *path, const struct ttm_report_choice *choice)
+{
+    const struct ttm_report_options wanted = {.moments = {choice->mark}};
+    struct ttm_report report = {0};
+    int status = ttm_recording_report(path, &wanted, &report);
+
+    if (status == TTM_EXIT_OK)
+        status = is_there(&report, choice, path) ? print(&report, choice, path) : TTM_EXIT_FAILED;
+    ttm_report_done(&report);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct ttm_report_choice choice = {.devices.is_all = true, .region = -1};
+    struct ttm_options parsed;
+    int id, r = 0;
+
+    ttm_options_init(&parsed, &ttm_command_report, argc, argv);
+    while (r == 0 && (id = ttm_options_next(&parsed)) > 0)
+        r = take_option(&parsed, id, &choice);
+    if (r < 0 || id != TTM_OPTION_END)
+        return r == 0 && id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
+    char **rest = ttm_options_rest(&parsed);
+    if (rest[0] && rest[1]) {
+        (void)ttm_options_complain(&parsed, "'%s' is one file too many", rest[1]);
+        return TTM_EXIT_USAGE;
+    }
+    char *newest = rest[0] ? NULL : ttm_recording_newest();
+    if (!rest[0] && !newest) {
+        ttm_log("there is no recording (*.ttmem) in this folder; 'tt-mem run COMMAND' makes one");
+        return TTM_EXIT_FAILED;
+    }
+    const int status = show(rest[0] ? rest[0] : newest, &choice);
+    free(newest);
+    return status;
+}
+
+const struct ttm_command ttm_command_report = {
+    .name = "report",
+    .synopsis = "[FILE] [--at MOMENT] [--all] [-d LIST] [--region REGION] [--json]",
+    .summary = "What a recording shows: peaks, what remains and where it comes from.",
+    .details = "FILE is what 'tt-mem run' wrote; without it, the newest *.ttmem of this folder.\n"
+               "Suspects come first: what keeps growing and is not given back.",
+    .options = options,
+    .run = run,
+    .takes_operands = true,
+};

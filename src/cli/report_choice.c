@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report_choice.h"
+
+#include <stdlib.h>
+
+struct ttm_held ttm_report_held(const struct ttm_report_choice *choice,
+                                const struct ttm_report_origin *origin)
+{
+    return choice->at == TTM_AT_PEAK   ? origin->peak
+           : choice->at == TTM_AT_MARK ? origin->moments[0]
+                                       : origin->remaining;
+}
+
+bool ttm_report_has_process(const struct ttm_report_choice *choice,
+                            const struct ttm_report_process *process)
+{
+    return choice->pid == 0 || choice->pid == process->pid;
+}
+
+bool ttm_report_has_origin(const struct ttm_report_choice *choice,
+                           const struct ttm_report_origin *origin)
+{
+    bool is_on_device = choice->devices.is_all;
+
+    for (uint16_t i = 0; !is_on_device && i < origin->device_count; i++)
+        is_on_device = ttm_device_filter_has(&choice->devices, origin->devices[i]);
+    return is_on_device && (choice->region < 0 || choice->region == origin->region) &&
+           ttm_report_held(choice, origin).footprint_bytes >= choice->min_bytes;
+}
+
+/* qsort() hands no argument on; one list is sorted at a time. */
+struct ordered {
+    const struct ttm_report_origin *origin;
+    uint64_t footprint_bytes;
+    bool is_first;
+};
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct ordered *x = a, *y = b;
+
+    if (x->is_first != y->is_first)
+        return x->is_first ? -1 : 1;
+    if (x->footprint_bytes != y->footprint_bytes)
+        return x->footprint_bytes < y->footprint_bytes ? 1 : -1;
+    return x->origin < y->origin ? -1 : x->origin > y->origin;
+}
+
+const struct ttm_report_origin **ttm_report_order(const struct ttm_report_choice *choice,
+                                                  const struct ttm_report_process *process,
+                                                  bool is_suspects_first, uint32_t *ret_count)
+{
+    struct ordered *order = calloc(process->origin_count + 1, sizeof(order[0]));
+    const struct ttm_report_origin **list = calloc(process->origin_count + 1, sizeof(list[0]));
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; order && list && i < process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &process->origins[i];
+        if (ttm_report_has_origin(choice, origin))
+            order[count++] = (struct ordered){
+                .origin = origin,
+                .footprint_bytes = ttm_report_held(choice, origin).footprint_bytes,
+                .is_first = is_suspects_first && origin->verdict.is_suspect,
+            };
+    }
+    if (!order || !list) {
+        free(order);
+        free(list);
+        return NULL;
+    }
+    qsort(order, count, sizeof(order[0]), by_weight);
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = order[i].origin;
+    free(order);
+    *ret_count = count;
+    return list;
+}

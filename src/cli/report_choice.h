@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_choice - which part of a report is to be shown, and of which moment.
+ */
+#ifndef TTM_CLI_REPORT_CHOICE_H
+#define TTM_CLI_REPORT_CHOICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/report.h"
+#include "wire/request.h"
+
+enum ttm_report_at { TTM_AT_REMAINING, TTM_AT_PEAK, TTM_AT_MARK };
+
+struct ttm_report_choice {
+    enum ttm_report_at at;
+    const char *mark; /* of TTM_AT_MARK: the first moment that was asked for */
+    struct ttm_device_filter devices;
+    int region;         /* -1: all */
+    int32_t pid;        /* 0: all */
+    uint64_t min_bytes; /* of footprint */
+    uint64_t top;       /* origins at most, 0: as many as fit */
+    bool is_unfolded;   /* long lists whole */
+    bool has_full_paths;
+    bool is_json;
+};
+
+/* What the origin held at the moment that is asked for. */
+struct ttm_held ttm_report_held(const struct ttm_report_choice *choice,
+                                const struct ttm_report_origin *origin);
+
+bool ttm_report_has_process(const struct ttm_report_choice *choice,
+                            const struct ttm_report_process *process);
+bool ttm_report_has_origin(const struct ttm_report_choice *choice,
+                           const struct ttm_report_origin *origin);
+
+/*
+ * The origins that are shown, largest first at that moment; suspects before all with
+ * 'is_suspects_first'. To be freed; NULL when memory is short. 'top' is not applied.
+ */
+const struct ttm_report_origin **ttm_report_order(const struct ttm_report_choice *choice,
+                                                  const struct ttm_report_process *process,
+                                                  bool is_suspects_first, uint32_t *ret_count);
+
+#endif /* TTM_CLI_REPORT_CHOICE_H */

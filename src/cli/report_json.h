@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_json - a report as JSON; tt-mem-report(1) documents the keys.
+ */
+#ifndef TTM_CLI_REPORT_JSON_H
+#define TTM_CLI_REPORT_JSON_H
+
+#include "base/text.h"
+#include "cli/report_choice.h"
+
+/* Returns 0 or -ENOMEM. */
+int ttm_report_json(const struct ttm_report *report, const struct ttm_report_choice *choice,
+                    struct ttm_text *out);
+
+#endif /* TTM_CLI_REPORT_JSON_H */

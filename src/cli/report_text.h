@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_text - a report for people: one screen, the worst first.
+ */
+#ifndef TTM_CLI_REPORT_TEXT_H
+#define TTM_CLI_REPORT_TEXT_H
+
+#include "base/text.h"
+#include "cli/report_choice.h"
+#include "cli/terminal.h"
+
+/* 'path' is the file as it was given. Returns 0 or -ENOMEM. */
+int ttm_report_text(const struct ttm_report *report, const struct ttm_report_choice *choice,
+                    const char *path, const struct ttm_terminal *terminal, struct ttm_text *out);
+
+#endif /* TTM_CLI_REPORT_TEXT_H */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/words_json.h"
+
+/* ["decode.py:28:cache_kv", …] */
+static void put_python(struct ttm_json *json, const struct ttm_origin_words *words,
+                       bool has_full_paths)
+{
+    struct ttm_text frame;
+
+    ttm_text_init(&frame);
+    ttm_json_key(json, "python");
+    ttm_json_array_begin(json);
+    for (uint32_t i = 0; i < words->python_count; i++) {
+        const struct ttm_frame_words *f = &words->python[i];
+        ttm_text_clear(&frame);
+        ttm_text_format(&frame, "%s:%u:%s", has_full_paths ? f->file : ttm_base_name(f->file),
+                        f->line, f->function);
+        ttm_json_string(json, ttm_text_string(&frame));
+    }
+    ttm_json_array_end(json);
+    json->out->failed |= ttm_text_failed(&frame);
+    ttm_text_done(&frame);
+}
+
+void ttm_words_json(struct ttm_json *json, const struct ttm_origin_words *words,
+                    bool has_full_paths)
+{
+    put_python(json, words, has_full_paths);
+    ttm_json_key(json, "native");
+    ttm_json_array_begin(json);
+    for (uint32_t i = 0; i < words->native_count; i++)
+        ttm_json_string(json, words->native[i]);
+    ttm_json_array_end(json);
+    ttm_json_put_string(json, "operation", words->operation);
+    ttm_json_put_string(json, "name", words->name);
+    ttm_json_put_string(json, "context", words->context);
+    ttm_json_put_string(json, "thread", words->thread);
+}

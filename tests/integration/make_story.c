@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes the recording of a made-up program.
+ *
+ *   make_story STORY FILE
+ *
+ * Nothing in it depends on the machine or the time, so reports can be compared.
+ */
+#include "../unit/recording_story.h"
+
+#include <unistd.h>
+
+#include "recording/recorder.h"
+
+#define START_NS 1000000000000ull
+#define WALL_NS 1700000000000000000ull
+#define KIB 1024ull
+
+/* Circular buffers of a program on an 8 x 8 grid, and its kernel. */
+static void cache_program(struct story *story, uint32_t origin, uint64_t program)
+{
+    const struct ttm_core_range grid = {0, 0, 7, 7};
+    uint8_t cores[TTM_CORE_RANGE_SIZE];
+    const uint32_t note = story->next_note++;
+
+    ttm_cores_note_encode(&grid, 1, cores);
+    story_note(story, note, TTM_NOTED_CORES, cores, sizeof(cores));
+    for (uint32_t part = 0; part < 3; part++) {
+        struct ttm_recorded_life life = story_life(story, origin, TTM_REGION_CB, 64 * 8 * KIB);
+        life.id = program;
+        life.allocator = part;
+        life.address = 0x18b20 + part * 8 * KIB;
+        life.footprint_bytes = life.bytes;
+        life.cores = note;
+        life.flags = TTM_SITE_PROGRAM | TTM_SITE_CORES;
+        story_must(ttm_encoder_birth(story->enc, &life), "circular buffer");
+    }
+    struct ttm_recorded_life kernel = story_life(story, origin, TTM_REGION_KERNEL, 12 * KIB);
+    kernel.id = program;
+    kernel.flags = TTM_SITE_PROGRAM;
+    story_must(ttm_encoder_birth(story->enc, &kernel), "kernel");
+    const struct ttm_recorded_dispatch dispatch = {.program = program, .devices = story->devices};
+    story_must(ttm_encoder_dispatch(story->enc, story->now_ns, story->process, &dispatch),
+               "dispatch");
+}
+
+static void fail_l1(struct story *story, uint32_t origin)
+{
+    const struct ttm_recorded_failure failure = {
+        .wanted_bytes = 32 << 20,
+        .bank_wanted_bytes = 512 << 10,
+        .bank_free_bytes = 640 << 10,
+        .bank_largest_bytes = 320 << 10,
+        .devices = story->devices,
+        .origin = origin,
+        .region = TTM_REGION_L1,
+    };
+
+    story_must(ttm_encoder_failure(story->enc, story->now_ns, story->process, &failure), "failure");
+}
+
+/* A decode loop: weights, a cache, temporaries, cached programs; with leaks if asked for. */
+static void decode(struct story *story, uint16_t devices, unsigned steps, int is_leaking,
+                   int is_moved)
+{
+    story_devices(story, devices);
+    const uint32_t open = story_line(story, "decode.py:12:main", "ttnn.open_device");
+    const uint32_t weights =
+        story_line(story, "decode.py:19:load_weights|decode.py:55:main", "ttnn.from_torch");
+    const uint32_t cache =
+        story_line(story, "decode.py:23:make_cache|decode.py:56:main", "ttnn.zeros");
+    const uint32_t leak = story_line(story,
+                                     is_moved ? "decode.py:128:cache_kv|decode.py:161:main"
+                                              : "decode.py:28:cache_kv|decode.py:61:main",
+                                     "ttnn.zeros");
+    const uint32_t scratch =
+        story_line(story, "decode.py:32:scratch|decode.py:61:main", "ttnn.add");
+    const uint32_t matmul =
+        story_line(story, "decode.py:37:forward|decode.py:61:main", "ttnn.matmul");
+    const uint32_t softmax =
+        story_line(story, "decode.py:38:forward|decode.py:61:main", "ttnn.softmax");
+
+    story_birth(story, open, TTM_REGION_DRAM, 64 * KIB);
+    story_wait(story, 100 * STORY_MS);
+    for (unsigned i = 0; i < 8; i++)
+        story_birth(story, weights, TTM_REGION_DRAM, 512 * KIB);
+    for (unsigned i = 0; i < 2; i++)
+        story_birth(story, cache, TTM_REGION_DRAM, 1024 * KIB);
+    cache_program(story, matmul, 77);
+    cache_program(story, softmax, 78);
+    story_mark(story, "warm");
+    for (unsigned step = 0; step < steps; step++) {
+        story_flash(story, matmul, TTM_REGION_L1, 256 * KIB);
+        story_flash(story, softmax, TTM_REGION_L1, 64 * KIB);
+        if (is_leaking) {
+            story_birth(story, leak, TTM_REGION_DRAM, 128 * KIB);
+            const uint64_t kept = story_birth(story, scratch, TTM_REGION_L1, 32 * KIB);
+            if (step % 4 != 0)
+                story_free(story, kept);
+        }
+        story_wait(story, 20 * STORY_MS);
+        if (step == steps / 2)
+            story_mark(story, "half");
+        if (is_leaking && step == steps - 1)
+            fail_l1(story, matmul);
+    }
+}
+
+static void tell(const char *name, struct ttm_encoder *enc)
+{
+    struct story story = story_begin(enc, 1, START_NS, 4242, "python3 decode.py");
+
+    if (strcmp(name, "leak") == 0) {
+        decode(&story, 1, 100, 1, 0);
+        story_exit(&story, 0);
+    } else if (strcmp(name, "moved") == 0) { /* the same, a hundred lines further down */
+        decode(&story, 1, 100, 1, 1);
+        story_exit(&story, 0);
+    } else if (strcmp(name, "clean") == 0) {
+        decode(&story, 1, 100, 0, 0);
+        story_exit(&story, 0);
+    } else if (strcmp(name, "mesh8") == 0) {
+        decode(&story, 8, 100, 1, 0);
+        story_exit(&story, 1);
+    } else if (strcmp(name, "two") == 0) {
+        struct story other =
+            story_begin(enc, 2, START_NS, 4243, "/usr/bin/python3 worker.py --all");
+        decode(&story, 1, 60, 1, 0);
+        other.now_ns = story.now_ns;
+        decode(&other, 1, 10, 0, 0);
+        story.now_ns = other.now_ns;
+        const struct ttm_recorded_process_end killed = {.how = TTM_PROCESS_SIGNALLED, .code = 9};
+        story_must(ttm_encoder_process_end(enc, story.now_ns, 1, &killed), "end");
+    } else {
+        (void)fprintf(stderr, "make_story: there is no story '%s'\n", name);
+        exit(2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct ttm_recorder_options options = {
+        .path = argc > 2 ? argv[2] : NULL, .now_ns = START_NS, .now_wall_ns = WALL_NS, .seed = 1};
+    struct ttm_recorder *recorder;
+
+    if (argc != 3) {
+        (void)fprintf(stderr, "usage: make_story STORY FILE\n");
+        return 2;
+    }
+    story_must(ttm_recorder_open(&options, &recorder), argv[2]);
+    tell(argv[1], ttm_recorder_encoder(recorder));
+    story_must(ttm_recorder_close(recorder, NULL), "close");
+    return 0;
+}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tt-mem diff: what grew between two recordings or two marks."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import run, run_json, run_ok
+
+
+@pytest.fixture(autouse=True)
+def recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for story in ("leak", "clean", "moved"):
+        subprocess.run([os.environ["MAKE_STORY"], story, f"{story}.ttmem"], check=True)
+
+
+def by_function(diff: dict[str, Any], region: str = "DRAM") -> dict[str, dict[str, Any]]:
+    rows = [row for row in diff["origins"] if row["region"] == region]
+    return {row["python"][0].split(":")[2]: row for row in rows}
+
+
+def test_what_grew_between_two_marks() -> None:
+    diff = run_json("diff", "leak.ttmem", "--from", "warm", "--to", "half")
+    assert (diff["schema"], diff["from"], diff["to"]) == ("tt-mem/diff/1", "warm", "half")
+    rows = by_function(diff)
+    leak = rows["cache_kv"]
+    assert (leak["from_count"], leak["to_count"], leak["growth_count"]) == (0, 51, 51)
+    assert leak["growth_footprint_bytes"] == leak["to_footprint_bytes"]
+    assert rows["load_weights"]["growth_count"] == 0
+    growth = [row["growth_footprint_bytes"] for row in diff["origins"]]
+    assert growth == sorted(growth, reverse=True)
+    assert diff["origins"][0]["python"][0] == "decode.py:28:cache_kv"
+
+
+def test_what_grew_between_two_recordings_and_what_shrank() -> None:
+    rows = by_function(run_json("diff", "clean.ttmem", "leak.ttmem"))
+    assert rows["cache_kv"]["growth_count"] == 100
+    back = by_function(run_json("diff", "leak.ttmem", "clean.ttmem"))
+    assert back["cache_kv"]["growth_count"] == -100
+    assert back["cache_kv"]["growth_footprint_bytes"] == -rows["cache_kv"]["growth_footprint_bytes"]
+
+
+def test_lines_may_have_moved() -> None:
+    rows = by_function(run_json("diff", "leak.ttmem", "moved.ttmem"))
+    assert rows["cache_kv"]["growth_count"] == 0
+    assert rows["cache_kv"]["python"][0] == "decode.py:128:cache_kv"
+
+
+def test_text() -> None:
+    lines = run_ok("diff", "clean.ttmem", "leak.ttmem").lines
+    assert lines[0].startswith("from clean.ttmem to leak.ttmem: +13.3 MiB, -0 B")
+    assert "decode.py:28 cache_kv" in lines[1] and "0 → 100" in lines[1] and "+" in lines[1]
+    assert lines[-1].strip() == "7 did not change"
+    assert len(run_ok("diff", "clean.ttmem", "leak.ttmem", "--all").lines) == 1 + 2 + 7
+
+
+def test_wrong_usage() -> None:
+    assert "two recordings" in run("diff", "leak.ttmem").complains(2)
+    assert "two recordings" in run("diff", "leak.ttmem", "--from", "warm").complains(2)
+    assert "two recordings" in run("diff", "a", "b", "--from", "x", "--to", "y").complains(2)
+    assert "no mark 'x'" in run("diff", "leak.ttmem", "--from", "x", "--to", "half").complains(1)
+    assert "cannot read 'no.ttmem'" in run("diff", "no.ttmem", "leak.ttmem").complains(1)

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tt-mem report: what recordings of made-up programs show, as text and as JSON.
+
+The screens are compared with those in tests/data/report. After a change that is meant to be seen, run
+this file with UPDATE_SCREENS=1 in the environment and look at the difference.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import run, run_json, run_ok
+
+SCREENS = Path(__file__).parent.parent / "data" / "report"
+REGIONS = ["DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE", "CB", "KERNEL"]
+PROCESS_KEYS = {
+    "pid",
+    "command",
+    "source",
+    "start_ns",
+    "end_ns",
+    "end",
+    "exit_code",
+    "signal",
+    "complete",
+    "history_complete",
+    "why_incomplete",
+    "unknown_frees",
+    "lost_events",
+    "devices",
+    "origins",
+    "marks",
+    "findings",
+    "failures",
+}
+REGION_KEYS = {
+    "allocs",
+    "frees",
+    "remaining",
+    "remaining_bytes",
+    "remaining_footprint_bytes",
+    "peak_bytes",
+    "peak_footprint_bytes",
+}
+ORIGIN_KEYS = {
+    "python",
+    "native",
+    "operation",
+    "name",
+    "context",
+    "thread",
+    "device_ids",
+    "region",
+    "allocs",
+    "frees",
+    "remaining",
+    "remaining_bytes",
+    "remaining_footprint_bytes",
+    "first_ns",
+    "last_ns",
+    "sizes",
+    "class",
+    "suspect",
+    "cause",
+    "why",
+    "advice",
+    "holders",
+}
+FAILURE_KEYS = {
+    "kind",
+    "time_ns",
+    "device_id",
+    "region",
+    "wanted_bytes",
+    "free_bytes",
+    "largest_free_bytes",
+    "verdict",
+    "owners",
+}
+LEAK_LINE = "LEAKED.append(zeros(dev, (1, 8, 128, 64), DRAM))"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tell(story: str, name: str = "") -> str:
+    file = name or f"{story}.ttmem"
+    subprocess.run([os.environ["MAKE_STORY"], story, file], check=True)
+    return file
+
+
+def write_source(age_ns: int) -> None:
+    """The program of the stories, changed last at that time since the epoch."""
+    lines = [f"# line {n}" for n in range(1, 70)]
+    lines[27] = f"    {LEAK_LINE}"
+    Path("decode.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    os.utime("decode.py", ns=(age_ns, age_ns))
+
+
+def origin_at(process: dict[str, Any], line: str, region: str) -> dict[str, Any]:
+    found = [o for o in process["origins"] if o["python"][:1] == [line] and o["region"] == region]
+    assert len(found) == 1, (line, region, found)
+    return found[0]
+
+
+@pytest.mark.parametrize("story", ["leak", "clean", "mesh8", "two"])
+@pytest.mark.parametrize("look", ["", "--at peak", "--all"])
+def test_screens_are_as_they_were(story: str, look: str) -> None:
+    file = tell(story)
+    write_source(1_600_000_000 * 10**9)
+    screen = run_ok("report", file, *look.split()).out
+    golden = SCREENS / f"{story}{look.replace('--', '-').replace(' ', '-')}.txt"
+    if os.environ.get("UPDATE_SCREENS"):
+        SCREENS.mkdir(exist_ok=True)
+        golden.write_text(screen, encoding="utf-8")
+    assert screen == golden.read_text(encoding="utf-8")
+
+
+def test_json_has_every_key() -> None:
+    report = run_json("report", tell("leak"))
+    assert report["schema"] == "tt-mem/report/1"
+    (process,) = report["processes"]
+    assert PROCESS_KEYS <= set(process)
+    assert (process["pid"], process["end"], process["exit_code"]) == (4242, "exited", 0)
+    assert process["complete"] and process["history_complete"]
+    (device,) = process["devices"]
+    assert list(device["regions"]) == REGIONS
+    for region in device["regions"].values():
+        assert REGION_KEYS <= set(region)
+    assert {"resident_bytes", "registered_bytes"} <= set(device["regions"]["CB"])
+    assert {"application_bytes", "fabric_bytes", "dispatch_bytes"} <= set(
+        device["regions"]["KERNEL"]
+    )
+    for origin in process["origins"]:
+        assert ORIGIN_KEYS <= set(origin)
+    footprints = [o["remaining_footprint_bytes"] for o in process["origins"]]
+    assert footprints == sorted(footprints, reverse=True)
+    assert [mark["name"] for mark in process["marks"]] == ["warm", "half"]
+    (failure,) = process["failures"]
+    assert FAILURE_KEYS <= set(failure)
+    assert failure["verdict"] == "fragmented"
+    assert process["origins"][failure["owners"][0]["origin"]]["python"][0] == "decode.py:32:scratch"
+
+
+def test_a_leak_is_named_with_its_line_and_nobody_else_is_accused() -> None:
+    (process,) = run_json("report", tell("leak"))["processes"]
+    leak = origin_at(process, "decode.py:28:cache_kv", "DRAM")
+    assert leak["python"] == ["decode.py:28:cache_kv", "decode.py:61:main"]
+    assert (leak["operation"], leak["thread"], leak["device_ids"]) == ("ttnn.zeros", "MainThread", [0])
+    assert (leak["allocs"], leak["frees"], leak["remaining"]) == (100, 0, 100)
+    assert leak["sizes"] == {"131072": 100}
+    assert leak["remaining_bytes"] == 100 * 131072
+    assert leak["class"] == "growing" and leak["suspect"]
+    assert sum(leak["births"]) == 100
+    suspects = {o["python"][0] for o in process["origins"] if o["suspect"]}
+    assert suspects == {"decode.py:28:cache_kv", "decode.py:32:scratch"}
+    assert origin_at(process, "decode.py:19:load_weights", "DRAM")["class"] == "steady"
+    assert origin_at(process, "decode.py:12:main", "DRAM")["class"] == "system"
+    assert origin_at(process, "decode.py:37:forward", "L1")["class"] == "temporary"
+    assert origin_at(process, "decode.py:37:forward", "CB")["class"] == "circular_buffer"
+    assert origin_at(process, "decode.py:37:forward", "KERNEL")["class"] == "kernel"
+
+
+def test_nobody_is_accused_in_a_clean_program() -> None:
+    (process,) = run_json("report", tell("clean"))["processes"]
+    assert not [o for o in process["origins"] if o["suspect"]]
+    assert "no suspects" in run_ok("report", "clean.ttmem").out
+
+
+def test_on_a_mesh_bytes_are_those_of_each_device() -> None:
+    (one,) = run_json("report", tell("leak"))["processes"]
+    (mesh,) = run_json("report", tell("mesh8"))["processes"]
+    assert [device["id"] for device in mesh["devices"]] == list(range(8))
+    for device in mesh["devices"]:
+        assert device["regions"] == one["devices"][0]["regions"]
+    leak = origin_at(mesh, "decode.py:28:cache_kv", "DRAM")
+    assert leak["device_ids"] == list(range(8))
+    assert leak["remaining_bytes"] == origin_at(one, "decode.py:28:cache_kv", "DRAM")["remaining_bytes"]
+
+
+def test_circular_buffers_of_cached_programs_share_their_memory() -> None:
+    (process,) = run_json("report", tell("clean"))["processes"]
+    cb = process["devices"][0]["regions"]["CB"]
+    assert cb["remaining"] == 6
+    assert cb["remaining_bytes"] == 2 * cb["registered_bytes"]
+    assert cb["resident_bytes"] == cb["registered_bytes"] == cb["peak_resident_bytes"]
+
+
+def test_the_peak_is_the_sum_of_what_origins_held_then() -> None:
+    (process,) = run_json("report", tell("leak"), "--at", "peak")["processes"]
+    for name, region in process["devices"][0]["regions"].items():
+        held = sum(share["footprint_bytes"] for share in region["peak_origins"])
+        assert held == region["peak_footprint_bytes"], name
+        listed = [o for o in process["origins"] if o["region"] == name]
+        assert sum(o["remaining_footprint_bytes"] for o in listed) == held
+
+
+def test_what_was_live_at_a_mark() -> None:
+    file = tell("leak")
+    (process,) = run_json("report", file, "--at", "warm")["processes"]
+    assert origin_at(process, "decode.py:28:cache_kv", "DRAM")["remaining"] == 0
+    assert origin_at(process, "decode.py:19:load_weights", "DRAM")["remaining"] == 8
+    (process,) = run_json("report", file, "--at", "half")["processes"]
+    assert origin_at(process, "decode.py:28:cache_kv", "DRAM")["remaining"] == 51
+    assert "no mark 'nowhere'" in run("report", file, "--at", "nowhere").complains(1)
+
+
+def test_filters() -> None:
+    file = tell("two")
+    report = run_json("report", file, "--pid", "4243", "--region", "dram".upper())
+    (process,) = report["processes"]
+    assert (process["pid"], process["end"], process["end_ns"]) == (4243, "running", None)
+    assert {o["region"] for o in process["origins"]} == {"DRAM"}
+    (process, _) = run_json("report", file, "--min-bytes", "4000000")["processes"]
+    assert [o["python"][0] for o in process["origins"]] == [
+        "decode.py:28:cache_kv",
+        "decode.py:19:load_weights",
+    ]
+    (process, _) = run_json("report", file, "--top", "1")["processes"]
+    assert len(process["origins"]) == 1
+    (process, _) = run_json("report", file, "-d", "3")["processes"]
+    assert process["devices"] == [] and process["origins"] == []
+    assert "no process 99" in run("report", file, "--pid", "99").complains(1)
+    assert "'L3' is no region" in run("report", file, "--region", "L3").complains(2)
+
+
+def test_the_source_line_is_shown_unless_the_file_was_changed_since() -> None:
+    file = tell("leak")
+    write_source(1_600_000_000 * 10**9)
+    assert LEAK_LINE in run_ok("report", file).out
+    write_source(1_800_000_000 * 10**9)
+    assert LEAK_LINE not in run_ok("report", file).out
+    os.unlink("decode.py")
+    assert "decode.py:28 cache_kv" in run_ok("report", file).out
+
+
+def test_the_newest_recording_is_taken_when_none_is_named() -> None:
+    assert "there is no recording" in run("report").complains(1)
+    tell("clean", "a.ttmem")
+    tell("leak", "b.ttmem")
+    os.utime("a.ttmem", (2_000_000_000, 2_000_000_000))
+    assert "no suspects" in run_ok("report").out
+    os.utime("b.ttmem", (2_100_000_000, 2_100_000_000))
+    assert "2 suspects" in run_ok("report").out
+    assert "one file too many" in run("report", "a.ttmem", "b.ttmem").complains(2)
+
+
+def test_what_is_no_recording_is_refused_in_one_line() -> None:
+    Path("x.ttmem").write_text("hello\n" * 100, encoding="utf-8")
+    assert "no recording of tt-mem" in run("report", "x.ttmem").complains(1)
+    assert "No such file" in run("report", "y.ttmem").complains(1)
+
+
+def test_a_torn_recording_says_what_is_missing_and_claims_nothing() -> None:
+    whole = Path(tell("leak")).read_bytes()
+    (truth,) = run_json("report", "leak.ttmem")["processes"]
+    for length in range(len(whole) - 1, 0, -37):
+        Path("torn.ttmem").write_bytes(whole[:length])
+        result = run("report", "torn.ttmem", "--json")
+        if result.status != 0:
+            assert result.status == 1
+            continue
+        for process in result.json["processes"]:
+            # Without the index at its end, all that happened can still be there.
+            assert process == truth or not process["history_complete"]
+            assert process["history_complete"] == (process["why_incomplete"] == "")
+    Path("torn.ttmem").write_bytes(whole[: len(whole) - 20])
+    assert "breaks off" in run_ok("report", "torn.ttmem").out
+
+
+def test_numbers_of_text_and_json_agree() -> None:
+    file = tell("mesh8")
+    (process,) = run_json("report", file)["processes"]
+    screen = run_ok("report", file).out
+    devices = process["devices"]
+    total = sum(o["allocs"] for o in process["origins"])
+    assert f"{total} allocations" in screen and f"{len(devices)} devices" in screen
+    assert json.dumps(process)  # a document of its own

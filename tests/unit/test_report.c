@@ -1,0 +1,710 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reports of made-up programs whose truth is known: totals, peaks, classes, and what
+ * is said when a recording is not whole.
+ */
+#include "recording_testing.h"
+
+#include "analysis/report.h"
+#include "recording_story.h"
+
+#define KIB 1024ull
+
+static void read_report(const void *bytes, size_t length, const char *mark, struct ttm_report *ret)
+{
+    const struct ttm_report_options options = {.moments = {mark}, .seed = 9};
+    struct ttm_recording *recording;
+
+    assert_int_equal(ttm_recording_open_fd(memory_fd(bytes, length), &recording), 0);
+    assert_int_equal(ttm_report_read(recording, &options, ret), 0);
+    ttm_recording_close(recording);
+}
+
+static void end_story(struct memory_file *file, const char *mark, struct ttm_report *ret)
+{
+    struct bytes bytes = memory_end(file, true);
+
+    read_report(bytes.data, bytes.length, mark, ret);
+    bytes_done(&bytes);
+}
+
+static const struct ttm_report_origin *find(const struct ttm_report_process *process,
+                                            const char *operation, const char *name)
+{
+    for (uint32_t i = 0; i < process->origin_count; i++) {
+        const struct ttm_origin_words *words = &process->origins[i].words;
+        if (strcmp(words->operation, operation) == 0 && strcmp(words->name, name) == 0)
+            return &process->origins[i];
+    }
+    fail_msg("no origin %s '%s'", operation, name);
+    return NULL;
+}
+
+/* ---- random histories against a reference that recomputes everything ---- */
+
+#define DEVICES 4
+#define ORIGINS 6
+#define LIVES 64
+#define SETS 6
+
+struct reference_life {
+    uint64_t serial; /* 0: none */
+    unsigned origin, set;
+    uint8_t region;
+    uint64_t bytes, footprint_bytes;
+    unsigned born;
+};
+
+struct reference {
+    struct reference_life lives[LIVES];
+    uint64_t allocs[DEVICES][TTM_REGION_COUNT], frees[DEVICES][TTM_REGION_COUNT];
+    struct ttm_held closed[DEVICES][TTM_REGION_COUNT];
+    uint64_t peak_bytes[DEVICES][TTM_REGION_COUNT], peak[DEVICES][TTM_REGION_COUNT];
+    struct ttm_held at_peak[DEVICES][TTM_REGION_COUNT][ORIGINS];
+    struct ttm_held at_mark[ORIGINS];
+    uint64_t origin_allocs[ORIGINS], origin_frees[ORIGINS];
+    unsigned step, marked, peaked[DEVICES][TTM_REGION_COUNT]; /* steps */
+};
+
+/* The devices of each set, as bits. */
+static const unsigned set_bits[SETS] = {1, 2, 4, 8, 15, 6};
+
+static struct ttm_held held_by(const struct reference *ref, unsigned device, unsigned region,
+                               int origin)
+{
+    struct ttm_held sum = {0};
+
+    for (unsigned i = 0; i < LIVES; i++) {
+        const struct reference_life *life = &ref->lives[i];
+        const struct ttm_held one = {1, life->bytes, life->footprint_bytes};
+        if (life->serial && life->region == region && (set_bits[life->set] >> device & 1) &&
+            (origin < 0 || life->origin == (unsigned)origin))
+            ttm_held_add(&sum, &one);
+    }
+    return sum;
+}
+
+static void look_for_peaks(struct reference *ref)
+{
+    for (unsigned d = 0; d < DEVICES; d++) {
+        for (unsigned r = 0; r < 2; r++) {
+            const struct ttm_held now = held_by(ref, d, r, -1);
+            if (now.bytes > ref->peak_bytes[d][r])
+                ref->peak_bytes[d][r] = now.bytes;
+            if (now.footprint_bytes <= ref->peak[d][r])
+                continue;
+            ref->peak[d][r] = now.footprint_bytes;
+            ref->peaked[d][r] = ref->step;
+            for (unsigned o = 0; o < ORIGINS; o++)
+                ref->at_peak[d][r][o] = held_by(ref, d, r, (int)o);
+        }
+    }
+}
+
+static void count_end(struct reference *ref, struct reference_life *life, enum ttm_recorded_how how)
+{
+    const struct ttm_held one = {1, life->bytes, life->footprint_bytes};
+
+    for (unsigned d = 0; d < DEVICES; d++) {
+        if (!(set_bits[life->set] >> d & 1))
+            continue;
+        ref->frees[d][life->region] += how == TTM_ENDED_FREED;
+        if (how == TTM_ENDED_DEVICE_CLOSED)
+            ttm_held_add(&ref->closed[d][life->region], &one);
+    }
+    ref->origin_frees[life->origin] += how == TTM_ENDED_FREED;
+    life->serial = 0;
+}
+
+/* A name holds from the birth on: what was live at a peak was live under it. */
+static void rename_life(struct reference *ref, struct reference_life *life, unsigned origin)
+{
+    const struct ttm_held one = {1, life->bytes, life->footprint_bytes};
+
+    for (unsigned d = 0; d < DEVICES; d++) {
+        if ((set_bits[life->set] >> d & 1) && life->born <= ref->peaked[d][life->region]) {
+            ttm_held_take(&ref->at_peak[d][life->region][life->origin], &one);
+            ttm_held_add(&ref->at_peak[d][life->region][origin], &one);
+        }
+    }
+    if (ref->marked > 0 && life->born <= ref->marked) {
+        ttm_held_take(&ref->at_mark[life->origin], &one);
+        ttm_held_add(&ref->at_mark[origin], &one);
+    }
+    ref->origin_allocs[life->origin]--;
+    ref->origin_allocs[origin]++;
+    life->origin = origin;
+}
+
+static void random_step(struct story *story, struct reference *ref, const uint32_t *origins,
+                        uint64_t random)
+{
+    static const enum ttm_recorded_how ways[] = {TTM_ENDED_FREED, TTM_ENDED_FREED, TTM_ENDED_FREED,
+                                                 TTM_ENDED_DEVICE_CLOSED, TTM_ENDED_REPLACED};
+    struct reference_life *life = &ref->lives[(random >> 40) % LIVES];
+
+    if (life->serial && (random >> 13) % 7 == 0) { /* it gets another name */
+        const unsigned origin = (unsigned)(random >> 21) % ORIGINS;
+        rename_life(ref, life, origin);
+        story_must(ttm_encoder_rename(story->enc, story->now_ns, story->process, life->serial,
+                                      origins[origin]),
+                   "rename");
+        return;
+    }
+    if (life->serial) {
+        const enum ttm_recorded_how how = ways[(random >> 33) % 5];
+        story_end(story, life->serial, how);
+        count_end(ref, life, how);
+        return;
+    }
+    *life = (struct reference_life){.origin = (unsigned)(random >> 21) % ORIGINS,
+                                    .set = (unsigned)(random >> 27) % SETS,
+                                    .region = (random >> 31) % 2,
+                                    .born = ref->step,
+                                    .bytes = 1 + (random >> 35) % 5000};
+    story->devices = life->set < DEVICES ? life->set : STORY_MESH + life->set;
+    const struct ttm_recorded_life born =
+        story_life(story, origins[life->origin], life->region, life->bytes);
+    story_must(ttm_encoder_birth(story->enc, &born), "birth");
+    story_wait(story, 1000);
+    life->serial = born.serial;
+    life->footprint_bytes = born.footprint_bytes;
+    ref->origin_allocs[life->origin]++;
+    for (unsigned d = 0; d < DEVICES; d++)
+        ref->allocs[d][life->region] += set_bits[life->set] >> d & 1;
+}
+
+static void say_sets(struct story *story)
+{
+    for (unsigned s = DEVICES; s < SETS; s++) {
+        uint8_t list[2 * DEVICES];
+        size_t n = 0;
+        for (uint16_t d = 0; d < DEVICES; d++) {
+            if (set_bits[s] >> d & 1) {
+                put_le16(list + n, d);
+                n += 2;
+            }
+        }
+        story_note(story, STORY_MESH + s, TTM_NOTED_DEVICES, list, n);
+    }
+}
+
+static void compare_region(const struct ttm_report_process *process, const struct reference *ref,
+                           unsigned d, unsigned r)
+{
+    const struct ttm_report_region *region = &process->devices[d].region[r];
+    struct ttm_held remaining = held_by(ref, d, r, -1), shares[ORIGINS] = {{0}};
+
+    ttm_held_add(&remaining, &ref->closed[d][r]);
+    assert_int_equal(region->allocs, ref->allocs[d][r]);
+    assert_int_equal(region->frees, ref->frees[d][r]);
+    assert_memory_equal(&region->remaining, &remaining, sizeof(remaining));
+    assert_int_equal(region->peak_bytes, ref->peak_bytes[d][r]);
+    assert_int_equal(region->peak_footprint_bytes, ref->peak[d][r]);
+    for (uint32_t i = 0; i < region->share_count; i++) {
+        const char *name = process->origins[region->shares[i].origin].words.name;
+        ttm_held_add(&shares[name[0] - 'a'], &region->shares[i].held);
+    }
+    assert_memory_equal(shares, ref->at_peak[d][r], sizeof(shares));
+}
+
+static void compare(const struct ttm_report_process *process, const struct reference *ref)
+{
+    struct ttm_held at_mark[ORIGINS] = {{0}};
+    uint64_t allocs[ORIGINS] = {0}, frees[ORIGINS] = {0};
+
+    assert_int_equal(process->device_count, DEVICES);
+    for (unsigned d = 0; d < DEVICES; d++) {
+        for (unsigned r = 0; r < 2; r++)
+            compare_region(process, ref, d, r);
+    }
+    for (uint32_t i = 0; i < process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &process->origins[i];
+        const unsigned o = (unsigned)(origin->words.name[0] - 'a');
+        uint64_t sized = 0;
+        allocs[o] += origin->allocs;
+        frees[o] += origin->frees;
+        ttm_held_add(&at_mark[o], &origin->moments[0]);
+        for (uint32_t k = 0; k < origin->size_count; k++)
+            sized += origin->sizes[k].count;
+        assert_int_equal(sized, origin->remaining.count);
+    }
+    assert_memory_equal(allocs, ref->origin_allocs, sizeof(allocs));
+    assert_memory_equal(frees, ref->origin_frees, sizeof(frees));
+    assert_memory_equal(at_mark, ref->at_mark, sizeof(at_mark));
+}
+
+static void random_histories_agree_with_a_reference(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct memory_file file;
+        struct reference ref = {0};
+        struct ttm_report report;
+        uint64_t random = seed * 7919;
+        uint32_t origins[ORIGINS];
+
+        memory_begin(&file, seed % 3 == 0 ? 50 : 0);
+        struct story story = story_begin(file.encoder, 1, START_NS, 7, "random");
+        say_sets(&story);
+        for (unsigned o = 0; o < ORIGINS; o++) {
+            const char name[2] = {(char)('a' + o), '\0'};
+            origins[o] = story_origin(&story, &(struct story_words){.name = name});
+        }
+        for (unsigned d = 0; d < DEVICES; d++) { /* so that each device is named */
+            ref.lives[d] = (struct reference_life){.set = d, .region = 0, .bytes = 32};
+            story.devices = d;
+            const struct ttm_recorded_life born = story_life(&story, origins[0], 0, 32);
+            story_must(ttm_encoder_birth(story.enc, &born), "birth");
+            ref.lives[d].serial = born.serial;
+            ref.lives[d].footprint_bytes = born.footprint_bytes;
+            ref.allocs[d][0]++;
+            ref.origin_allocs[0]++;
+            look_for_peaks(&ref);
+        }
+        for (unsigned step = 0; step < 600; step++) {
+            random = random * 6364136223846793005ull + 1442695040888963407ull;
+            ref.step = step + 1;
+            random_step(&story, &ref, origins, random);
+            look_for_peaks(&ref);
+            if (step == 200 || step == 400) { /* the last of that name counts */
+                story_mark(&story, "here");
+                ref.marked = ref.step;
+                memset(ref.at_mark, 0, sizeof(ref.at_mark));
+                for (unsigned i = 0; i < LIVES; i++) {
+                    const struct reference_life *life = &ref.lives[i];
+                    const struct ttm_held one = {1, life->bytes, life->footprint_bytes};
+                    if (life->serial)
+                        ttm_held_add(&ref.at_mark[life->origin], &one);
+                }
+            }
+        }
+        end_story(&file, "here", &report);
+        assert_int_equal(report.process_count, 1);
+        compare(&report.processes[0], &ref);
+        ttm_report_done(&report);
+    }
+}
+
+/* ---- classes ---- */
+
+struct scene {
+    struct memory_file file;
+    struct story story;
+    struct ttm_report report;
+    const struct ttm_report_process *process;
+    uint32_t other; /* a line that allocates something else */
+};
+
+static void begin_scene(struct scene *scene)
+{
+    memory_begin(&scene->file, 0);
+    scene->story = story_begin(scene->file.encoder, 1, START_NS, 7, "python3 x.py");
+    story_devices(&scene->story, 1);
+    scene->other = story_line(&scene->story, "x.py:99:step", "ttnn.add");
+}
+
+static void end_scene(struct scene *scene)
+{
+    story_exit(&scene->story, 0);
+    end_story(&scene->file, NULL, &scene->report);
+    assert_int_equal(scene->report.process_count, 1);
+    scene->process = &scene->report.processes[0];
+}
+
+static void run_steps(struct scene *scene, unsigned steps)
+{
+    for (unsigned i = 0; i < steps; i++) {
+        story_flash(&scene->story, scene->other, TTM_REGION_L1, 4 * KIB);
+        story_wait(&scene->story, STORY_MS);
+    }
+}
+
+static void expect(const struct scene *scene, const char *operation, enum ttm_class class,
+                   bool is_suspect)
+{
+    const struct ttm_report_origin *origin = find(scene->process, operation, "");
+
+    if (origin->verdict.class != class || origin->verdict.is_suspect != is_suspect)
+        fail_msg("%s is %s%s: %s", operation, ttm_class_name(origin->verdict.class),
+                 origin->verdict.is_suspect ? ", suspect" : "", origin->verdict.why);
+    assert_true(origin->verdict.why[0] != '\0');
+    assert_true(origin->verdict.advice[0] != '\0');
+}
+
+static void what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t leak = story_line(&scene.story, "x.py:5:keep|x.py:9:main", "ttnn.zeros");
+    for (unsigned i = 0; i < 10; i++) {
+        run_steps(&scene, 3);
+        story_birth(&scene.story, leak, TTM_REGION_DRAM, 128 * KIB);
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.zeros", TTM_CLASS_GROWING, true);
+    expect(&scene, "ttnn.add", TTM_CLASS_TEMPORARY, false);
+    const struct ttm_report_origin *origin = find(scene.process, "ttnn.zeros", "");
+    assert_int_equal(origin->remaining.count, 10);
+    assert_int_equal(origin->size_count, 1);
+    assert_int_equal(origin->sizes[0].bytes, 128 * KIB);
+    assert_int_equal(origin->words.python_count, 2);
+    assert_string_equal(origin->words.python[0].function, "keep");
+    ttm_report_done(&scene.report);
+}
+
+static void weights_of_one_comprehension_are_steady_also_at_the_very_end(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t weights = story_line(&scene.story, "x.py:3:load", "ttnn.from_torch");
+    run_steps(&scene, 20);
+    for (unsigned i = 0; i < 8; i++)
+        story_birth(&scene.story, weights, TTM_REGION_DRAM, KIB << i);
+    end_scene(&scene);
+    expect(&scene, "ttnn.from_torch", TTM_CLASS_STEADY, false);
+    ttm_report_done(&scene.report);
+}
+
+static void weights_loaded_layer_by_layer_before_the_loop_are_steady(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t a = story_line(&scene.story, "x.py:3:load", "ttnn.from_torch");
+    const uint32_t b = story_line(&scene.story, "x.py:4:load", "ttnn.to_device");
+    for (unsigned i = 0; i < 32; i++) {
+        story_birth(&scene.story, a, TTM_REGION_DRAM, 64 * KIB);
+        story_birth(&scene.story, b, TTM_REGION_DRAM, 64 * KIB);
+    }
+    run_steps(&scene, 200);
+    end_scene(&scene);
+    expect(&scene, "ttnn.from_torch", TTM_CLASS_STEADY, false);
+    expect(&scene, "ttnn.to_device", TTM_CLASS_STEADY, false);
+    ttm_report_done(&scene.report);
+}
+
+static void buffers_that_take_turns_are_a_working_set(void **state)
+{
+    struct scene scene;
+    uint64_t ring[4] = {0};
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t turn = story_line(&scene.story, "x.py:6:swap", "ttnn.empty");
+    for (unsigned i = 0; i < 100; i++) {
+        run_steps(&scene, 1);
+        if (ring[i % 4])
+            story_free(&scene.story, ring[i % 4]);
+        ring[i % 4] = story_birth(&scene.story, turn, TTM_REGION_L1, 8 * KIB);
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.empty", TTM_CLASS_STEADY, false);
+    ttm_report_done(&scene.report);
+}
+
+static void a_free_that_is_sometimes_missing_is_growing(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t leak = story_line(&scene.story, "x.py:6:attempt", "ttnn.matmul");
+    for (unsigned i = 0; i < 100; i++) {
+        run_steps(&scene, 1);
+        const uint64_t serial = story_birth(&scene.story, leak, TTM_REGION_L1, 8 * KIB);
+        if (i % 10 != 0)
+            story_free(&scene.story, serial);
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.matmul", TTM_CLASS_GROWING, true);
+    assert_non_null(strstr(find(scene.process, "ttnn.matmul", "")->verdict.advice, "exception"));
+    ttm_report_done(&scene.report);
+}
+
+static void a_leak_is_seen_although_each_buffer_has_a_name_of_its_own(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t python = story_python(&scene.story, "x.py:5:keep");
+    const uint32_t operation = story_string(&scene.story, "ttnn.zeros");
+    for (unsigned i = 0; i < 12; i++) {
+        uint8_t buf[TTM_ORIGIN_NOTE_SIZE];
+        char name[16];
+        (void)snprintf(name, sizeof(name), "kv_%u", i);
+        const struct ttm_origin_note note = {
+            .name = story_string(&scene.story, name), .python = python, .operation = operation};
+        ttm_origin_note_encode(&note, buf);
+        const uint32_t origin = scene.story.next_note++;
+        story_note(&scene.story, origin, TTM_NOTED_ORIGIN, buf, sizeof(buf));
+        run_steps(&scene, 2);
+        story_birth(&scene.story, origin, TTM_REGION_DRAM, 64 * KIB);
+    }
+    end_scene(&scene);
+    const struct ttm_report_origin *origin = find(scene.process, "ttnn.zeros", "kv_3");
+    assert_int_equal(origin->verdict.class, TTM_CLASS_GROWING);
+    assert_true(origin->verdict.is_suspect);
+    assert_int_equal(origin->remaining.count, 1);
+    ttm_report_done(&scene.report);
+}
+
+static void a_tight_loop_is_seen_by_its_marks(void **state)
+{
+    (void)state;
+    for (int has_marks = 0; has_marks < 2; has_marks++) {
+        struct scene scene;
+        begin_scene(&scene);
+        run_steps(&scene, 3);
+        const uint32_t leak = story_line(&scene.story, "x.py:5:keep", "ttnn.zeros");
+        for (unsigned i = 0; i < 10; i++) {
+            if (has_marks)
+                story_mark(&scene.story, "step");
+            story_birth(&scene.story, leak, TTM_REGION_DRAM, 64 * KIB);
+        }
+        story_wait(&scene.story, 1000 * STORY_MS);
+        end_scene(&scene);
+        expect(&scene, "ttnn.zeros", has_marks ? TTM_CLASS_GROWING : TTM_CLASS_STEADY, has_marks);
+        ttm_report_done(&scene.report);
+    }
+}
+
+static void what_is_freed_only_at_the_end_has_grown_but_does_not_remain(void **state)
+{
+    uint64_t kept[20];
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t list = story_line(&scene.story, "x.py:5:keep", "ttnn.zeros");
+    const uint32_t weights = story_line(&scene.story, "x.py:6:load", "ttnn.from_torch");
+    uint64_t loaded[8];
+    for (unsigned i = 0; i < 8; i++)
+        loaded[i] = story_birth(&scene.story, weights, TTM_REGION_DRAM, 64 * KIB);
+    for (unsigned i = 0; i < 20; i++) {
+        run_steps(&scene, 1);
+        kept[i] = story_birth(&scene.story, list, TTM_REGION_DRAM, 64 * KIB);
+    }
+    run_steps(&scene, 1);
+    for (unsigned i = 0; i < 20; i++)
+        story_free(&scene.story, kept[i]);
+    for (unsigned i = 0; i < 8; i++)
+        story_free(&scene.story, loaded[i]);
+    end_scene(&scene);
+    expect(&scene, "ttnn.zeros", TTM_CLASS_GROWING, false);
+    expect(&scene, "ttnn.from_torch", TTM_CLASS_TEMPORARY, false);
+    assert_int_equal(find(scene.process, "ttnn.zeros", "")->late.count, 20);
+    ttm_report_done(&scene.report);
+}
+
+static void what_opening_a_device_allocates_is_the_systems(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const struct story_words words = {
+        .python = "/usr/lib/python3/dist-packages/ttnn/device.py:40:open_device|x.py:2:main",
+        .operation = ""};
+    const uint32_t open = story_origin(&scene.story, &words);
+    for (unsigned i = 0; i < 5; i++)
+        story_birth(&scene.story, open, TTM_REGION_DRAM, 4 * KIB);
+    run_steps(&scene, 50);
+    end_scene(&scene);
+    const struct ttm_report_origin *origin = find(scene.process, "", "");
+    assert_int_equal(origin->verdict.class, TTM_CLASS_SYSTEM);
+    assert_int_equal(origin->words.python_count, 1); /* ttnn's own frame is left out */
+    assert_string_equal(origin->words.python[0].file, "x.py");
+    ttm_report_done(&scene.report);
+}
+
+static void births_at_one_address_without_frees_are_an_artefact(void **state)
+{
+    struct scene scene;
+    uint64_t last = 0;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t base = story_line(&scene.story, "x.py:7:run", "ttnn.softmax");
+    for (unsigned i = 0; i < 176; i++) {
+        run_steps(&scene, 1);
+        if (last)
+            story_end(&scene.story, last, TTM_ENDED_REPLACED);
+        struct ttm_recorded_life life =
+            story_life(&scene.story, base, TTM_REGION_L1, (1 + i % 5) * 4 * KIB);
+        life.address = 0x18b20;
+        story_must(ttm_encoder_birth(scene.story.enc, &life), "birth");
+        last = life.serial;
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.softmax", TTM_CLASS_UNSURE, false);
+    const struct ttm_report_origin *origin = find(scene.process, "ttnn.softmax", "");
+    assert_int_equal(origin->replaced, 175);
+    assert_int_equal(origin->remaining.count, 1);
+    assert_non_null(strstr(origin->verdict.why, "artefact"));
+    ttm_report_done(&scene.report);
+}
+
+/* ---- findings ---- */
+
+static void overlaps_are_found_within_one_memory_only(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    struct ttm_recorded_life a = story_life(&scene.story, scene.other, TTM_REGION_DRAM, 12 * KIB);
+    struct ttm_recorded_life b = a, c = a, d = a;
+    b.serial = 1000, b.region = TTM_REGION_L1;
+    c.serial = 1001, c.allocator = 5;
+    d.serial = 1002, d.address += 512; /* within the 1 KiB that 'a' takes of each bank */
+    story_must(ttm_encoder_birth(scene.story.enc, &a), "a");
+    story_must(ttm_encoder_birth(scene.story.enc, &b), "b");
+    story_must(ttm_encoder_birth(scene.story.enc, &c), "c");
+    story_must(ttm_encoder_birth(scene.story.enc, &d), "d");
+    end_scene(&scene);
+    assert_int_equal(scene.process->overlaps, 1);
+    assert_int_equal(scene.process->overlap[0].start, a.address + 512);
+    assert_int_equal(scene.process->overlap[1].end, a.address + KIB);
+    ttm_report_done(&scene.report);
+}
+
+static void a_failure_knows_who_held_the_memory_then(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t big = story_line(&scene.story, "x.py:5:keep", "ttnn.zeros");
+    const uint64_t serial = story_birth(&scene.story, big, TTM_REGION_L1, 640 * KIB);
+    story_birth(&scene.story, scene.other, TTM_REGION_L1, 64 * KIB);
+    story_birth(&scene.story, scene.other, TTM_REGION_DRAM, 6400 * KIB);
+    const struct ttm_recorded_failure failure = {.wanted_bytes = 1 << 20,
+                                                 .bank_wanted_bytes = 1 << 14,
+                                                 .bank_free_bytes = 1 << 13,
+                                                 .origin = scene.other,
+                                                 .region = TTM_REGION_L1};
+    story_must(ttm_encoder_failure(scene.story.enc, scene.story.now_ns, 1, &failure), "failure");
+    story_free(&scene.story, serial);
+    end_scene(&scene);
+    assert_int_equal(scene.process->failure_count, 1);
+    const struct ttm_report_failure *failed = &scene.process->failures[0];
+    assert_int_equal(failed->owner_count, 2);
+    assert_string_equal(scene.process->origins[failed->owners[0].origin].words.operation,
+                        "ttnn.zeros");
+    assert_int_equal(failed->owners[0].held.bytes, 640 * KIB);
+    assert_string_equal(failed->words.operation, "ttnn.add");
+    ttm_report_done(&scene.report);
+}
+
+/* ---- trust ---- */
+
+static void a_recording_that_breaks_off_is_not_called_complete(void **state)
+{
+    struct memory_file file;
+    struct ttm_report report;
+    (void)state;
+
+    memory_begin(&file, 0);
+    struct story story = story_begin(file.encoder, 1, START_NS, 7, "x");
+    story_devices(&story, 1);
+    story_birth(&story, 0, TTM_REGION_DRAM, 4 * KIB);
+    struct bytes bytes = memory_end(&file, false);
+    read_report(bytes.data, bytes.length, NULL, &report);
+    bytes_done(&bytes);
+    assert_int_equal(report.process_count, 1);
+    assert_false(report.processes[0].is_complete);
+    assert_false(report.processes[0].is_history_complete);
+    assert_non_null(strstr(report.processes[0].why_incomplete, "breaks off"));
+    ttm_report_done(&report);
+}
+
+static void losses_leave_the_live_set_exact_and_the_history_not(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    run_steps(&scene, 2);
+    story_must(ttm_encoder_loss(scene.story.enc, scene.story.now_ns, 1, 12), "loss");
+    end_scene(&scene);
+    assert_true(scene.process->is_complete);
+    assert_false(scene.process->is_history_complete);
+    assert_int_equal(scene.process->counters.lost_events, 12);
+    ttm_report_done(&scene.report);
+}
+
+/* Whatever byte is wrong: never a crash, and never all that is claimed when something is missing. */
+static void every_flipped_byte_gives_an_honest_report(void **state)
+{
+    static uint8_t copy[1 << 20];
+    struct ttm_report whole;
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t leak = story_line(&scene.story, "x.py:5:keep", "ttnn.zeros");
+    for (unsigned i = 0; i < 20; i++) {
+        run_steps(&scene, 1);
+        story_birth(&scene.story, leak, TTM_REGION_DRAM, 64 * KIB);
+        ttm_encoder_flush(scene.file.encoder);
+    }
+    story_exit(&scene.story, 0);
+    struct bytes bytes = memory_end(&scene.file, true);
+    assert_true(bytes.length < sizeof(copy));
+    memcpy(copy, bytes.data, bytes.length);
+    read_report(copy, bytes.length, NULL, &whole);
+    const uint64_t allocs = whole.processes[0].allocs;
+    assert_true(whole.processes[0].is_history_complete);
+    for (size_t at = 0; at < bytes.length; at += 3) {
+        const struct ttm_report_options options = {.seed = 9};
+        struct ttm_recording *recording;
+        struct ttm_report report;
+        copy[at] ^= 0x55;
+        const int fd = memory_fd(copy, bytes.length);
+        const int r = ttm_recording_open_fd(fd, &recording);
+        if (r < 0)
+            (void)close(fd);
+        if (r == 0) {
+            assert_int_equal(ttm_report_read(recording, &options, &report), 0);
+            ttm_recording_close(recording);
+            for (uint32_t i = 0; i < report.process_count; i++)
+                assert_true(report.processes[i].allocs == allocs ||
+                            !report.processes[i].is_history_complete);
+            ttm_report_done(&report);
+        }
+        copy[at] ^= 0x55;
+    }
+    bytes_done(&bytes);
+    ttm_report_done(&whole);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_histories_agree_with_a_reference),
+        cmocka_unit_test(what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary),
+        cmocka_unit_test(weights_of_one_comprehension_are_steady_also_at_the_very_end),
+        cmocka_unit_test(weights_loaded_layer_by_layer_before_the_loop_are_steady),
+        cmocka_unit_test(buffers_that_take_turns_are_a_working_set),
+        cmocka_unit_test(a_free_that_is_sometimes_missing_is_growing),
+        cmocka_unit_test(a_leak_is_seen_although_each_buffer_has_a_name_of_its_own),
+        cmocka_unit_test(a_tight_loop_is_seen_by_its_marks),
+        cmocka_unit_test(what_is_freed_only_at_the_end_has_grown_but_does_not_remain),
+        cmocka_unit_test(what_opening_a_device_allocates_is_the_systems),
+        cmocka_unit_test(births_at_one_address_without_frees_are_an_artefact),
+        cmocka_unit_test(overlaps_are_found_within_one_memory_only),
+        cmocka_unit_test(a_failure_knows_who_held_the_memory_then),
+        cmocka_unit_test(a_recording_that_breaks_off_is_not_called_complete),
+        cmocka_unit_test(losses_leave_the_live_set_exact_and_the_history_not),
+        cmocka_unit_test(every_flipped_byte_gives_an_honest_report),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
