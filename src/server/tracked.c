@@ -335,7 +335,10 @@ static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
     }
     if (cores >= 0)
         place_cb(tracked, &birth, cores);
-    ttm_record_birth(client, told, birth.site.origin, is_news);
+    /* One that is told before its record is read was heard of all the same, if nothing is missing. */
+    const struct ttm_process_counters *counters = &client->process->counters;
+    ttm_record_birth(client, told, birth.site.origin,
+                     is_news || (!counters->has_gap && counters->lost_events == 0));
     if (!is_news || ttm_list_is_empty(&server->tails))
         return;
     const struct ttm_life life = {
