@@ -8,10 +8,22 @@
 
 /* clang-format off: one a line, in the order of --help */
 const struct ttm_command *const ttm_commands[] = {
-    &ttm_command_run,     &ttm_command_env,     &ttm_command_serve,   &ttm_command_status,
-    &ttm_command_monitor, &ttm_command_dump,    &ttm_command_tail,    &ttm_command_report,
-    &ttm_command_history, &ttm_command_diff,    &ttm_command_devices, &ttm_command_ps,
-    &ttm_command_enable,  &ttm_command_disable, &ttm_command_demo,    NULL,
+    &ttm_command_run,
+    &ttm_command_report,
+    &ttm_command_history,
+    &ttm_command_diff,
+    &ttm_command_serve,
+    &ttm_command_status,
+    &ttm_command_monitor,
+    &ttm_command_dump,
+    &ttm_command_tail,
+    &ttm_command_devices,
+    &ttm_command_ps,
+    &ttm_command_env,
+    &ttm_command_enable,
+    &ttm_command_disable,
+    &ttm_command_demo,
+    NULL,
 };
 /* clang-format on */
 
