@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include "cli/command.h"
 
-/* clang-format off: one a line, in the order of --help */
+/* In the order of --help. */
+/* clang-format off */
 const struct ttm_command *const ttm_commands[] = {
     &ttm_command_run,
     &ttm_command_report,
