@@ -4,24 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "wire/life_row.h"
-
-#define INDEX_SIZE (2 * TTM_DEPARTED_REMAINS_MAX) /* a power of two */
-
-_Static_assert((INDEX_SIZE & (INDEX_SIZE - 1)) == 0, "places are found by masking");
 
 void ttm_departed_init(struct ttm_departed *departed)
 {
     *departed = (struct ttm_departed){0};
+    ttm_remains_set_init(&departed->remains);
+    ttm_origin_book_init(&departed->origins);
 }
 
 void ttm_departed_done(struct ttm_departed *departed)
 {
     free(departed->processes);
     free(departed->devices);
-    free(departed->remains);
-    free(departed->index);
+    ttm_remains_set_done(&departed->remains);
+    ttm_origin_book_done(&departed->origins);
     ttm_departed_init(departed);
 }
 
@@ -69,6 +66,9 @@ static void add_totals(struct ttm_device_totals *sum, const struct ttm_device_to
         t->footprint_bytes += own->region[r].footprint_bytes;
         t->births += own->region[r].births;
         t->ends += own->region[r].ends;
+        t->closed_count += own->region[r].closed_count;
+        t->closed_bytes += own->region[r].closed_bytes;
+        t->closed_footprint_bytes += own->region[r].closed_footprint_bytes;
         t->peak_bytes = larger(t->peak_bytes, all->region[r].peak_bytes);
         t->peak_footprint_bytes =
             larger(t->peak_footprint_bytes, all->region[r].peak_footprint_bytes);
@@ -94,107 +94,77 @@ static void add_device(struct ttm_departed *departed, const struct ttm_device *k
 
 /* ---- what remained ---- */
 
-static bool is_alike(const struct ttm_remains *a, const struct ttm_remains *b)
+/* The origins of a process as 'departed' numbers them: looked up once for each. */
+struct translation {
+    struct ttm_departed *departed;
+    const struct ttm_process *proc;
+    struct ttm_u64_map numbers;
+};
+
+static uint32_t translate(struct translation *translation, uint32_t origin)
 {
-    return a->bytes == b->bytes && a->footprint_bytes == b->footprint_bytes &&
-           a->device_set == b->device_set && a->region == b->region && a->kind == b->kind;
+    struct ttm_departed *departed = translation->departed;
+    uint32_t number;
+
+    if (origin == 0)
+        return 0;
+    if (ttm_u64_map_find(&translation->numbers, origin, &number))
+        return number;
+    const struct ttm_origin *known = ttm_origin_table_find(&translation->proc->origins, origin);
+    number = known ? ttm_origin_book_add(&departed->origins, known) : 0;
+    if (ttm_u64_map_add(&translation->numbers, origin, number) < 0)
+        departed->is_short = true;
+    return number;
 }
 
-static uint64_t hash_of(const struct ttm_remains *r)
+static void add_remains(struct translation *translation, const struct ttm_remains *remains,
+                        struct ttm_departed_sums *sums)
 {
-    const uint64_t where = (uint64_t)r->device_set << 16 | (uint64_t)r->region << 8 | r->kind;
+    struct ttm_remains own = *remains;
 
-    return ttm_hash_u64(ttm_hash_u64(r->bytes ^ where) ^ r->footprint_bytes);
+    own.origin = translate(translation, remains->origin);
+    sums->remaining += own.count;
+    sums->remaining_footprint_bytes += ttm_remains_taken(&own);
+    ttm_remains_add(&translation->departed->remains, &own);
 }
 
-/* The place in the index that has it, or the empty one where it belongs. */
-static uint32_t *find_place(const struct ttm_departed *departed, const struct ttm_remains *wanted)
+static void add_lives(struct translation *translation, const struct ttm_registry *reg,
+                      struct ttm_departed_sums *sums)
 {
-    uint32_t at = (uint32_t)hash_of(wanted) & (INDEX_SIZE - 1);
-
-    /* It ends: there are twice as many places as remains. */
-    while (departed->index[at] != 0 &&
-           !is_alike(&departed->remains[departed->index[at] - 1], wanted))
-        at = (at + 1) & (INDEX_SIZE - 1);
-    return &departed->index[at];
-}
-
-static void leave_out(struct ttm_departed *departed, const struct ttm_remains *remains)
-{
-    departed->others.remaining++;
-    departed->others.remaining_footprint_bytes += remains->footprint_bytes * remains->device_count;
-}
-
-static void add_remains(struct ttm_departed *departed, const struct ttm_remains *remains)
-{
-    if (!departed->index) {
-        departed->index = calloc(INDEX_SIZE, sizeof(departed->index[0]));
-        if (!departed->index) {
-            departed->is_short = true;
-            leave_out(departed, remains);
-            return;
-        }
-    }
-    uint32_t *place = find_place(departed, remains);
-    if (*place != 0) {
-        departed->remains[*place - 1].count++;
-        return;
-    }
-    struct ttm_remains *grown =
-        departed->remains_count < TTM_DEPARTED_REMAINS_MAX
-            ? grow(departed->remains, departed->remains_count, sizeof(grown[0]))
-            : NULL;
-    if (!grown) {
-        leave_out(departed, remains);
-        return;
-    }
-    departed->remains = grown;
-    grown[departed->remains_count++] = *remains;
-    *place = departed->remains_count;
-}
-
-static struct ttm_remains remains_of(const struct ttm_registry *reg, const struct ttm_site *site,
-                                     const struct ttm_life *life)
-{
-    const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, site->device_set);
-    struct ttm_remains remains = {
-        .bytes = life->bytes,
-        .footprint_bytes = life->footprint_bytes,
-        .count = 1,
-        .region = site->region,
-        .kind = site->kind,
-        .device_count = set.count,
-        .device_set = site->device_set,
-    };
-
-    for (uint16_t i = 0; i < set.count && i < TTM_REMAINS_DEVICES; i++)
-        remains.devices[i] = set.devices[i];
-    if (set.count > 0)
-        remains.last_device = set.devices[set.count - 1];
-    return remains;
-}
-
-static void add_lives(struct ttm_departed *departed, const struct ttm_registry *reg,
-                      const struct ttm_process *proc, struct ttm_departed_sums *sums)
-{
+    const struct ttm_process *proc = translation->proc;
     struct ttm_life_view view;
     const struct ttm_life *life;
     uint64_t at = 0;
 
     if (ttm_life_view_take(&proc->lives.store, &view) < 0) {
-        departed->is_short = true;
+        translation->departed->is_short = true;
         return;
     }
     while ((life = ttm_life_view_next(&view, &at))) {
         const struct ttm_site *site = ttm_site_table_get(&proc->sites, life->site);
         if (site->flags & TTM_SITE_ALIAS)
             continue;
-        const struct ttm_remains remains = remains_of(reg, site, life);
-        sums->remaining++;
-        sums->remaining_footprint_bytes += remains.footprint_bytes * remains.device_count;
-        add_remains(departed, &remains);
+        const struct ttm_remains remains = ttm_remains_of(&reg->sets, site, life);
+        add_remains(translation, &remains, sums);
     }
     (void)ttm_life_view_release(&view, UINT32_MAX);
+}
+
+/* What its devices were closed on. */
+static void add_closed(struct translation *translation, struct ttm_departed_sums *sums)
+{
+    const struct ttm_remains_set *closed = &translation->proc->closed;
+    struct ttm_remains_set *all = &translation->departed->remains;
+
+    for (uint32_t i = 0; i < closed->count; i++) {
+        add_remains(translation, &closed->list[i], sums);
+        sums->closed += closed->list[i].count;
+    }
+    all->others += closed->others;
+    all->others_footprint_bytes += closed->others_footprint_bytes;
+    sums->remaining += closed->others;
+    sums->closed += closed->others;
+    sums->remaining_footprint_bytes += closed->others_footprint_bytes;
 }
 
 /* ---- processes ---- */
@@ -204,10 +174,12 @@ static void add_sums(struct ttm_departed_sums *all, const struct ttm_departed_su
     all->births += own->births;
     all->ends += own->ends;
     all->remaining += own->remaining;
+    all->closed += own->closed;
     all->remaining_footprint_bytes += own->remaining_footprint_bytes;
     all->lost_events += own->lost_events;
     all->unknown_frees += own->unknown_frees;
     all->replaced += own->replaced;
+    all->failures += own->failures;
 }
 
 void ttm_departed_put_process(struct ttm_departed *departed,
@@ -236,8 +208,10 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
         .is_running = is_running,
         .sums = {.lost_events = proc->counters.lost_events,
                  .unknown_frees = proc->counters.unknown_frees,
-                 .replaced = proc->counters.replaced},
+                 .replaced = proc->counters.replaced,
+                 .failures = proc->story.failure_count},
     };
+    struct translation translation = {.departed = departed, .proc = proc};
 
     memcpy(process.command, proc->info.command, sizeof(process.command));
     for (uint32_t i = 0; i < proc->sites.count; i++) {
@@ -248,7 +222,10 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
     }
     for (uint32_t i = 0; i < proc->device_count; i++)
         add_device(departed, reg->devices[proc->devices[i].id], &proc->devices[i]);
-    add_lives(departed, reg, proc, &process.sums);
+    ttm_u64_map_init(&translation.numbers, 0);
+    add_lives(&translation, reg, &process.sums);
+    add_closed(&translation, &process.sums);
+    ttm_u64_map_done(&translation.numbers);
     departed->inexact_count += proc->counters.is_inexact;
     ttm_departed_put_process(departed, &process);
 }

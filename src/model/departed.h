@@ -6,6 +6,9 @@
  * each process here just before; one that is still running can be added likewise.
  * Everything is copied and bounded: beyond a bound only sums are kept, and they say
  * so. One thread, no I/O, no clock.
+ *
+ * What remains is what its owner did not free: it is live still, or it ended with
+ * its process, or with its device.
  */
 #ifndef TTM_MODEL_DEPARTED_H
 #define TTM_MODEL_DEPARTED_H
@@ -14,21 +17,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/origin_words.h"
 #include "model/registry.h"
+#include "model/remains.h"
 
 #define TTM_DEPARTED_PROCESSES_MAX 256
-#define TTM_DEPARTED_REMAINS_MAX 4096
-#define TTM_REMAINS_DEVICES 6
 
 /* Sums over the allocations of one process, or of all. An alias counts nowhere. */
 struct ttm_departed_sums {
     uint64_t births;
     uint64_t ends; /* freed by their owner */
     uint64_t remaining;
+    uint64_t closed;                    /* of these, that ended with their device */
     uint64_t remaining_footprint_bytes; /* on all its devices together */
     uint64_t lost_events;
     uint64_t unknown_frees;
     uint64_t replaced;
+    uint64_t failures; /* allocations that could not be made */
 };
 
 struct ttm_departed_process {
@@ -47,19 +52,6 @@ struct ttm_departed_device {
     char board[TTM_STRING_MAX + 1];
 };
 
-/* Allocations that remained and are alike. */
-struct ttm_remains {
-    uint64_t bytes;           /* of each */
-    uint64_t footprint_bytes; /* of each, on one device */
-    uint64_t count;
-    uint8_t region;
-    uint8_t kind;
-    uint16_t device_count;
-    uint16_t devices[TTM_REMAINS_DEVICES]; /* the first of them, ascending */
-    uint16_t last_device;
-    uint32_t device_set; /* as the registry numbers it */
-};
-
 struct ttm_departed {
     struct ttm_departed_sums sums;
     struct ttm_departed_process *processes; /* in the order of their ends */
@@ -69,11 +61,9 @@ struct ttm_departed {
     uint32_t inexact_count;              /* ended before they could make good what was lost */
     struct ttm_departed_device *devices; /* by id, ascending */
     uint32_t device_count;
-    struct ttm_remains *remains; /* in no order */
-    uint32_t remains_count;
-    struct ttm_departed_sums others; /* remained, over the bound: count and footprint */
-    uint32_t *index;                 /* of 'remains': open addressing, place + 1, 0 is empty */
-    bool is_short;                   /* memory was short: the lists are not whole */
+    struct ttm_remains_set remains;
+    struct ttm_origin_book origins; /* that the remains refer to */
+    bool is_short;                  /* memory was short: the lists are not whole */
 };
 
 void ttm_departed_init(struct ttm_departed *departed);

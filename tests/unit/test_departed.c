@@ -112,10 +112,10 @@ static void remains_that_are_alike_are_counted_together(void **state)
     depart(one);
     depart(two);
 
-    assert_int_equal(departed.remains_count, 4);
+    assert_int_equal(departed.remains.count, 4);
     uint64_t counts[4];
     for (size_t i = 0; i < 4; i++)
-        counts[i] = departed.remains[i].count;
+        counts[i] = departed.remains.list[i].count;
     /* They come in the order of the store, which is that of their births here. */
     assert_int_equal(counts[0], 6);
     assert_int_equal(counts[1] + counts[2] + counts[3], 3);
@@ -141,9 +141,104 @@ static void a_mesh_is_one_allocation_on_each_of_its_devices(void **state)
         assert_int_equal(departed.devices[i].id, i); /* ascending, whatever came first */
         assert_int_equal(departed.devices[i].totals.region[TTM_REGION_L1].count, 1);
     }
-    assert_int_equal(departed.remains[0].device_count, 8);
-    assert_int_equal(departed.remains[0].devices[TTM_REMAINS_DEVICES - 1], 5);
-    assert_int_equal(departed.remains[0].last_device, 7);
+    assert_int_equal(departed.remains.list[0].device_count, 8);
+    assert_int_equal(departed.remains.list[0].devices[TTM_REMAINS_DEVICES - 1], 5);
+    assert_int_equal(departed.remains.list[0].last_device, 7);
+}
+
+/* Serials, as those have whose devices can be closed. */
+static void give_birth_from(struct ttm_process *to, uint64_t serial, uint32_t origin,
+                            uint64_t bytes, uint8_t flags)
+{
+    const struct ttm_birth birth = {
+        .serial = serial,
+        .id = serial,
+        .bytes = bytes,
+        .footprint_bytes = bytes + 10,
+        .site = {.region = TTM_REGION_L1, .origin = origin, .flags = flags},
+    };
+
+    assert_int_equal(ttm_registry_birth(reg, to, &birth, NULL), 0);
+}
+
+static void end_as(struct ttm_process *of, uint64_t serial, enum ttm_end how)
+{
+    struct ttm_ended ended;
+
+    assert_int_equal(ttm_registry_end_serial(reg, of, serial, how, &ended), 0);
+}
+
+static void what_only_a_closed_device_ended_remains(void **state)
+{
+    struct ttm_process *process = new_process(1, "closes");
+    (void)state;
+
+    process->has_serials = true;
+    for (uint64_t serial = 1; serial <= 9; serial++)
+        give_birth_from(process, serial, 0, 90, serial == 9 ? TTM_SITE_ALIAS : 0);
+    for (uint64_t serial = 1; serial <= 4; serial++)
+        end_as(process, serial, TTM_END_CLOSED);
+    end_as(process, 5, TTM_END_FREED);
+    end_as(process, 6, TTM_END_REPLACED);
+    end_as(process, 9, TTM_END_CLOSED); /* a view, which owns nothing */
+    depart(process);
+
+    assert_int_equal(departed.sums.births, 8);
+    assert_int_equal(departed.sums.ends, 1);
+    assert_int_equal(departed.sums.remaining, 6); /* four closed, two alive */
+    assert_int_equal(departed.sums.closed, 4);
+    assert_int_equal(departed.sums.remaining_footprint_bytes, 600);
+    assert_int_equal(departed.remains.count, 1);
+    assert_int_equal(departed.remains.list[0].count, 6);
+    const struct ttm_totals *totals = &departed.devices[0].totals.region[TTM_REGION_L1];
+    assert_int_equal(totals->footprint_bytes, 200);
+    assert_int_equal(totals->closed_count, 4);
+    assert_int_equal(totals->closed_footprint_bytes, 400);
+}
+
+static void remains_carry_their_origin(void **state)
+{
+    static const char *const python[] = {"a.py:1:f\nb.py:2:g", "a.py:1:f\nc.py:3:h", "d.py:4:i"};
+    (void)state;
+
+    for (int32_t pid = 1; pid <= 2; pid++) {
+        struct ttm_process *process = new_process(pid, "one of two");
+        process->has_serials = true;
+        for (uint32_t i = 0; i < 3; i++) {
+            /* Each process has numbers of its own. */
+            const struct ttm_origin origin = {.number = (uint32_t)pid * 1000 + i,
+                                              .text = {"", "", "", "ttnn.add", python[i], ""}};
+            assert_int_equal(ttm_origin_table_add(&process->origins, &origin), 0);
+            give_birth_from(process, i + 1, origin.number, 90, 0);
+        }
+        give_birth_from(process, 4, 4711, 90, 0); /* nothing is known of that one */
+        end_as(process, 1, TTM_END_CLOSED);
+        depart(process);
+    }
+
+    assert_int_equal(departed.origins.count, 2); /* the way to a line does not matter here */
+    assert_int_equal(departed.remains.count, 3);
+    uint64_t counts[3] = {0};
+    for (uint32_t i = 0; i < 3; i++)
+        counts[departed.remains.list[i].origin] = departed.remains.list[i].count;
+    assert_int_equal(counts[0], 2);
+    for (uint32_t n = 1; n <= 2; n++) {
+        const bool is_first =
+            strcmp(ttm_origin_book_get(&departed.origins, n)->place, "a.py:1:f") == 0;
+        assert_int_equal(counts[n], is_first ? 4 : 2);
+    }
+}
+
+static void failures_are_counted(void **state)
+{
+    struct ttm_process *process = new_process(1, "fails");
+    const struct ttm_failure_row failure = {.region = TTM_REGION_L1};
+    (void)state;
+
+    for (uint32_t i = 0; i < 3 * TTM_FAILURES_MAX; i++)
+        assert_int_equal(ttm_story_add_failure(&process->story, &failure), 0);
+    depart(process);
+    assert_int_equal(departed.sums.failures, 3 * TTM_FAILURES_MAX);
 }
 
 static void peaks_are_of_all_processes_together(void **state)
@@ -182,7 +277,7 @@ static void a_view_of_memory_counts_nowhere(void **state)
     depart(process);
     assert_int_equal(departed.sums.births, 0);
     assert_int_equal(departed.sums.remaining, 0);
-    assert_int_equal(departed.remains_count, 0);
+    assert_int_equal(departed.remains.count, 0);
 }
 
 static void one_that_is_running_is_left_as_it_is(void **state)
@@ -214,7 +309,7 @@ static void over_the_bounds_only_sums_are_kept(void **state)
     struct ttm_process *process = new_process(1, "many kinds");
     (void)state;
 
-    for (uint64_t id = 1; id <= TTM_DEPARTED_REMAINS_MAX + 5; id++)
+    for (uint64_t id = 1; id <= TTM_REMAINS_MAX + 5; id++)
         give_birth(process, 0, TTM_REGION_DRAM, id, id);
     depart(process);
     for (int32_t pid = 2; pid <= TTM_DEPARTED_PROCESSES_MAX + 3; pid++) {
@@ -223,12 +318,12 @@ static void over_the_bounds_only_sums_are_kept(void **state)
         depart(other);
     }
 
-    assert_int_equal(departed.remains_count, TTM_DEPARTED_REMAINS_MAX);
-    assert_int_equal(departed.others.remaining, 5);
-    uint64_t bytes = departed.others.remaining_footprint_bytes, count = departed.others.remaining;
-    for (uint32_t i = 0; i < departed.remains_count; i++) {
-        count += departed.remains[i].count;
-        bytes += departed.remains[i].count * departed.remains[i].footprint_bytes;
+    assert_int_equal(departed.remains.count, TTM_REMAINS_MAX);
+    assert_int_equal(departed.remains.others, 5);
+    uint64_t bytes = departed.remains.others_footprint_bytes, count = departed.remains.others;
+    for (uint32_t i = 0; i < departed.remains.count; i++) {
+        count += departed.remains.list[i].count;
+        bytes += departed.remains.list[i].count * departed.remains.list[i].footprint_bytes;
     }
     assert_int_equal(count, departed.sums.remaining);
     assert_int_equal(bytes, departed.sums.remaining_footprint_bytes);
@@ -251,7 +346,7 @@ static void when_memory_is_short_the_sums_still_hold(void **state)
         assert_int_equal(departed.sums.births, 2);
         if (has_failed) /* then either it is said, or it is in the sums of what was left out */
             assert_true(departed.is_short || departed.processes_left_out == 1 ||
-                        departed.others.remaining > 0);
+                        departed.remains.others > 0);
         else
             assert_int_equal(departed.sums.remaining, 2);
         ttm_departed_done(&departed);
@@ -268,6 +363,9 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_mesh_is_one_allocation_on_each_of_its_devices, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(what_only_a_closed_device_ended_remains, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(remains_carry_their_origin, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_are_counted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(peaks_are_of_all_processes_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_view_of_memory_counts_nowhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_is_running_is_left_as_it_is, set_up, tear_down),
