@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "server/server.h"
 #include "telemetry/cards.h"
 
 #define CARDS_MAX 256
+#define LOG_PATIENCE_MS 1000
 
 static void remember(void *context, const struct ttm_registry *reg,
                      const struct ttm_process *process, bool is_running)
@@ -49,6 +51,8 @@ static int open_choice(struct ttm_embedded *embedded, unsigned choice,
         .socket_path = embedded->socket_path,
         .process_ended = remember,
         .process_context = &embedded->departed,
+        .allocation_failed = ttm_failure_report,
+        .failure_context = &embedded->reporter,
     };
     const int r = ttm_locate_run(choice, (int)getpid(), embedded->socket_path);
 
@@ -78,6 +82,8 @@ int ttm_embedded_open(struct ttm_embedded *embedded, char why[TTM_LISTENER_WHY_S
 
     *embedded = (struct ttm_embedded){0};
     ttm_departed_init(&embedded->departed);
+    const struct ttm_terminal terminal = ttm_terminal_of(STDERR_FILENO);
+    ttm_failure_reporter_init(&embedded->reporter, &terminal);
     const int r = open_choice(embedded, 0, why);
     /* The first place is where it should be, so what is wrong there is what is said. */
     if (r < 0 && open_choice(embedded, 1, why_second) < 0)
@@ -97,11 +103,14 @@ int ttm_embedded_start(struct ttm_embedded *embedded)
 {
     sigset_t all, before;
 
-    sigfillset(&all); /* the command's signals are for the command's thread */
+    (void)ttm_log_start(STDERR_FILENO); /* what the thread says must not hold it up */
+    sigfillset(&all);                   /* the command's signals are for the command's thread */
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     const int r = pthread_create(&embedded->thread, NULL, run_server, embedded->server);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     embedded->is_running = r == 0;
+    if (!embedded->is_running)
+        ttm_log_stop(LOG_PATIENCE_MS);
     return -r;
 }
 
@@ -111,6 +120,7 @@ static void stop(struct ttm_embedded *embedded)
         return;
     ttm_server_stop(embedded->server);
     (void)pthread_join(embedded->thread, NULL);
+    ttm_log_stop(LOG_PATIENCE_MS);
     embedded->is_running = false;
 }
 

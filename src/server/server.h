@@ -14,6 +14,7 @@
 #include "server/listener.h"
 #include "wire/status.h"
 
+struct ttm_failure_row;
 struct ttm_process;
 struct ttm_registry;
 struct ttm_recorder;
@@ -35,6 +36,14 @@ typedef void (*ttm_print_fn)(void *context, enum ttm_print what, uint32_t ticket
 typedef void (*ttm_process_fn)(void *context, const struct ttm_registry *reg,
                                const struct ttm_process *process, bool is_running);
 
+/*
+ * A tracked process could not allocate; everything is borrowed until the call
+ * returns. The failure's time is monotonic, and it names the owners already.
+ */
+typedef void (*ttm_failure_fn)(void *context, const struct ttm_registry *reg,
+                               const struct ttm_process *process,
+                               const struct ttm_failure_row *failure);
+
 struct ttm_server_options {
     const char *socket_path;
     const char *legacy_path; /* NULL: no original protocol */
@@ -47,6 +56,9 @@ struct ttm_server_options {
      * are still there; must not block. NULL: nobody wants to know. */
     ttm_process_fn process_ended;
     void *process_context;
+    /* Called in the server's thread for each failure; must not block. NULL: nobody wants to know. */
+    ttm_failure_fn allocation_failed;
+    void *failure_context;
     struct ttm_recorder *recorder; /* borrowed, told what happens; NULL: nothing is recorded */
 };
 

@@ -413,7 +413,7 @@ static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *r
         return;
     }
     const struct ttm_device_set devices = ttm_device_sets_get(&client->server->reg->sets, set);
-    const struct ttm_failure_row failure = {
+    struct ttm_failure_row failure = {
         .time_ns = time_of(tracked, record->time_ns),
         .wanted_bytes = record->id,
         .bank_wanted_bytes = record->address,
@@ -424,8 +424,14 @@ static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *r
         .region = record->region,
         .kind = record->kind,
     };
+    ttm_failure_find_owners(&tracked->failures, client->server->reg, client->process,
+                            client->server->now_ns, &failure);
     (void)ttm_story_add_failure(&client->process->story, &failure);
     ttm_record_failure(client, &failure, record->devices, (uint16_t)record->allocator);
+    const struct ttm_server_options *options = &client->server->options;
+    if (options->allocation_failed)
+        options->allocation_failed(options->failure_context, client->server->reg, client->process,
+                                   &failure);
 }
 
 static void take_device(struct ttm_tracked *tracked, uint32_t id)
