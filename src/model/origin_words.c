@@ -112,8 +112,8 @@ static bool make_room(struct ttm_origin_book *book)
         return false;
     if (book->count & (book->count - 1))
         return true;
-    struct ttm_origin_words **grown =
-        realloc(book->words, (book->count ? (size_t)book->count * 2 : 1) * sizeof(*grown));
+    const size_t room = book->count ? (size_t)book->count * 2 : 1;
+    struct ttm_origin_words **grown = realloc(book->words, room * sizeof(void *));
     if (!grown)
         return false;
     book->words = grown;

@@ -93,7 +93,7 @@ void ttm_remains_add(struct ttm_remains_set *set, const struct ttm_remains *rema
     set->total += remains->count;
     set->total_bytes += remains->count * remains->bytes;
     if (!set->index)
-        set->index = calloc(INDEX_SIZE, sizeof(set->index[0]));
+        set->index = calloc((size_t)INDEX_SIZE, sizeof(set->index[0]));
     uint32_t *place = set->index ? find_place(set, remains) : NULL;
     if (place && *place != 0) {
         set->list[*place - 1].count += remains->count;

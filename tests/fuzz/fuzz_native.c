@@ -9,6 +9,7 @@
 #include "wire/event.h"
 #include "wire/frame.h"
 #include "wire/life_row.h"
+#include "wire/origin_row.h"
 #include "wire/status.h"
 #include "wire/totals.h"
 
@@ -55,6 +56,8 @@ ROUND_TRIP(process_device, struct ttm_process_device_row, ttm_process_device_row
            ttm_process_device_row_encode, TTM_ROW_SIZE_MAX)
 ROUND_TRIP(site, struct ttm_site_row, ttm_site_row_decode, ttm_site_row_encode,
            TTM_SITE_ROW_SIZE_MAX)
+ROUND_TRIP(failure, struct ttm_failure_row, ttm_failure_row_decode, ttm_failure_row_encode,
+           TTM_ROW_SIZE_MAX)
 ROUND_TRIP(event, struct ttm_event, ttm_event_decode, encode_event, TTM_EVENT_SIZE)
 ROUND_TRIP(status, struct ttm_status, ttm_status_decode, encode_status, TTM_STATUS_SIZE)
 ROUND_TRIP(checked, struct ttm_checked, ttm_checked_decode, encode_checked, TTM_CHECKED_SIZE)
@@ -84,6 +87,7 @@ static void try_frame(const struct ttm_frame *frame)
     try_process(payload, frame->length);
     try_process_device(payload, frame->length);
     try_site(payload, frame->length);
+    try_failure(payload, frame->length);
     try_status(payload, frame->length);
     try_checked(payload, frame->length);
     try_lives(payload, frame->length);
