@@ -152,8 +152,8 @@ enum ttmem_failure_kind {
 
 /* An allocation that could not be made. Sizes are per bank. */
 struct ttmem_failure {
-    uint64_t wanted_bytes; /* of the whole allocation */
-    uint64_t bank_wanted_bytes;
+    uint64_t wanted_bytes;      /* of the whole allocation */
+    uint64_t bank_wanted_bytes; /* of a clash: the address where the circular buffers would end */
     uint64_t bank_free_bytes;
     uint64_t bank_largest_bytes; /* the largest free block */
     uint32_t devices;            /* as in struct ttmem_allocation */

@@ -183,6 +183,22 @@ void ttm_log(const char *format, ...)
         atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
 }
 
+void ttm_log_text(const char *text, size_t length)
+{
+    pthread_mutex_lock(&lock);
+    const bool is_direct = !is_running;
+    const bool is_taken = is_direct || append_line(text, length);
+    if (!is_direct)
+        pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&lock);
+
+    if (is_direct)
+        write_whole(STDERR_FILENO, text, length);
+    if (!is_taken)
+        /* relaxed: as above. */
+        atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
+}
+
 uint64_t ttm_log_dropped(void)
 {
     return atomic_load_explicit(&dropped, memory_order_relaxed); /* only a number to show */

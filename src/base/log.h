@@ -11,6 +11,7 @@
 #ifndef TTM_BASE_LOG_H
 #define TTM_BASE_LOG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Returns 0 or a negative errno; on an error lines are still written directly. */
@@ -21,6 +22,13 @@ void ttm_log_stop(unsigned timeout_ms);
 
 /* One line, without the newline; "tt-mem: " is put before it. */
 void ttm_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * Text of several lines that is whole already, newlines included: all of it or, when a
+ * stalled reader leaves no room, nothing. It counts as one line that was dropped, and
+ * the limit of lines is not for it: who calls this keeps one of its own.
+ */
+void ttm_log_text(const char *text, size_t length);
 
 /* Lines that were dropped so far, by a stalled reader or by the limit. */
 uint64_t ttm_log_dropped(void);

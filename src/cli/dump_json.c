@@ -289,10 +289,11 @@ static void put_native(struct ttm_json *json, struct ttm_native_names *names, co
 static const struct ttm_answer_origin unknown_origin = {
     .context = "", .name = "", .thread = "", .operation = "", .python = "", .native = ""};
 
+/* Of a site or a failure, by the index that it has; one that says nothing when it is not known. */
 static const struct ttm_answer_origin *origin_of(const struct ttm_answer_process *process,
-                                                 const struct ttm_answer_site *site)
+                                                 uint32_t index)
 {
-    const struct ttm_answer_origin *origin = ttm_answer_origin(process, site->origin);
+    const struct ttm_answer_origin *origin = ttm_answer_origin(process, index);
 
     return origin ? origin : &unknown_origin;
 }
@@ -302,7 +303,7 @@ static void put_origin(struct ttm_json *json, const struct ttm_answer *answer,
                        const struct sized *sizes, struct ttm_native_names *names)
 {
     const struct ttm_answer_site *site = &process->sites[origin->site];
-    const struct ttm_answer_origin *from = origin_of(process, site);
+    const struct ttm_answer_origin *from = origin_of(process, site->origin);
     const uint64_t now_ns = answer->moment.time_ns;
 
     ttm_json_object_begin(json);
@@ -337,7 +338,7 @@ static void put_buffer(struct ttm_json *json, const struct ttm_answer_process *p
                        const struct ttm_life_row *life, uint32_t place)
 {
     const struct ttm_answer_site *site = &process->sites[life->site];
-    const struct ttm_answer_origin *from = origin_of(process, site);
+    const struct ttm_answer_origin *from = origin_of(process, site->origin);
 
     ttm_json_object_begin(json);
     ttm_json_put_u64(json, "id", life->id);
@@ -387,42 +388,74 @@ static void sum_origins(const struct ttm_answer_process *process, const uint32_t
         origins[i].first = origins[i - 1].first + (size_t)origins[i - 1].count;
 }
 
+/* Which origins are listed, and where; failures refer to them too. */
+struct places {
+    struct origin *origins; /* largest first */
+    size_t count;
+    uint32_t *origin_of_site;
+    uint32_t *place_of_origin; /* by the number in 'origin_of_site'; UINT32_MAX: not listed */
+};
+
+static void places_done(struct places *places)
+{
+    free(places->origins);
+    free(places->origin_of_site);
+    free(places->place_of_origin);
+}
+
+/* Returns 0 or -ENOMEM. Release it in any case. */
+static int find_places(const struct ttm_dump_choice *choice,
+                       const struct ttm_answer_process *process, struct places *ret)
+{
+    const size_t n = process->site_count + 1;
+    uint32_t place = 0;
+
+    *ret = (struct places){
+        .origins = calloc(n, sizeof(ret->origins[0])),
+        .origin_of_site = calloc(n, sizeof(ret->origin_of_site[0])),
+        .place_of_origin = calloc(n, sizeof(ret->place_of_origin[0])),
+    };
+    if (!ret->origins || !ret->origin_of_site || !ret->place_of_origin)
+        return -ENOMEM;
+    const long count = group_sites(process, ret->origin_of_site, ret->origins);
+    if (count < 0)
+        return -ENOMEM;
+    ret->count = (size_t)count;
+    sum_origins(process, ret->origin_of_site, ret->origins, ret->count);
+    qsort(ret->origins, ret->count, sizeof(ret->origins[0]), compare_origins);
+    for (size_t i = 0; i < ret->count; i++) {
+        const struct origin *origin = &ret->origins[i];
+        const bool is_listed =
+            origin->count > 0 && is_chosen(choice, &process->sites[origin->site]);
+        ret->place_of_origin[ret->origin_of_site[origin->site]] = is_listed ? place++ : UINT32_MAX;
+    }
+    return 0;
+}
+
+static bool is_listed(const struct places *places, const struct origin *origin)
+{
+    return places->place_of_origin[places->origin_of_site[origin->site]] != UINT32_MAX;
+}
+
 /* Origins, largest first, and the buffers that refer to them by place. */
 static int put_lives(struct ttm_json *json, const struct ttm_answer *answer,
                      const struct ttm_dump_choice *choice, const struct ttm_answer_process *process,
-                     struct ttm_native_names *names)
+                     const struct places *places, struct ttm_native_names *names)
 {
-    const size_t n = process->site_count + 1;
-    struct origin *origins = calloc(n, sizeof(origins[0]));
-    uint32_t *origin_of_site = calloc(n, sizeof(origin_of_site[0]));
-    uint32_t *place_of_origin = calloc(n, sizeof(place_of_origin[0]));
-    const long count = origins && origin_of_site && place_of_origin
-                           ? group_sites(process, origin_of_site, origins)
-                           : -ENOMEM;
-    struct sized *sizes = count >= 0 ? sort_sizes(process, origin_of_site) : NULL;
-    uint32_t place = 0;
+    struct sized *sizes = sort_sizes(process, places->origin_of_site);
 
-    if (sizes) {
-        sum_origins(process, origin_of_site, origins, (size_t)count);
-        qsort(origins, (size_t)count, sizeof(origins[0]), compare_origins);
-    }
+    if (!sizes)
+        return -ENOMEM;
     ttm_json_key(json, "origins");
     ttm_json_array_begin(json);
-    for (long i = 0; sizes && i < count; i++) {
-        if (origins[i].count == 0 || !is_chosen(choice, &process->sites[origins[i].site]))
-            continue;
-        place_of_origin[origin_of_site[origins[i].site]] = place++;
-        put_origin(json, answer, process, &origins[i], sizes, names);
+    for (size_t i = 0; i < places->count; i++) {
+        if (is_listed(places, &places->origins[i]))
+            put_origin(json, answer, process, &places->origins[i], sizes, names);
     }
     ttm_json_array_end(json);
-    if (sizes)
-        put_buffers(json, choice, process, origin_of_site, place_of_origin);
-    const int r = sizes ? 0 : -ENOMEM;
-    free(origins);
-    free(origin_of_site);
-    free(place_of_origin);
+    put_buffers(json, choice, process, places->origin_of_site, places->place_of_origin);
     free(sizes);
-    return r;
+    return 0;
 }
 
 static void put_marks(struct ttm_json *json, const struct ttm_answer_process *process)
@@ -438,12 +471,48 @@ static void put_marks(struct ttm_json *json, const struct ttm_answer_process *pr
     ttm_json_array_end(json);
 }
 
-static void put_failures(struct ttm_json *json, const struct ttm_answer_process *process)
+/* The largest listed origin that is the owner; null when it holds nothing any more. */
+static void put_owner_place(struct ttm_json *json, const struct ttm_answer_process *process,
+                            const struct places *places, const struct ttm_owner *owner,
+                            uint8_t region)
+{
+    for (size_t i = 0; i < places->count; i++) {
+        const struct origin *origin = &places->origins[i];
+        const struct ttm_answer_site *site = &process->sites[origin->site];
+        if (site->origin != owner->origin || site->region != region || !is_listed(places, origin))
+            continue;
+        ttm_json_put_u64(json, "origin",
+                         places->place_of_origin[places->origin_of_site[origin->site]]);
+        return;
+    }
+    ttm_json_put_null(json, "origin");
+}
+
+static void put_owners(struct ttm_json *json, const struct ttm_answer_process *process,
+                       const struct places *places, const struct ttm_failure_row *row)
+{
+    ttm_json_key(json, "owners");
+    ttm_json_array_begin(json);
+    for (uint32_t i = 0; i < row->owner_count; i++) {
+        const struct ttm_owner *owner = &row->owners[i];
+        ttm_json_object_begin(json);
+        put_owner_place(json, process, places, owner, ttm_failure_held_region(row));
+        ttm_json_put_u64(json, "count", owner->count);
+        ttm_json_put_u64(json, "bytes", owner->bytes);
+        ttm_json_put_u64(json, "footprint_bytes", owner->footprint_bytes);
+        ttm_json_object_end(json);
+    }
+    ttm_json_array_end(json);
+}
+
+static void put_failures(struct ttm_json *json, const struct ttm_answer_process *process,
+                         const struct places *places, struct ttm_native_names *names)
 {
     ttm_json_key(json, "failures");
     ttm_json_array_begin(json);
     for (size_t i = 0; i < process->failure_count; i++) {
         const struct ttm_failure_row *row = &process->failures[i];
+        const struct ttm_answer_origin *from = origin_of(process, row->origin);
         ttm_json_object_begin(json);
         ttm_json_put_string(json, "kind", ttm_failure_kind_name(row->kind));
         ttm_json_put_u64(json, "time_ns", row->time_ns);
@@ -454,9 +523,12 @@ static void put_failures(struct ttm_json *json, const struct ttm_answer_process 
         ttm_json_put_u64(json, "free_bytes", row->bank_free_bytes);
         ttm_json_put_u64(json, "largest_free_bytes", row->bank_largest_bytes);
         ttm_json_put_string(json, "verdict",
-                            row->bank_free_bytes >= row->bank_wanted_bytes ? "fragmented"
-                                                                           : "exhausted");
-        put_empty_array(json, "owners");
+                            ttm_failure_is_fragmented(row) ? "fragmented" : "exhausted");
+        put_python(json, from->python);
+        put_native(json, names, from->native);
+        ttm_json_put_string(json, "operation", from->operation);
+        ttm_json_put_string(json, "context", from->context);
+        put_owners(json, process, places, row);
         ttm_json_object_end(json);
     }
     ttm_json_array_end(json);
@@ -512,10 +584,15 @@ static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
     ttm_json_put_u64(json, "unknown_frees", row->unknown_frees);
     ttm_json_put_u64(json, "lost_events", row->lost_events);
     put_devices(json, answer, choice, process);
-    const int r = put_lives(json, answer, choice, process, names);
+    struct places places;
+    int r = find_places(choice, process, &places);
+    if (r == 0)
+        r = put_lives(json, answer, choice, process, &places, names);
     put_marks(json, process);
     put_findings(json, row);
-    put_failures(json, process);
+    if (r == 0)
+        put_failures(json, process, &places, names);
+    places_done(&places);
     ttm_json_object_end(json);
     return r;
 }

@@ -9,9 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/list.h"
-#include "base/log.h"
-#include "cli/failure_text.h"
 #include "server/server.h"
 #include "telemetry/cards.h"
 
@@ -21,42 +18,6 @@ static void remember(void *context, const struct ttm_registry *reg,
                      const struct ttm_process *process, bool is_running)
 {
     ttm_departed_add(context, reg, process, is_running);
-}
-
-static void remember_closed(void *context, const struct ttm_registry *reg,
-                            const struct ttm_process *process, const struct ttm_ended *ended)
-{
-    ttm_departed_add_closed(context, reg, process, ended);
-}
-
-/* Through the log, which never holds the server up. */
-static void log_lines(const struct ttm_text *text)
-{
-    const char *line = ttm_text_string(text);
-
-    while (*line) {
-        const size_t n = strcspn(line, "\n");
-        ttm_log("%.*s", (int)n, line);
-        line += n + (line[n] == '\n');
-    }
-}
-
-static void tell_failure(void *context, const struct ttm_registry *reg,
-                         const struct ttm_process *process, const struct ttm_failure_row *failure)
-{
-    struct ttm_departed holders;
-    struct ttm_text text;
-
-    (void)context;
-    ttm_departed_init(&holders);
-    ttm_text_init(&text);
-    TTM_LIST_FOR_EACH(pos, &reg->processes)
-        ttm_departed_add(&holders, reg, TTM_CONTAINER_OF(pos, struct ttm_process, link), true);
-    ttm_failure_text(failure, ttm_origin_table_find(&process->origins, failure->origin), &holders,
-                     &reg->sets, &text);
-    log_lines(&text);
-    ttm_text_done(&text);
-    ttm_departed_done(&holders);
 }
 
 /* The folder of the machine's server is for all to enter, whoever makes it. */
@@ -87,9 +48,9 @@ static int open_choice(struct ttm_embedded *embedded, unsigned choice,
     const struct ttm_server_options options = {
         .socket_path = embedded->socket_path,
         .process_ended = remember,
-        .life_closed = remember_closed,
-        .allocation_failed = tell_failure,
-        .watch_context = &embedded->departed,
+        .process_context = &embedded->departed,
+        .allocation_failed = ttm_failure_report,
+        .failure_context = &embedded->reporter,
     };
     const int r = ttm_locate_run(choice, (int)getpid(), embedded->socket_path);
 
@@ -119,6 +80,8 @@ int ttm_embedded_open(struct ttm_embedded *embedded, char why[TTM_LISTENER_WHY_S
 
     *embedded = (struct ttm_embedded){0};
     ttm_departed_init(&embedded->departed);
+    const struct ttm_terminal terminal = ttm_terminal_of(STDERR_FILENO);
+    ttm_failure_reporter_init(&embedded->reporter, &terminal);
     const int r = open_choice(embedded, 0, why);
     /* The first place is where it should be, so what is wrong there is what is said. */
     if (r < 0 && open_choice(embedded, 1, why_second) < 0)

@@ -4,7 +4,8 @@
  *
  * It listens beside the user's server, where the live commands find it, and not on
  * the socket of the original protocol. What it learns of processes that end is kept
- * for the command, which may look at it once the server has stopped.
+ * for the command, which may look at it once the server has stopped. Allocations that
+ * fail are told of at once, through the log, which the command has started.
  */
 #ifndef TTM_CLI_EMBEDDED_H
 #define TTM_CLI_EMBEDDED_H
@@ -12,6 +13,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "cli/failure_report.h"
 #include "model/departed.h"
 #include "query/locate.h"
 #include "server/listener.h"
@@ -20,8 +22,9 @@ struct ttm_server;
 
 struct ttm_embedded {
     char socket_path[TTM_SOCKET_PATH_SIZE];
-    struct ttm_departed departed; /* the thread's while it runs */
-    struct ttm_server *server;    /* NULL: there is none */
+    struct ttm_departed departed;         /* the thread's while it runs */
+    struct ttm_failure_reporter reporter; /* likewise */
+    struct ttm_server *server;            /* NULL: there is none */
     pthread_t thread;
     bool is_running;
 };

@@ -1,143 +1,273 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/failure_text.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "cli/origin_text.h"
-#include "wire/origin_row.h"
-#include "wire/region.h"
 
-#define HOLDERS_SHOWN 4
+#define MAP_OTHER_COLUMNS 60 /* of its line: what stands around the cells */
+#define PART_COLUMNS 100     /* from here on there is room to explain a cell that is held in part */
+#define MAP_CELLS_MIN 16
 
-void ttm_origin_words(struct ttm_text *out, const struct ttm_origin *origin)
+struct sheet {
+    const struct ttm_failure_view *view;
+    const struct ttm_failure_row *failure;
+    const struct ttm_terminal *terminal;
+    struct ttm_text *out;
+};
+
+static void put(const struct sheet *sheet, const char *text)
 {
-    if (!origin)
+    ttm_text_append(sheet->out, text);
+}
+
+static void put_in(const struct sheet *sheet, enum ttm_colour colour, const char *text)
+{
+    ttm_terminal_colour(sheet->terminal, sheet->out, colour);
+    put(sheet, text);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+}
+
+static const char *held_region(const struct sheet *sheet)
+{
+    return ttm_region_name(ttm_failure_held_region(sheet->failure));
+}
+
+/* ---- what failed ---- */
+
+static void put_wanted(const struct sheet *sheet, struct ttm_text *out)
+{
+    const struct ttm_failure_row *failure = sheet->failure;
+    const uint32_t banks = sheet->view->bank_count;
+    char all[TTM_NUMBER_SIZE], each[TTM_NUMBER_SIZE];
+
+    ttm_text_format(out, "%s wanted", ttm_format_bytes(failure->wanted_bytes, all));
+    if (failure->bank_wanted_bytes == 0)
         return;
-    const struct ttm_answer_origin words = {
-        .context = (char *)origin->text[TTM_ORIGIN_CONTEXT],
-        .name = (char *)origin->text[TTM_ORIGIN_NAME],
-        .thread = (char *)origin->text[TTM_ORIGIN_THREAD],
-        .operation = (char *)origin->text[TTM_ORIGIN_OPERATION],
-        .python = (char *)origin->text[TTM_ORIGIN_PYTHON],
-        .native = (char *)origin->text[TTM_ORIGIN_NATIVE],
-    };
-    ttm_origin_text(out, &words);
-}
-
-/* The one that ends what is there. */
-static void drop_space(struct ttm_text *out)
-{
-    if (!ttm_text_failed(out) && out->length > 0 && out->data[out->length - 1] == ' ')
-        out->data[--out->length] = '\0';
-}
-
-static void put_head(const struct ttm_failure_row *failure, const struct ttm_origin *origin,
-                     struct ttm_text *out)
-{
-    char wanted[TTM_NUMBER_SIZE], bank[TTM_NUMBER_SIZE];
-
-    if (failure->kind == TTM_FAILURE_CB_CLASH)
-        ttm_text_format(out, "circular buffers run into L1 buffers on device %u ",
-                        failure->device_id);
+    (void)ttm_format_bytes(failure->bank_wanted_bytes, each);
+    if (banks > 1)
+        ttm_text_format(out, ", %s in each of %u banks", each, banks);
     else
-        ttm_text_format(out, "out of memory in %s of device %u ", ttm_region_name(failure->region),
-                        failure->device_id);
-    if (origin)
-        ttm_text_append(out, "at ");
-    ttm_origin_words(out, origin);
-    drop_space(out);
-    ttm_text_format(out, ": %s wanted", ttm_format_bytes(failure->wanted_bytes, wanted));
-    if (failure->bank_wanted_bytes > 0)
-        ttm_text_format(out, ", %s in each bank",
-                        ttm_format_bytes(failure->bank_wanted_bytes, bank));
-    ttm_text_append(out, "\n");
+        ttm_text_format(out, ", %s a bank", each);
 }
 
-/* Whether there is too little, or too little in one piece. */
-static void put_verdict(const struct ttm_failure_row *failure, struct ttm_text *out)
+/* "tt-mem: out of memory in L1 of device 0 at decode.py:61 main (ttnn.matmul)" */
+static void put_what(const struct sheet *sheet)
 {
-    char left[TTM_NUMBER_SIZE], largest[TTM_NUMBER_SIZE];
+    const struct ttm_failure_row *failure = sheet->failure;
+
+    put(sheet, "tt-mem: ");
+    if (failure->kind == TTM_FAILURE_CB_CLASH) {
+        put_in(sheet, TTM_RED, "circular buffers clash with L1 buffers");
+        ttm_text_format(sheet->out, " on device %u", failure->device_id);
+    } else {
+        put_in(sheet, TTM_RED, "out of memory");
+        ttm_text_format(sheet->out, " in %s of device %u", ttm_region_name(failure->region),
+                        failure->device_id);
+    }
+    if (sheet->view->pid != 0)
+        ttm_text_format(sheet->out, " in process %d", sheet->view->pid);
+    if (ttm_origin_words_are_empty(&sheet->view->where))
+        return;
+    put(sheet, sheet->view->where.place[0] != '\0' ? " at " : " ");
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
+    ttm_origin_words_text(sheet->out, &sheet->view->where);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+}
+
+/* One line where it fits, else two. */
+static void put_head(const struct sheet *sheet)
+{
+    const size_t start = sheet->out->length;
+    struct ttm_text wanted;
+
+    put_what(sheet);
+    if (sheet->failure->kind == TTM_FAILURE_CB_CLASH) {
+        put(sheet, "\n");
+        return;
+    }
+    ttm_text_init(&wanted);
+    put_wanted(sheet, &wanted);
+    const size_t width = ttm_terminal_width(ttm_text_string(sheet->out) + start) +
+                         ttm_terminal_width(ttm_text_string(&wanted));
+    put(sheet, width + strlen(": ") <= sheet->terminal->columns ? ": " : "\n  ");
+    put(sheet, ttm_text_string(&wanted));
+    put(sheet, "\n");
+    sheet->out->failed |= ttm_text_failed(&wanted);
+    ttm_text_done(&wanted);
+}
+
+/* ---- how much is free ---- */
+
+static void put_verdict(const struct sheet *sheet, const char *verdict)
+{
+    put(sheet, sheet->terminal->has_utf8 ? " → " : " -> ");
+    put_in(sheet, TTM_YELLOW, verdict);
+}
+
+static void put_free(const struct sheet *sheet)
+{
+    const struct ttm_failure_row *failure = sheet->failure;
+    const bool is_fragmented = ttm_failure_is_fragmented(failure);
+    char all[TTM_NUMBER_SIZE], largest[TTM_NUMBER_SIZE];
 
     if (failure->bank_wanted_bytes == 0)
         return;
-    (void)ttm_format_bytes(failure->bank_free_bytes, left);
-    (void)ttm_format_bytes(failure->bank_largest_bytes, largest);
-    if (failure->bank_free_bytes >= failure->bank_wanted_bytes)
-        ttm_text_format(out,
-                        "  free %s a bank, but the largest free block is %s: fragmented, not "
-                        "exhausted\n",
-                        left, largest);
-    else
-        ttm_text_format(out, "  free %s a bank, the largest free block is %s: exhausted\n", left,
-                        largest);
+    ttm_text_format(sheet->out, "  free %s a bank, largest block %s",
+                    ttm_format_bytes(failure->bank_free_bytes, all),
+                    ttm_format_bytes(failure->bank_largest_bytes, largest));
+    if (is_fragmented)
+        put_verdict(sheet, "fragmented, not exhausted");
+    else if (failure->kind == TTM_FAILURE_OUT_OF_MEMORY &&
+             failure->bank_free_bytes < failure->bank_wanted_bytes)
+        put_verdict(sheet, "exhausted");
+    put(sheet, "\n");
 }
 
-static bool is_concerned(const struct ttm_failure_row *failure, const struct ttm_remains *remains,
-                         const struct ttm_device_sets *sets)
-{
-    const struct ttm_device_set set = ttm_device_sets_get(sets, remains->device_set);
-    const bool is_other_side =
-        failure->kind == TTM_FAILURE_CB_CLASH && remains->region == TTM_REGION_L1;
+/* ---- a clash: both sides ---- */
 
-    if (remains->region != failure->region && !is_other_side)
-        return false;
-    for (uint16_t i = 0; i < set.count; i++) {
-        if (set.devices[i] == failure->device_id)
-            return true;
+static void put_clash(const struct sheet *sheet)
+{
+    const struct ttm_bank_map *map = &sheet->view->map;
+    const uint64_t end = sheet->failure->bank_wanted_bytes;
+    char bytes[TTM_NUMBER_SIZE];
+
+    if (end > 0) {
+        ttm_text_format(sheet->out, "  circular buffers would end at 0x%llx",
+                        (unsigned long long)end);
+        if (sheet->failure->wanted_bytes > 0)
+            ttm_text_format(sheet->out, " and take %s on all cores together",
+                            ttm_format_bytes(sheet->failure->wanted_bytes, bytes));
+        put(sheet, "\n");
     }
-    return false;
-}
-
-static uint64_t bytes_of(const struct ttm_remains *remains)
-{
-    return remains->count * remains->footprint_bytes;
-}
-
-/* The largest of those that come behind 'after', which is NULL for the first. */
-static const struct ttm_remains *next_holder(const struct ttm_failure_row *failure,
-                                             const struct ttm_departed *holders,
-                                             const struct ttm_device_sets *sets,
-                                             const struct ttm_remains *after)
-{
-    const struct ttm_remains *best = NULL;
-
-    for (uint32_t i = 0; i < holders->remains_count; i++) {
-        const struct ttm_remains *r = &holders->remains[i];
-        const bool is_behind = !after || bytes_of(r) < bytes_of(after) ||
-                               (bytes_of(r) == bytes_of(after) && r > after);
-        if (is_behind && (!best || bytes_of(r) > bytes_of(best)) && is_concerned(failure, r, sets))
-            best = r;
+    for (uint32_t i = 0; i < map->lowest_count; i++) {
+        const struct ttm_bank_low *low = &map->lowest[i];
+        ttm_text_format(sheet->out, "  %-18s 0x%-8llx %10s  ", i == 0 ? "lowest L1 buffers" : "",
+                        (unsigned long long)low->address,
+                        ttm_format_bytes(low->footprint_bytes, bytes));
+        ttm_origin_words_text(sheet->out, &sheet->view->lowest_words[i]);
+        put(sheet, "\n");
     }
-    return best;
 }
 
-static void put_holder(const struct ttm_departed *holders, const struct ttm_remains *remains,
-                       struct ttm_text *out)
+/* ---- who holds it ---- */
+
+static void put_amount(const struct sheet *sheet, bool is_first, uint64_t bytes)
 {
-    const struct ttm_origin *origin =
-        remains->origin ? ttm_origin_table_find(&holders->origins, remains->origin) : NULL;
-    char count[TTM_NUMBER_SIZE], each[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+    char label[32], number[TTM_NUMBER_SIZE];
 
-    ttm_text_format(out, "%10s  %s of %s in %s%s", ttm_format_bytes(bytes_of(remains), sum),
-                    ttm_format_count(remains->count, count), ttm_format_bytes(remains->bytes, each),
-                    ttm_region_name(remains->region), origin ? "  " : "");
-    ttm_origin_words(out, origin);
-    if (origin)
-        drop_space(out);
-    ttm_text_append(out, "\n");
+    (void)snprintf(label, sizeof(label), "who holds %s", is_first ? held_region(sheet) : "");
+    ttm_text_format(sheet->out, "  %-18s %10s  ", is_first ? label : "",
+                    ttm_format_bytes(bytes, number));
 }
 
-void ttm_failure_text(const struct ttm_failure_row *failure, const struct ttm_origin *origin,
-                      const struct ttm_departed *holders, const struct ttm_device_sets *sets,
+static void put_buffers(const struct sheet *sheet, uint64_t count)
+{
+    char number[TTM_NUMBER_SIZE];
+
+    ttm_text_format(sheet->out, "%6s %-8s ", ttm_format_count(count, number),
+                    count == 1 ? "buffer" : "buffers");
+}
+
+static void put_holders(const struct sheet *sheet)
+{
+    const struct ttm_holders *holders = &sheet->view->holders;
+    struct ttm_owner rest = holders->all;
+    char number[TTM_NUMBER_SIZE];
+
+    for (uint32_t i = 0; i < holders->count; i++) {
+        const struct ttm_owner *owner = &holders->largest[i];
+        put_amount(sheet, i == 0, owner->footprint_bytes);
+        put_buffers(sheet, owner->count);
+        if (ttm_origin_words_are_empty(&sheet->view->holder_words[i]))
+            put_in(sheet, TTM_DIM, "from where is not known");
+        ttm_origin_words_text(sheet->out, &sheet->view->holder_words[i]);
+        put(sheet, "\n");
+        rest.count -= owner->count;
+        rest.footprint_bytes -= owner->footprint_bytes;
+    }
+    if (holders->origins > holders->count) {
+        put_amount(sheet, false, rest.footprint_bytes);
+        put_buffers(sheet, rest.count);
+        ttm_text_format(sheet->out, "from %s other places\n",
+                        ttm_format_count(holders->origins - holders->count, number));
+    }
+    if (holders->count == 0)
+        ttm_text_format(sheet->out, "  nothing that is tracked holds %s of device %u\n",
+                        held_region(sheet), sheet->failure->device_id);
+}
+
+static void put_programs(const struct sheet *sheet)
+{
+    const struct ttm_failure_view *view = sheet->view;
+    char number[TTM_NUMBER_SIZE];
+
+    if (view->cb_bytes == 0)
+        return;
+    put_amount(sheet, false, view->cb_bytes);
+    put(sheet, "circular buffers");
+    if (view->program_count > 0)
+        ttm_text_format(sheet->out, " of %s %s", ttm_format_count(view->program_count, number),
+                        view->program_count == 1 ? "program" : "programs");
+    for (uint32_t i = 0; i < view->operation_count; i++) {
+        put(sheet, i == 0 ? " (" : ", ");
+        ttm_text_append_safe(sheet->out, view->operations[i]);
+    }
+    put(sheet, view->operation_count > 0 ? ")\n" : "\n");
+}
+
+/* ---- where it lies ---- */
+
+uint32_t ttm_failure_map_cells(const struct ttm_terminal *terminal)
+{
+    const size_t other = MAP_OTHER_COLUMNS + (terminal->columns >= PART_COLUMNS ? 10 : 0);
+    const size_t room = terminal->columns > other ? terminal->columns - other : 0;
+
+    return room < MAP_CELLS_MIN        ? MAP_CELLS_MIN
+           : room > TTM_BANK_CELLS_MAX ? TTM_BANK_CELLS_MAX
+                                       : (uint32_t)room;
+}
+
+static void put_map(const struct sheet *sheet)
+{
+    static const char *const drawn[] = {
+        [TTM_CELL_FREE] = "░", [TTM_CELL_PART] = "▒", [TTM_CELL_HELD] = "█"};
+    static const char *const ascii[] = {
+        [TTM_CELL_FREE] = ".", [TTM_CELL_PART] = "+", [TTM_CELL_HELD] = "#"};
+    const struct ttm_bank_map *map = &sheet->view->map;
+    const bool has_utf8 = sheet->terminal->has_utf8;
+    const char *const *glyphs = has_utf8 ? drawn : ascii;
+    char bytes[TTM_NUMBER_SIZE];
+
+    /* What reaches further than a bank is long is no bank. */
+    if (map->cell_count == 0 || map->end - map->start > sheet->view->bank_bytes)
+        return;
+    put(sheet, has_utf8 ? "  bank ▕" : "  bank |");
+    for (uint32_t i = 0; i < map->cell_count; i++)
+        put(sheet, glyphs[map->cells[i]]);
+    ttm_text_format(sheet->out, "%s 0x%llx %s 0x%llx of %s", has_utf8 ? "▏" : "|",
+                    (unsigned long long)map->start, ttm_terminal_ellipsis(sheet->terminal),
+                    (unsigned long long)map->end, ttm_format_bytes(sheet->view->bank_bytes, bytes));
+    ttm_text_format(sheet->out, "  %s held%s %s free\n", glyphs[TTM_CELL_HELD],
+                    sheet->terminal->columns >= PART_COLUMNS &&
+                            memchr(map->cells, TTM_CELL_PART, map->cell_count)
+                        ? (has_utf8 ? " ▒ in part" : " + in part")
+                        : "",
+                    glyphs[TTM_CELL_FREE]);
+}
+
+void ttm_failure_text(const struct ttm_failure_view *view, const struct ttm_terminal *terminal,
                       struct ttm_text *out)
 {
-    const struct ttm_remains *holder = NULL;
+    const struct sheet sheet = {
+        .view = view, .failure = view->failure, .terminal = terminal, .out = out};
 
-    put_head(failure, origin, out);
-    put_verdict(failure, out);
-    for (int i = 0; i < HOLDERS_SHOWN; i++) {
-        holder = next_holder(failure, holders, sets, holder);
-        if (!holder)
-            break;
-        ttm_text_append(out, i == 0 ? "  held by " : "          ");
-        put_holder(holders, holder, out);
-    }
+    put_head(&sheet);
+    if (view->failure->kind == TTM_FAILURE_CB_CLASH)
+        put_clash(&sheet);
+    put_free(&sheet);
+    put_holders(&sheet);
+    put_programs(&sheet);
+    put_map(&sheet);
 }

@@ -1,26 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * failure_text - an allocation that could not be made, and who holds the memory, as
- * lines for people. Made of plain data.
+ * failure_text - what 'tt-mem run' says at once when an allocation fails.
+ *
+ * Made of plain data: what failed, how much is free and in what pieces, and who
+ * holds the rest.
  */
 #ifndef TTM_CLI_FAILURE_TEXT_H
 #define TTM_CLI_FAILURE_TEXT_H
 
+#include <stdint.h>
+
 #include "base/text.h"
-#include "model/departed.h"
+#include "cli/terminal.h"
+#include "model/bank_map.h"
+#include "model/holders.h"
+#include "model/origin_words.h"
 
-struct ttm_failure_row;
-struct ttm_origin;
+#define TTM_FAILURE_OPERATIONS_MAX 3
 
-/*
- * 'holders' has all that is live now, in any region and on any device; 'origin' (may
- * be NULL) is where the allocation was to be made. A few lines, each with its newline.
- */
-void ttm_failure_text(const struct ttm_failure_row *failure, const struct ttm_origin *origin,
-                      const struct ttm_departed *holders, const struct ttm_device_sets *sets,
+/* Words are borrowed; those of an origin that is not known are all "". */
+struct ttm_failure_view {
+    const struct ttm_failure_row *failure;
+    int32_t pid; /* 0: there is one process only, and no need to name it */
+    struct ttm_origin_words where;
+    uint32_t bank_count; /* 0: not known */
+    uint64_t bank_bytes; /* likewise */
+    struct ttm_holders holders;
+    struct ttm_origin_words holder_words[TTM_OWNERS_MAX]; /* of holders.largest */
+    struct ttm_bank_map map;
+    struct ttm_origin_words lowest_words[TTM_BANK_LOWEST_MAX]; /* of map.lowest */
+    /* Circular buffers, which take L1 beside its buffers. */
+    uint32_t program_count;
+    uint64_t cb_bytes;
+    const char *operations[TTM_FAILURE_OPERATIONS_MAX]; /* that made them, largest first */
+    uint32_t operation_count;
+};
+
+void ttm_failure_text(const struct ttm_failure_view *view, const struct ttm_terminal *terminal,
                       struct ttm_text *out);
 
-/* Where something was allocated, in one line, with a space behind it; nothing for NULL. */
-void ttm_origin_words(struct ttm_text *out, const struct ttm_origin *origin);
+/* How many cells a map has on that terminal. */
+uint32_t ttm_failure_map_cells(const struct ttm_terminal *terminal);
 
 #endif /* TTM_CLI_FAILURE_TEXT_H */

@@ -16,30 +16,45 @@ static void put_frame(struct ttm_text *out, const char *lines)
     if (function)
         *function = ' ';
     ttm_text_append_safe(out, frame);
-    ttm_text_append(out, " ");
+}
+
+/* One more word, with what stands around it. */
+static void put_word(struct ttm_text *out, const char **separator, const char *before,
+                     const char *word, const char *after)
+{
+    if (word[0] == '\0')
+        return;
+    ttm_text_append(out, *separator);
+    ttm_text_append(out, before);
+    ttm_text_append_safe(out, word);
+    ttm_text_append(out, after);
+    *separator = " ";
+}
+
+void ttm_origin_words_text(struct ttm_text *out, const struct ttm_origin_words *words)
+{
+    const char *separator = "";
+
+    if (words->place[0] != '\0') {
+        put_frame(out, words->place);
+        separator = " ";
+    }
+    put_word(out, &separator, "(", words->operation, ")");
+    put_word(out, &separator, "\"", words->name, "\"");
+    put_word(out, &separator, "in ", words->context, "");
 }
 
 void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origin)
 {
     if (!origin)
         return;
-    if (origin->python[0] != '\0')
-        put_frame(out, origin->python);
-    else if (origin->native[0] != '\0')
-        put_frame(out, origin->native);
-    if (origin->operation[0] != '\0') {
-        ttm_text_append(out, "(");
-        ttm_text_append_safe(out, origin->operation);
-        ttm_text_append(out, ") ");
-    }
-    if (origin->name[0] != '\0') {
-        ttm_text_append(out, "\"");
-        ttm_text_append_safe(out, origin->name);
-        ttm_text_append(out, "\" ");
-    }
-    if (origin->context[0] != '\0') {
-        ttm_text_append(out, "in ");
-        ttm_text_append_safe(out, origin->context);
+    const struct ttm_origin_words words = {
+        .place = origin->python[0] != '\0' ? origin->python : origin->native,
+        .operation = origin->operation,
+        .name = origin->name,
+        .context = origin->context,
+    };
+    ttm_origin_words_text(out, &words);
+    if (!ttm_origin_words_are_empty(&words))
         ttm_text_append(out, " ");
-    }
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/failure_text.h"
+#include "cli/origin_text.h"
 #include "wire/region.h"
 
 #define COMMAND_MIN 12
@@ -238,6 +238,8 @@ static void put_oddities(const struct sheet *sheet)
     add_oddity(sheet, &list, sums->unknown_frees,
                plural(sums->unknown_frees, "free of something unknown", "unknown frees"));
     add_oddity(sheet, &list, sums->replaced, "replaced without a free");
+    add_oddity(sheet, &list, sums->failures,
+               plural(sums->failures, "allocation failed", "allocations failed"));
     if (sheet->departed->is_short)
         ttm_text_format(&list, "%smemory was short: the lists are not whole",
                         list.length > 0 ? ttm_terminal_dot(sheet->terminal) : "");
@@ -263,12 +265,34 @@ static bool is_used(const struct ttm_totals *totals)
     return totals->births > 0 || totals->peak_footprint_bytes > 0;
 }
 
+/*
+ * Circular buffers of cached programs share addresses: what counts is what is resident,
+ * and with a closed device nothing is.
+ */
+static struct ttm_totals totals_of(const struct ttm_departed_device *device, unsigned region)
+{
+    struct ttm_totals totals = device->totals.region[region];
+
+    if (region == TTM_REGION_CB && device->totals.cb.peak_registered_bytes > 0) {
+        totals.footprint_bytes = device->totals.cb.resident_bytes;
+        totals.peak_footprint_bytes = device->totals.cb.peak_resident_bytes;
+        totals.closed_footprint_bytes = 0;
+    }
+    return totals;
+}
+
+/* On one device; what it was closed on is never given back. */
+static uint64_t remaining_bytes(const struct ttm_totals *totals)
+{
+    return totals->footprint_bytes + totals->closed_footprint_bytes;
+}
+
 static bool looks_alike(const struct ttm_departed_device *a, const struct ttm_departed_device *b)
 {
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
-        const struct ttm_totals *x = &a->totals.region[r], *y = &b->totals.region[r];
-        if (is_used(x) != is_used(y) || x->footprint_bytes != y->footprint_bytes ||
-            x->peak_footprint_bytes != y->peak_footprint_bytes ||
+        const struct ttm_totals x = totals_of(a, r), y = totals_of(b, r);
+        if (is_used(&x) != is_used(&y) || remaining_bytes(&x) != remaining_bytes(&y) ||
+            x.peak_footprint_bytes != y.peak_footprint_bytes ||
             a->capacity_bytes[r] != b->capacity_bytes[r])
             return false;
     }
@@ -364,39 +388,26 @@ static void put_block_head(const struct sheet *sheet, const struct block *block,
     part_done(sheet, &label);
 }
 
-/* Circular buffers of cached programs share addresses: what counts is what is resident. */
-static struct ttm_totals totals_of(const struct ttm_departed_device *device, unsigned region)
-{
-    struct ttm_totals totals = device->totals.region[region];
-
-    if (region == TTM_REGION_CB && device->totals.cb.peak_registered_bytes > 0) {
-        totals.footprint_bytes = device->totals.cb.resident_bytes;
-        totals.peak_footprint_bytes = device->totals.cb.peak_resident_bytes;
-    }
-    return totals;
-}
-
 static void put_region(const struct sheet *sheet, const struct ttm_departed_device *device,
                        unsigned region)
 {
-    const struct ttm_totals own = totals_of(device, region);
-    const struct ttm_totals *totals = &own;
-    const uint64_t capacity = device->capacity_bytes[region];
+    const struct ttm_totals totals = totals_of(device, region);
+    const uint64_t remains = remaining_bytes(&totals), capacity = device->capacity_bytes[region];
     const size_t used = 2 + LABEL_COLUMNS + 32;
     const size_t width = sheet->terminal->columns;
     char now[TTM_NUMBER_SIZE], peak[TTM_NUMBER_SIZE], whole[TTM_NUMBER_SIZE];
 
     ttm_text_format(sheet->out, "    %-*s%10s %10s", LABEL_COLUMNS - 2, ttm_region_name(region),
-                    totals->footprint_bytes ? ttm_format_bytes(totals->footprint_bytes, now) : "0",
-                    ttm_format_bytes(totals->peak_footprint_bytes, peak));
+                    remains > 0 ? ttm_format_bytes(remains, now) : "0",
+                    ttm_format_bytes(totals.peak_footprint_bytes, peak));
     if (capacity > 0) {
-        const double share = 100.0 * (double)totals->peak_footprint_bytes / (double)capacity;
+        const double share = 100.0 * (double)totals.peak_footprint_bytes / (double)capacity;
         const size_t bar = within(width > used + 11 ? width - used - 11 : 0, 0, BAR_MAX);
         ttm_text_format(sheet->out, " %10s  ", ttm_format_bytes(capacity, whole));
         if (bar >= BAR_MIN / 2) {
             ttm_terminal_colour(sheet->terminal, sheet->out,
-                                ttm_terminal_load_colour(totals->peak_footprint_bytes, capacity));
-            ttm_terminal_bar(sheet->terminal, sheet->out, totals->peak_footprint_bytes, capacity,
+                                ttm_terminal_load_colour(totals.peak_footprint_bytes, capacity));
+            ttm_terminal_bar(sheet->terminal, sheet->out, totals.peak_footprint_bytes, capacity,
                              bar);
             ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
         }
@@ -461,7 +472,10 @@ static void put_devices(const struct sheet *sheet, size_t row_max)
 
 /* ---- what remains ---- */
 
-/* Remains that read the same: a byte more or less is no other kind to a reader. */
+/*
+ * Remains that read the same: those of one origin, whatever their size; and where the
+ * origin is not known those of one size, of which a byte more or less is no other.
+ */
 struct kind {
     struct ttm_remains like;
     uint64_t count;
@@ -469,26 +483,33 @@ struct kind {
     char each[TTM_NUMBER_SIZE];
 };
 
+static int compare(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
 static int by_look(const void *a, const void *b)
 {
-    const struct kind *x = a, *y = b;
+    const struct ttm_remains *x = &((const struct kind *)a)->like;
+    const struct ttm_remains *y = &((const struct kind *)b)->like;
 
-    if (x->like.origin != y->like.origin)
-        return x->like.origin < y->like.origin ? -1 : 1;
-    if (x->like.device_set != y->like.device_set)
-        return x->like.device_set < y->like.device_set ? -1 : 1;
-    if (x->like.region != y->like.region)
-        return x->like.region < y->like.region ? -1 : 1;
-    if (x->like.kind != y->like.kind)
-        return x->like.kind < y->like.kind ? -1 : 1;
-    return x->like.bytes < y->like.bytes ? -1 : x->like.bytes > y->like.bytes;
+    if (x->origin != y->origin)
+        return compare(x->origin, y->origin);
+    if (x->device_set != y->device_set)
+        return compare(x->device_set, y->device_set);
+    if (x->region != y->region)
+        return compare(x->region, y->region);
+    if (x->kind != y->kind)
+        return compare(x->kind, y->kind);
+    return compare(x->bytes, y->bytes);
 }
 
 static bool reads_the_same(const struct kind *a, const struct kind *b)
 {
-    return a->like.origin == b->like.origin && a->like.device_set == b->like.device_set &&
-           a->like.region == b->like.region && a->like.kind == b->like.kind &&
-           strcmp(a->each, b->each) == 0;
+    const struct ttm_remains *x = &a->like, *y = &b->like;
+
+    return x->origin == y->origin && x->device_set == y->device_set && x->region == y->region &&
+           x->kind == y->kind && (x->origin != 0 || strcmp(a->each, b->each) == 0);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -497,94 +518,160 @@ static int by_bytes(const void *a, const void *b)
     const uint64_t x_bytes = x->bytes * x->like.device_count;
     const uint64_t y_bytes = y->bytes * y->like.device_count;
 
-    return x_bytes != y_bytes ? (x_bytes < y_bytes ? 1 : -1) : by_look(a, b);
+    return x_bytes != y_bytes ? compare(y_bytes, x_bytes) : by_look(a, b);
+}
+
+static void join(struct kind *kind, const struct kind *other)
+{
+    kind->count += other->count;
+    kind->bytes += other->bytes;
+    if (strcmp(kind->each, other->each) != 0)
+        (void)snprintf(kind->each, sizeof(kind->each), "various");
 }
 
 /* 'kinds' has room for all remains. Returns how many kinds there are, largest first. */
 static uint32_t make_kinds(const struct ttm_departed *departed, struct kind *kinds)
 {
+    const struct ttm_remains_set *remains = &departed->remains;
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < departed->remains_count; i++) {
-        const struct ttm_remains *r = &departed->remains[i];
+    for (uint32_t i = 0; i < remains->count; i++) {
+        const struct ttm_remains *r = &remains->list[i];
         kinds[i] =
             (struct kind){.like = *r, .count = r->count, .bytes = r->count * r->footprint_bytes};
         (void)ttm_format_bytes(r->bytes, kinds[i].each);
     }
-    qsort(kinds, departed->remains_count, sizeof(kinds[0]), by_look);
-    for (uint32_t i = 0; i < departed->remains_count; i++) {
-        if (count > 0 && reads_the_same(&kinds[count - 1], &kinds[i])) {
-            kinds[count - 1].count += kinds[i].count;
-            kinds[count - 1].bytes += kinds[i].bytes;
-        } else {
+    qsort(kinds, remains->count, sizeof(kinds[0]), by_look);
+    for (uint32_t i = 0; i < remains->count; i++) {
+        if (count > 0 && reads_the_same(&kinds[count - 1], &kinds[i]))
+            join(&kinds[count - 1], &kinds[i]);
+        else
             kinds[count++] = kinds[i];
-        }
     }
     qsort(kinds, count, sizeof(kinds[0]), by_bytes);
     return count;
 }
 
-/* Where it was made; the end of the line is cut where it does not fit. */
-static void put_origin(const struct sheet *sheet, uint32_t number)
+/* How wide the columns are: narrow when there are origins, which need the room. */
+struct widths {
+    int count;
+    int bytes;
+    int region;
+    size_t devices;
+};
+
+static const struct widths wide = {.count = 13, .bytes = 10, .region = 13};
+
+/* The devices of a kind, "0-7 each". */
+static void put_devices_of(const struct sheet *sheet, const struct ttm_remains *like)
 {
-    const struct ttm_origin *origin =
-        number != 0 ? ttm_origin_table_find(&sheet->departed->origins, number) : NULL;
-
-    if (!origin)
-        return;
-    put(sheet, "  ");
-    ttm_origin_words(sheet->out, origin);
-    if (!ttm_text_failed(sheet->out) && sheet->out->data[sheet->out->length - 1] == ' ')
-        sheet->out->data[--sheet->out->length] = '\0';
-}
-
-static void put_kind(const struct sheet *sheet, const struct kind *kind)
-{
-    const struct ttm_remains *like = &kind->like;
-    char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
-
-    ttm_text_format(sheet->out, "%13s %10s %10s  %-13s  ", ttm_format_count(kind->count, count),
-                    kind->each, ttm_format_bytes(kind->bytes, sum), ttm_region_name(like->region));
     put_ids(sheet, like->devices, like->device_count, like->last_device);
     put(sheet, like->device_count > 1 ? " each" : "");
+}
+
+static struct widths widths_of(const struct sheet *sheet, const struct kind *kinds, uint32_t count)
+{
+    struct widths widths = {
+        .count = 9, .bytes = 9, .region = strlen("region"), .devices = strlen("device")};
+    struct sheet part = *sheet;
+    struct ttm_text devices;
+
+    if (sheet->departed->origins.count == 0)
+        return wide;
+    ttm_text_init(&devices);
+    part.out = &devices;
+    for (uint32_t i = 0; i < count; i++) {
+        const int region = (int)strlen(ttm_region_name(kinds[i].like.region));
+        widths.region = region > widths.region ? region : widths.region;
+        ttm_text_clear(&devices);
+        put_devices_of(&part, &kinds[i].like);
+        const size_t columns = ttm_terminal_width(ttm_text_string(&devices));
+        widths.devices = columns > widths.devices ? columns : widths.devices;
+    }
+    part_done(sheet, &devices);
+    return widths;
+}
+
+static void put_kind(const struct sheet *sheet, const struct widths *widths,
+                     const struct kind *kind)
+{
+    const struct ttm_remains *like = &kind->like;
+    const struct ttm_origin_words *words =
+        ttm_origin_book_get(&sheet->departed->origins, like->origin);
+    char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+    struct sheet part = *sheet;
+    struct ttm_text devices;
+
+    ttm_text_format(sheet->out, "%*s %*s %*s  %-*s  ", widths->count,
+                    ttm_format_count(kind->count, count), widths->bytes, kind->each, widths->bytes,
+                    ttm_format_bytes(kind->bytes, sum), widths->region,
+                    ttm_region_name(like->region));
+    ttm_text_init(&devices);
+    part.out = &devices;
+    put_devices_of(&part, like);
+    const size_t width = ttm_terminal_width(ttm_text_string(&devices));
+    ttm_text_append_column(sheet->out, ttm_text_string(&devices),
+                           words && width < widths->devices ? widths->devices : width,
+                           sheet->terminal->has_utf8);
+    part_done(sheet, &devices);
+    if (words) {
+        put(sheet, "  ");
+        ttm_origin_words_text(sheet->out, words);
+    }
     if (like->region == TTM_REGION_KERNEL)
         ttm_text_format(sheet->out, "  %s", ttm_kernel_kind_name(like->kind));
-    put_origin(sheet, like->origin);
     put(sheet, "\n");
 }
 
 /* As many as there are rows for; the rest in one row. */
-static void put_kinds(const struct sheet *sheet, const struct kind *kinds, uint32_t count,
-                      uint32_t row_max)
+static void put_kinds(const struct sheet *sheet, const struct widths *widths,
+                      const struct kind *kinds, uint32_t count, uint32_t row_max)
 {
-    const struct ttm_departed_sums *others = &sheet->departed->others;
-    uint64_t left = others->remaining, bytes = others->remaining_footprint_bytes;
+    const struct ttm_remains_set *remains = &sheet->departed->remains;
+    uint64_t left = remains->others, bytes = remains->others_footprint_bytes;
     const uint32_t shown = count + (left > 0) > row_max ? row_max - 1 : count;
     char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
 
     for (uint32_t i = 0; i < shown; i++)
-        put_kind(sheet, &kinds[i]);
+        put_kind(sheet, widths, &kinds[i]);
     for (uint32_t i = shown; i < count; i++) {
         left += kinds[i].count;
         bytes += kinds[i].bytes * kinds[i].like.device_count;
     }
     if (left > 0)
-        ttm_text_format(sheet->out, "%13s %10s %10s  of other kinds, on all devices together\n",
-                        ttm_format_count(left, number), "", ttm_format_bytes(bytes, sum));
+        ttm_text_format(sheet->out, "%*s %*s %*s  of other kinds, on all devices together\n",
+                        widths->count, ttm_format_count(left, number), widths->bytes, "",
+                        widths->bytes, ttm_format_bytes(bytes, sum));
+}
+
+static void put_titles(const struct sheet *sheet, const struct widths *widths)
+{
+    struct ttm_text titles;
+
+    ttm_text_init(&titles);
+    ttm_text_format(&titles, "%*s %*s %*s  %-*s  ", widths->count, "count", widths->bytes, "each",
+                    widths->bytes, "takes", widths->region, "region");
+    if (widths->devices > 0)
+        ttm_text_format(&titles, "%-*s  from", (int)widths->devices, "device");
+    else
+        ttm_text_append(&titles, "device");
+    put_in(sheet, TTM_DIM, ttm_text_string(&titles));
+    put(sheet, "\n");
+    part_done(sheet, &titles);
 }
 
 static void put_list_of_remains(const struct sheet *sheet, uint32_t row_max)
 {
-    const uint32_t count = sheet->departed->remains_count;
-    struct kind *kinds = calloc(count + 1, sizeof(kinds[0]));
+    struct kind *kinds = calloc(sheet->departed->remains.count + 1, sizeof(kinds[0]));
 
     if (!kinds) {
         sheet->out->failed = true;
         return;
     }
-    put_in(sheet, TTM_DIM, "        count       each      takes  region         device");
-    put(sheet, "\n");
-    put_kinds(sheet, kinds, make_kinds(sheet->departed, kinds), row_max);
+    const uint32_t count = make_kinds(sheet->departed, kinds);
+    const struct widths widths = widths_of(sheet, kinds, count);
+    put_titles(sheet, &widths);
+    put_kinds(sheet, &widths, kinds, count, row_max);
     free(kinds);
 }
 
@@ -650,6 +737,11 @@ static void put_remains(const struct sheet *sheet, uint32_t row_max)
         ttm_format_bytes(d->sums.remaining_footprint_bytes - d->sums.program_footprint_bytes, sum));
     put(sheet, "  ");
     put_in(sheet, TTM_YELLOW, ttm_text_string(&head));
+    if (d->sums.closed > 0)
+        ttm_text_format(sheet->out, "%s%s until the device was closed",
+                        ttm_terminal_dot(sheet->terminal),
+                        d->sums.closed == remaining ? plural(d->sums.closed, "held", "all held")
+                                                    : ttm_format_count(d->sums.closed, count));
     put(sheet, "\n");
     put_list_of_remains(sheet, row_max);
     put_program_parts(sheet);
@@ -802,7 +894,7 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     put_oddities(&sheet);
     put_trouble(&sheet);
     /* Three for the head, two around the devices, two for what comes last, one for the prompt. */
-    size_t others = 8 + 3 + within(d->remains_count, 0, remains_max);
+    size_t others = 8 + 3 + within(d->remains.count, 0, remains_max);
     others += d->sums.program_parts > 0 ? 1 : 0;
     others += trouble_of(d) ? 1 : 0;
     if (process_total(d) > 1)

@@ -179,8 +179,8 @@ static void take_end(struct ttm_watched *watched, const struct ttm_event *event)
     if (!seen)
         return;
     seen->has_ended = true;
-    seen->lives = event->id;
-    seen->bytes = event->bytes;
+    seen->lives = event->id + event->address; /* what had ended with its device remains too */
+    seen->bytes = event->bytes + event->footprint_bytes;
 }
 
 static int hear_end(struct ttm_watched *watched)

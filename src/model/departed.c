@@ -4,27 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "wire/life_row.h"
-
-#define INDEX_SIZE ((size_t)2 * TTM_DEPARTED_REMAINS_MAX) /* a power of two */
-
-_Static_assert((INDEX_SIZE & (INDEX_SIZE - 1)) == 0, "places are found by masking");
 
 void ttm_departed_init(struct ttm_departed *departed)
 {
     *departed = (struct ttm_departed){0};
-    ttm_origin_table_init(&departed->origins);
+    ttm_remains_set_init(&departed->remains);
+    ttm_origin_book_init(&departed->origins);
 }
 
 void ttm_departed_done(struct ttm_departed *departed)
 {
     free(departed->processes);
     free(departed->devices);
-    free(departed->remains);
-    free(departed->index);
-    free(departed->open);
-    ttm_origin_table_done(&departed->origins);
+    ttm_remains_set_done(&departed->remains);
+    ttm_origin_book_done(&departed->origins);
     ttm_departed_init(departed);
 }
 
@@ -67,12 +61,14 @@ static void add_totals(struct ttm_device_totals *sum, const struct ttm_device_to
 {
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
         struct ttm_totals *t = &sum->region[r];
-        t->count += own->region[r].count + own->region[r].closed_count;
-        t->bytes += own->region[r].bytes + own->region[r].closed_bytes;
-        t->footprint_bytes +=
-            own->region[r].footprint_bytes + own->region[r].closed_footprint_bytes;
+        t->count += own->region[r].count;
+        t->bytes += own->region[r].bytes;
+        t->footprint_bytes += own->region[r].footprint_bytes;
         t->births += own->region[r].births;
         t->ends += own->region[r].ends;
+        t->closed_count += own->region[r].closed_count;
+        t->closed_bytes += own->region[r].closed_bytes;
+        t->closed_footprint_bytes += own->region[r].closed_footprint_bytes;
         t->peak_bytes = larger(t->peak_bytes, all->region[r].peak_bytes);
         t->peak_footprint_bytes =
             larger(t->peak_footprint_bytes, all->region[r].peak_footprint_bytes);
@@ -103,187 +99,87 @@ static void add_device(struct ttm_departed *departed, const struct ttm_device *k
 
 /* ---- what remained ---- */
 
-static bool is_alike(const struct ttm_remains *a, const struct ttm_remains *b)
+/* The origins of a process as 'departed' numbers them: looked up once for each. */
+struct translation {
+    struct ttm_departed *departed;
+    const struct ttm_process *proc;
+    struct ttm_u64_map numbers;
+};
+
+static uint32_t translate(struct translation *translation, uint32_t origin)
 {
-    return a->bytes == b->bytes && a->footprint_bytes == b->footprint_bytes &&
-           a->device_set == b->device_set && a->origin == b->origin && a->region == b->region &&
-           a->kind == b->kind;
-}
+    struct ttm_departed *departed = translation->departed;
+    uint32_t number;
 
-static uint64_t hash_of(const struct ttm_remains *r)
-{
-    const uint64_t where = (uint64_t)r->device_set << 16 | (uint64_t)r->region << 8 | r->kind;
-
-    return ttm_hash_u64(ttm_hash_u64(r->bytes ^ where) ^ r->footprint_bytes ^
-                        (uint64_t)r->origin << 40);
-}
-
-/* The place in the index that has it, or the empty one where it belongs. */
-static uint32_t *find_place(const struct ttm_departed *departed, const struct ttm_remains *wanted)
-{
-    size_t at = hash_of(wanted) & (INDEX_SIZE - 1);
-
-    /* It ends: there are twice as many places as remains. */
-    while (departed->index[at] != 0 &&
-           !is_alike(&departed->remains[departed->index[at] - 1], wanted))
-        at = (at + 1) & (INDEX_SIZE - 1);
-    return &departed->index[at];
-}
-
-static void leave_out(struct ttm_departed *departed, const struct ttm_remains *remains)
-{
-    departed->others.remaining++;
-    departed->others.remaining_footprint_bytes += remains->footprint_bytes * remains->device_count;
-}
-
-static void add_remains(struct ttm_departed *departed, const struct ttm_remains *remains)
-{
-    if (!departed->index) {
-        departed->index = calloc(INDEX_SIZE, sizeof(departed->index[0]));
-        if (!departed->index) {
-            departed->is_short = true;
-            leave_out(departed, remains);
-            return;
-        }
-    }
-    uint32_t *place = find_place(departed, remains);
-    if (*place != 0) {
-        departed->remains[*place - 1].count++;
-        return;
-    }
-    struct ttm_remains *grown =
-        departed->remains_count < TTM_DEPARTED_REMAINS_MAX
-            ? grow(departed->remains, departed->remains_count, sizeof(grown[0]))
-            : NULL;
-    if (!grown) {
-        leave_out(departed, remains);
-        return;
-    }
-    departed->remains = grown;
-    grown[departed->remains_count++] = *remains;
-    *place = departed->remains_count;
-}
-
-/* ---- origins ---- */
-
-static bool says_the_same(const struct ttm_origin *a, const struct ttm_origin *b)
-{
-    for (unsigned i = 0; i < TTM_ORIGIN_TEXTS; i++) {
-        /* Threads and what lies below the Python line make no difference to a reader. */
-        const bool is_detail =
-            i == TTM_ORIGIN_THREAD || (i == TTM_ORIGIN_NATIVE && a->text[TTM_ORIGIN_PYTHON][0]);
-        if (!is_detail && strcmp(a->text[i], b->text[i]) != 0)
-            return false;
-    }
-    return true;
-}
-
-/* The number here of an origin of the process; 0 when it is not known or there are too many. */
-static uint32_t own_origin(struct ttm_departed *departed, const struct ttm_process *proc,
-                           uint32_t number)
-{
-    const struct ttm_origin *theirs =
-        number != 0 ? ttm_origin_table_find(&proc->origins, number) : NULL;
-
-    if (!theirs)
+    if (origin == 0)
         return 0;
-    for (uint32_t i = 0; i < departed->origins.count; i++) {
-        if (says_the_same(departed->origins.origins[i], theirs))
-            return departed->origins.origins[i]->number;
-    }
-    if (departed->origins.count == TTM_DEPARTED_ORIGINS_MAX)
-        return 0;
-    struct ttm_origin own = *theirs;
-    own.number = departed->origins.count + 1;
-    return ttm_origin_table_add(&departed->origins, &own) == 0 ? own.number : 0;
+    if (ttm_u64_map_find(&translation->numbers, origin, &number))
+        return number;
+    const struct ttm_origin *known = ttm_origin_table_find(&translation->proc->origins, origin);
+    number = known ? ttm_origin_book_add(&departed->origins, known) : 0;
+    if (ttm_u64_map_add(&translation->numbers, origin, number) < 0)
+        departed->is_short = true;
+    return number;
 }
 
-/* ---- lives ---- */
-
-static void add_life(struct ttm_departed *departed, const struct ttm_registry *reg,
-                     const struct ttm_site *site, uint32_t origin, const struct ttm_life *life,
-                     struct ttm_departed_sums *sums)
+static void add_remains(struct translation *translation, const struct ttm_remains *remains,
+                        struct ttm_departed_sums *sums)
 {
-    const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, site->device_set);
-    const uint64_t footprint_bytes = life->footprint_bytes * set.count;
-    struct ttm_remains remains = {
-        .bytes = life->bytes,
-        .footprint_bytes = life->footprint_bytes,
-        .count = 1,
-        .region = site->region,
-        .kind = site->kind,
-        .device_count = set.count,
-        .device_set = site->device_set,
-        .origin = origin,
-    };
+    struct ttm_remains own = *remains;
 
-    if (set.count == 0 || (site->flags & TTM_SITE_ALIAS))
-        return;
-    sums->remaining++;
-    sums->remaining_footprint_bytes += footprint_bytes;
-    if (site->flags & TTM_SITE_PROGRAM) {
-        sums->program_parts++;
-        sums->program_footprint_bytes += footprint_bytes;
-        return;
+    sums->remaining += own.count;
+    sums->remaining_footprint_bytes += ttm_remains_taken(&own);
+    if (own.is_program_part) {
+        sums->program_parts += own.count;
+        sums->program_footprint_bytes += ttm_remains_taken(&own);
+    } else {
+        own.origin = translate(translation, remains->origin);
     }
-    for (uint16_t i = 0; i < set.count && i < TTM_REMAINS_DEVICES; i++)
-        remains.devices[i] = set.devices[i];
-    remains.last_device = set.devices[set.count - 1];
-    add_remains(departed, &remains);
+    ttm_remains_add(&translation->departed->remains, &own);
 }
 
-static void add_lives(struct ttm_departed *departed, const struct ttm_registry *reg,
-                      const struct ttm_process *proc, struct ttm_departed_sums *sums)
+static void add_lives(struct translation *translation, const struct ttm_registry *reg,
+                      struct ttm_departed_sums *sums)
 {
-    /* Of each site: its origin here and 1, or 0 before it was looked for. */
-    uint32_t *origins = calloc(proc->sites.count + 1, sizeof(origins[0]));
+    const struct ttm_process *proc = translation->proc;
     struct ttm_life_view view;
     const struct ttm_life *life;
     uint64_t at = 0;
 
-    if (!origins || ttm_life_view_take(&proc->lives.store, &view) < 0) {
-        departed->is_short = true;
-        free(origins);
+    if (ttm_life_view_take(&proc->lives.store, &view) < 0) {
+        translation->departed->is_short = true;
         return;
     }
     while ((life = ttm_life_view_next(&view, &at))) {
         const struct ttm_site *site = ttm_site_table_get(&proc->sites, life->site);
-        if (origins[life->site] == 0)
-            origins[life->site] = own_origin(departed, proc, site->origin) + 1;
-        add_life(departed, reg, site, origins[life->site] - 1, life, sums);
+        if (site->flags & TTM_SITE_ALIAS)
+            continue;
+        const struct ttm_remains remains = ttm_remains_of(&reg->sets, site, life);
+        add_remains(translation, &remains, sums);
     }
     (void)ttm_life_view_release(&view, UINT32_MAX);
-    free(origins);
 }
 
-static struct ttm_departed_open *find_open(struct ttm_departed *departed,
-                                           const struct ttm_process *proc)
+/* What its devices were closed on. */
+static void add_closed(struct translation *translation, struct ttm_departed_sums *sums)
 {
-    for (uint32_t i = 0; i < departed->open_count; i++) {
-        if (departed->open[i].process == proc)
-            return &departed->open[i];
-    }
-    return NULL;
-}
+    const struct ttm_remains_set *closed = &translation->proc->closed;
+    struct ttm_remains_set *all = &translation->departed->remains;
 
-void ttm_departed_add_closed(struct ttm_departed *departed, const struct ttm_registry *reg,
-                             const struct ttm_process *proc, const struct ttm_ended *ended)
-{
-    struct ttm_departed_open *open = find_open(departed, proc);
-
-    if (!open) {
-        struct ttm_departed_open *grown =
-            grow(departed->open, departed->open_count, sizeof(grown[0]));
-        if (!grown) {
-            departed->is_short = true;
-            return;
-        }
-        departed->open = grown;
-        open = &grown[departed->open_count++];
-        *open = (struct ttm_departed_open){.process = proc};
+    for (uint32_t i = 0; i < closed->count; i++) {
+        add_remains(translation, &closed->list[i], sums);
+        sums->closed += closed->list[i].count;
     }
-    add_life(departed, reg, &ended->site, own_origin(departed, proc, ended->site.origin),
-             &ended->life, &open->sums);
+    all->others += closed->others;
+    all->others_footprint_bytes += closed->others_footprint_bytes;
+    all->program_parts += closed->program_parts;
+    all->program_footprint_bytes += closed->program_footprint_bytes;
+    sums->remaining += closed->others + closed->program_parts;
+    sums->remaining_footprint_bytes +=
+        closed->others_footprint_bytes + closed->program_footprint_bytes;
+    sums->program_parts += closed->program_parts;
+    sums->program_footprint_bytes += closed->program_footprint_bytes;
+    sums->closed += closed->others;
 }
 
 /* ---- processes ---- */
@@ -296,9 +192,11 @@ static void add_sums(struct ttm_departed_sums *all, const struct ttm_departed_su
     all->remaining_footprint_bytes += own->remaining_footprint_bytes;
     all->program_parts += own->program_parts;
     all->program_footprint_bytes += own->program_footprint_bytes;
+    all->closed += own->closed;
     all->lost_events += own->lost_events;
     all->unknown_frees += own->unknown_frees;
     all->replaced += own->replaced;
+    all->failures += own->failures;
 }
 
 void ttm_departed_put_process(struct ttm_departed *departed,
@@ -323,24 +221,24 @@ void ttm_departed_put_process(struct ttm_departed *departed,
 static bool is_of_interest(const struct ttm_process *proc)
 {
     return proc->device_count > 0 || proc->sites.count > 0 || proc->counters.lost_events > 0 ||
-           proc->runtime[0] != '\0' || proc->trouble[0] != '\0';
+           proc->story.failure_count > 0 || proc->runtime[0] != '\0' || proc->trouble[0] != '\0';
 }
 
 void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *reg,
                       const struct ttm_process *proc, bool is_running)
 {
-    struct ttm_departed_process process = {.pid = proc->info.pid, .is_running = is_running};
-    struct ttm_departed_open *open = find_open(departed, proc);
+    struct ttm_departed_process process = {
+        .pid = proc->info.pid,
+        .is_running = is_running,
+        .sums = {.lost_events = proc->counters.lost_events,
+                 .unknown_frees = proc->counters.unknown_frees,
+                 .replaced = proc->counters.replaced,
+                 .failures = proc->story.failure_count},
+    };
+    struct translation translation = {.departed = departed, .proc = proc};
 
     if (!is_of_interest(proc))
         return;
-    if (open) {
-        process.sums = open->sums;
-        *open = departed->open[--departed->open_count];
-    }
-    process.sums.lost_events = proc->counters.lost_events;
-    process.sums.unknown_frees = proc->counters.unknown_frees;
-    process.sums.replaced = proc->counters.replaced;
     memcpy(process.command, proc->info.command, sizeof(process.command));
     memcpy(process.trouble, proc->trouble, sizeof(process.trouble));
     for (uint32_t i = 0; i < proc->sites.count; i++) {
@@ -351,7 +249,10 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
     }
     for (uint32_t i = 0; i < proc->device_count; i++)
         add_device(departed, reg->devices[proc->devices[i].id], &proc->devices[i]);
-    add_lives(departed, reg, proc, &process.sums);
+    ttm_u64_map_init(&translation.numbers, 0);
+    add_lives(&translation, reg, &process.sums);
+    add_closed(&translation, &process.sums);
+    ttm_u64_map_done(&translation.numbers);
     departed->inexact_count += proc->counters.is_inexact;
     ttm_departed_put_process(departed, &process);
 }

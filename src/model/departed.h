@@ -6,6 +6,9 @@
  * each process here just before; one that is still running can be added likewise.
  * Everything is copied and bounded: beyond a bound only sums are kept, and they say
  * so. One thread, no I/O, no clock.
+ *
+ * What remains is what its owner did not free: it is live still, or it ended with
+ * its process, or with its device.
  */
 #ifndef TTM_MODEL_DEPARTED_H
 #define TTM_MODEL_DEPARTED_H
@@ -14,12 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/origin_words.h"
 #include "model/registry.h"
+#include "model/remains.h"
 
 #define TTM_DEPARTED_PROCESSES_MAX 256
-#define TTM_DEPARTED_REMAINS_MAX 4096
-#define TTM_DEPARTED_ORIGINS_MAX 1024
-#define TTM_REMAINS_DEVICES 6
 
 /* Sums over the allocations of one process, or of all. An alias counts nowhere. */
 struct ttm_departed_sums {
@@ -29,9 +31,11 @@ struct ttm_departed_sums {
     uint64_t remaining_footprint_bytes; /* on all its devices together */
     uint64_t program_parts;             /* of those: circular buffers and kernels of programs */
     uint64_t program_footprint_bytes;
+    uint64_t closed; /* of the others: those that ended with their device */
     uint64_t lost_events;
     uint64_t unknown_frees;
     uint64_t replaced;
+    uint64_t failures; /* allocations that could not be made */
 };
 
 struct ttm_departed_process {
@@ -42,36 +46,13 @@ struct ttm_departed_process {
     char trouble[TTM_STRING_MAX + 1]; /* why something in it is not tracked, or "" */
 };
 
-/*
- * Sums over processes, but for the peaks: those are of all processes together. What
- * ended with its device is counted as what is there.
- */
+/* Sums over processes, but for the peaks: those are of all processes together. */
 struct ttm_departed_device {
     uint16_t id;
     uint8_t arch;
     uint64_t capacity_bytes[TTM_REGION_COUNT]; /* 0: not known */
     struct ttm_device_totals totals;
     char board[TTM_STRING_MAX + 1];
-};
-
-/* Allocations that remained and are alike. Parts of programs are in the sums alone. */
-struct ttm_remains {
-    uint64_t bytes;           /* of each */
-    uint64_t footprint_bytes; /* of each, on one device */
-    uint64_t count;
-    uint8_t region;
-    uint8_t kind;
-    uint16_t device_count;
-    uint16_t devices[TTM_REMAINS_DEVICES]; /* the first of them, ascending */
-    uint16_t last_device;
-    uint32_t device_set; /* as the registry numbers it */
-    uint32_t origin;     /* in 'origins', 0: not known */
-};
-
-/* What a process has lost with devices that were closed, until it is added. */
-struct ttm_departed_open {
-    const struct ttm_process *process; /* as a name only */
-    struct ttm_departed_sums sums;
 };
 
 struct ttm_departed {
@@ -83,24 +64,13 @@ struct ttm_departed {
     uint32_t inexact_count;              /* ended before they could make good what was lost */
     struct ttm_departed_device *devices; /* by id, ascending */
     uint32_t device_count;
-    struct ttm_remains *remains; /* in no order */
-    uint32_t remains_count;
-    struct ttm_origin_table origins; /* numbered here; those that say the same are one */
-    struct ttm_departed_open *open;
-    uint32_t open_count;
-    struct ttm_departed_sums others; /* remained, over the bound: count and footprint */
-    uint32_t *index;                 /* of 'remains': open addressing, place + 1, 0 is empty */
-    bool is_short;                   /* memory was short: the lists are not whole */
+    struct ttm_remains_set remains;
+    struct ttm_origin_book origins; /* that the remains refer to */
+    bool is_short;                  /* memory was short: the lists are not whole */
 };
 
 void ttm_departed_init(struct ttm_departed *departed);
 void ttm_departed_done(struct ttm_departed *departed);
-
-/*
- * A life of the process has ended with its device. Say so before the process is added.
- */
-void ttm_departed_add_closed(struct ttm_departed *departed, const struct ttm_registry *reg,
-                             const struct ttm_process *proc, const struct ttm_ended *ended);
 
 /*
  * Adds a process that is still in the registry, which is left as it is. One that was

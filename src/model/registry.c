@@ -83,6 +83,7 @@ int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_
     ttm_site_table_init(&proc->sites);
     ttm_origin_table_init(&proc->origins);
     ttm_story_init(&proc->story);
+    ttm_remains_set_init(&proc->closed);
     ttm_cb_map_init(&proc->cbs);
     ttm_list_append(&reg->processes, &proc->link);
     reg->process_count++;
@@ -103,6 +104,7 @@ void ttm_process_unref(struct ttm_process *proc)
     ttm_site_table_done(&proc->sites);
     ttm_origin_table_done(&proc->origins);
     ttm_story_done(&proc->story);
+    ttm_remains_set_done(&proc->closed);
     ttm_cb_map_done(&proc->cbs);
     free(proc->devices);
     free(proc->slots);
@@ -165,7 +167,12 @@ static void forget_device(struct ttm_registry *reg, uint16_t id)
 void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc,
                               struct ttm_departure *ret)
 {
-    *ret = (struct ttm_departure){.lives = proc->lives.store.live, .bytes = proc->bytes};
+    *ret = (struct ttm_departure){
+        .lives = proc->lives.store.live,
+        .bytes = proc->bytes,
+        .closed = proc->closed.total,
+        .closed_bytes = proc->closed.total_bytes,
+    };
     for (uint32_t i = 0; i < proc->device_count; i++) {
         const struct ttm_process_device *device = &proc->devices[i];
         withdraw(&reg->devices[device->id]->totals, &device->totals);
@@ -423,6 +430,15 @@ static void change_totals(struct ttm_registry *reg, struct ttm_process *proc,
     }
 }
 
+/* Its owner never gave it back: it remains, by size and origin, when its process is summed up. */
+static void keep_closed(const struct ttm_registry *reg, struct ttm_process *proc,
+                        const struct ttm_ended *ended)
+{
+    const struct ttm_remains remains = ttm_remains_of(&reg->sets, &ended->site, &ended->life);
+
+    ttm_remains_add(&proc->closed, &remains);
+}
+
 static void remove_life(struct ttm_registry *reg, struct ttm_process *proc, uint64_t hash,
                         uint32_t ref, enum change change, struct ttm_ended *ret)
 {
@@ -432,6 +448,8 @@ static void remove_life(struct ttm_registry *reg, struct ttm_process *proc, uint
     change_totals(reg, proc, &ret->site, &ret->life, change);
     if (change == TAKE_FREED)
         proc->sites.counts[ret->life.site].ends++;
+    if (change == TAKE_CLOSED && !(ret->site.flags & TTM_SITE_ALIAS))
+        keep_closed(reg, proc, ret);
     reg->lives--;
 }
 

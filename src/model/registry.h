@@ -23,6 +23,7 @@
 #include "model/device_sets.h"
 #include "model/life_table.h"
 #include "model/origin_table.h"
+#include "model/remains.h"
 #include "model/site_table.h"
 #include "model/story.h"
 #include "wire/totals.h"
@@ -75,6 +76,7 @@ struct ttm_process {
     struct ttm_origin_table origins;
     struct ttm_story story;
     struct ttm_cb_map cbs;
+    struct ttm_remains_set closed; /* what its devices were closed on; origins as its lives have */
     char runtime[TTM_STRING_MAX + 1]; /* "ttnn 0.81.1" */
     char trouble[TTM_STRING_MAX + 1]; /* why something in it is not tracked */
     struct ttm_process_device *devices;
@@ -132,7 +134,9 @@ int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_
 
 struct ttm_departure {
     uint64_t lives;
-    uint64_t bytes; /* of its lives, once per life; an alias adds nothing */
+    uint64_t bytes;        /* of its lives, once per life; an alias adds nothing */
+    uint64_t closed;       /* that had ended with their device */
+    uint64_t closed_bytes; /* likewise */
 };
 
 /*

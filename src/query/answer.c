@@ -197,6 +197,13 @@ static uint32_t index_of_origin(const struct ttm_answer_process *p, uint32_t num
     return found ? (uint32_t)(found - p->origins) + 1 : 0;
 }
 
+static void link_failure(const struct ttm_answer_process *p, struct ttm_failure_row *failure)
+{
+    failure->origin = index_of_origin(p, failure->origin);
+    for (uint32_t i = 0; i < failure->owner_count; i++)
+        failure->owners[i].origin = index_of_origin(p, failure->owners[i].origin);
+}
+
 /* Sites and failures name origins by number; from here on by index. */
 static void link_origins(struct ttm_answer *answer)
 {
@@ -207,7 +214,7 @@ static void link_origins(struct ttm_answer *answer)
         for (size_t s = 0; s < p->site_count; s++)
             p->sites[s].origin = index_of_origin(p, p->sites[s].origin);
         for (size_t f = 0; f < p->failure_count; f++)
-            p->failures[f].origin = index_of_origin(p, p->failures[f].origin);
+            link_failure(p, &p->failures[f]);
     }
 }
 

@@ -49,7 +49,7 @@ struct ttm_answer_process {
     size_t origin_count;
     struct ttm_mark_row *marks;
     size_t mark_count;
-    struct ttm_failure_row *failures; /* 'origin' is an index as that of a site */
+    struct ttm_failure_row *failures; /* origins are indexes as those of sites */
     size_t failure_count;
     struct ttm_answer_site *sites;
     size_t site_count;

@@ -37,7 +37,7 @@ static void end_program(struct ttm_client *client)
         client->tracked = NULL;
     }
     if (server->options.process_ended)
-        server->options.process_ended(server->options.watch_context, server->reg, client->process,
+        server->options.process_ended(server->options.process_context, server->reg, client->process,
                                       false);
     ttm_record_process_end(client);
     ttm_registry_end_process(server->reg, client->process, &departure);

@@ -14,7 +14,6 @@
 #include "server/listener.h"
 #include "wire/status.h"
 
-struct ttm_ended;
 struct ttm_failure_row;
 struct ttm_process;
 struct ttm_registry;
@@ -37,11 +36,10 @@ typedef void (*ttm_print_fn)(void *context, enum ttm_print what, uint32_t ticket
 typedef void (*ttm_process_fn)(void *context, const struct ttm_registry *reg,
                                const struct ttm_process *process, bool is_running);
 
-/* One of its lives has ended with its device: its owner never freed it. Likewise borrowed. */
-typedef void (*ttm_closed_fn)(void *context, const struct ttm_registry *reg,
-                              const struct ttm_process *process, const struct ttm_ended *ended);
-
-/* An allocation of it could not be made; what holds the memory is in the registry. */
+/*
+ * A tracked process could not allocate; everything is borrowed until the call
+ * returns. The failure's time is monotonic, and it names the owners already.
+ */
 typedef void (*ttm_failure_fn)(void *context, const struct ttm_registry *reg,
                                const struct ttm_process *process,
                                const struct ttm_failure_row *failure);
@@ -61,10 +59,9 @@ struct ttm_server_options {
      */
     ttm_process_fn process_ended;
     void *process_context;
-    struct ttm_recorder *recorder; /* borrowed, told what happens; NULL: nothing is recorded */
-    ttm_closed_fn life_closed;
     ttm_failure_fn allocation_failed;
-    void *watch_context;
+    void *failure_context;
+    struct ttm_recorder *recorder; /* borrowed, told what happens; NULL: nothing is recorded */
 };
 
 /* Returns 0, or a negative errno with one sentence in 'why'. On success it is listening. */

@@ -123,7 +123,9 @@ void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *cl
     const struct ttm_event event = {
         .time_ns = server->now_ns + server->wall_offset_ns,
         .id = departure->lives,
+        .address = departure->closed,
         .bytes = departure->bytes,
+        .footprint_bytes = departure->closed_bytes,
         .pid = client->pid,
         .op = TTM_EVENT_PROCESS_END,
     };

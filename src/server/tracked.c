@@ -413,9 +413,6 @@ static void take_end(struct ttm_tracked *tracked, const struct ttm_record *recor
     remember_end(tracked, serial);
     if (r == 0)
         ttm_record_end(client, time_of(tracked, record->time_ns), serial, how);
-    if (r == 0 && how == TTM_END_CLOSED && server->options.life_closed)
-        server->options.life_closed(server->options.watch_context, server->reg, client->process,
-                                    &ended);
     if (r == 0 && !ttm_list_is_empty(&server->tails))
         ttm_tail_life(server, client, events[how], &ended.site, &ended.life);
 }
@@ -468,7 +465,7 @@ static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *r
         return;
     }
     const struct ttm_device_set devices = ttm_device_sets_get(&client->server->reg->sets, set);
-    const struct ttm_failure_row failure = {
+    struct ttm_failure_row failure = {
         .time_ns = time_of(tracked, record->time_ns),
         .wanted_bytes = record->id,
         .bank_wanted_bytes = record->address,
@@ -479,11 +476,14 @@ static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *r
         .region = record->region,
         .kind = record->kind,
     };
+    ttm_failure_find_owners(&tracked->failures, client->server->reg, client->process,
+                            client->server->now_ns, &failure);
     (void)ttm_story_add_failure(&client->process->story, &failure);
     ttm_record_failure(client, &failure, record->devices, (uint16_t)record->allocator);
-    if (client->server->options.allocation_failed)
-        client->server->options.allocation_failed(client->server->options.watch_context,
-                                                  client->server->reg, client->process, &failure);
+    const struct ttm_server_options *options = &client->server->options;
+    if (options->allocation_failed)
+        options->allocation_failed(options->failure_context, client->server->reg, client->process,
+                                   &failure);
 }
 
 static void take_device(struct ttm_tracked *tracked, uint32_t id)

@@ -14,6 +14,7 @@
 
 #include "base/u64_set.h"
 #include "ring/reader.h"
+#include "server/failure.h"
 #include "server/notes.h"
 #include "server/state.h"
 
@@ -68,6 +69,8 @@ struct ttm_tracked {
     uint64_t cb_program_bytes;
     uint64_t cbs_summed_ns;
     uint64_t cbs_dispatched; /* programs sent to all devices, when they were summed */
+
+    struct ttm_failure_watch failures;
 };
 
 /* The process behind the session hands over its segment; both fds are taken, also on an error. */

@@ -16,11 +16,15 @@ enum ttm_event_op {
     TTM_EVENT_END = 1,
     TTM_EVENT_REPLACED = 2,    /* ended because its id was born again */
     TTM_EVENT_UNKNOWN_END = 3, /* nothing of that id was live */
-    TTM_EVENT_PROCESS_END = 4, /* id: lives it still held, bytes: their bytes */
+    TTM_EVENT_PROCESS_END = 4, /* see below */
     TTM_EVENT_CLOSED = 5,      /* ended because its device was closed */
     TTM_EVENT_OP_COUNT
 };
 
+/*
+ * Of the end of a process, id and bytes are what it still held, address and
+ * footprint_bytes how much had ended with its device.
+ */
 struct ttm_event {
     uint64_t time_ns; /* wall clock */
     uint64_t id;

@@ -7,7 +7,12 @@
 
 #define ORIGIN_FIXED 16
 #define MARK_FIXED 16
-#define FAILURE_FIXED 56
+#define FAILURE_LEAST 56
+#define FAILURE_OWNERS_AT 64
+#define OWNER_SIZE 32
+#define FAILURE_FIXED (FAILURE_OWNERS_AT + TTM_OWNERS_MAX * OWNER_SIZE)
+
+_Static_assert(FAILURE_FIXED <= TTM_ROW_SIZE_MAX, "a failure fits");
 
 /* As row_put_string(), but a text that is too long ends with its last whole line. */
 static size_t put_lines(uint8_t *at, const char *text)
@@ -112,29 +117,51 @@ size_t ttm_failure_row_encode(const struct ttm_failure_row *row, uint8_t buf[TTM
     buf[52] = row->region;
     buf[53] = row->kind;
     put_le16(buf + 54, 0);
+    put_le32(buf + 56, row->owner_count);
+    put_le32(buf + 60, 0);
+    memset(buf + FAILURE_OWNERS_AT, 0, FAILURE_FIXED - FAILURE_OWNERS_AT);
+    for (uint32_t i = 0; i < row->owner_count; i++) {
+        uint8_t *at = buf + FAILURE_OWNERS_AT + (size_t)i * OWNER_SIZE;
+        put_le32(at, row->owners[i].origin);
+        put_le64(at + 8, row->owners[i].count);
+        put_le64(at + 16, row->owners[i].bytes);
+        put_le64(at + 24, row->owners[i].footprint_bytes);
+    }
     return FAILURE_FIXED;
 }
 
 int ttm_failure_row_decode(const uint8_t *buf, size_t len, struct ttm_failure_row *ret)
 {
-    if (row_fixed_size(buf, len, FAILURE_FIXED) < 0)
+    uint8_t part[FAILURE_FIXED];
+
+    if (row_get_fixed(buf, len, FAILURE_LEAST, sizeof(part), part) < 0)
         return -EBADMSG;
 
-    const struct ttm_failure_row row = {
-        .device_id = get_le16(buf + 2),
-        .process_index = get_le32(buf + 4),
-        .time_ns = get_le64(buf + 8),
-        .wanted_bytes = get_le64(buf + 16),
-        .bank_wanted_bytes = get_le64(buf + 24),
-        .bank_free_bytes = get_le64(buf + 32),
-        .bank_largest_bytes = get_le64(buf + 40),
-        .origin = get_le32(buf + 48),
-        .region = buf[52],
-        .kind = buf[53],
+    struct ttm_failure_row row = {
+        .device_id = get_le16(part + 2),
+        .process_index = get_le32(part + 4),
+        .time_ns = get_le64(part + 8),
+        .wanted_bytes = get_le64(part + 16),
+        .bank_wanted_bytes = get_le64(part + 24),
+        .bank_free_bytes = get_le64(part + 32),
+        .bank_largest_bytes = get_le64(part + 40),
+        .origin = get_le32(part + 48),
+        .region = part[52],
+        .kind = part[53],
+        .owner_count = get_le32(part + 56),
     };
     if (row.region >= TTM_REGION_COUNT || row.kind >= TTM_FAILURE_KIND_COUNT ||
-        row.device_id >= TTM_DEVICE_COUNT)
+        row.device_id >= TTM_DEVICE_COUNT || row.owner_count > TTM_OWNERS_MAX)
         return -EBADMSG;
+    for (uint32_t i = 0; i < row.owner_count; i++) {
+        const uint8_t *at = part + FAILURE_OWNERS_AT + (size_t)i * OWNER_SIZE;
+        row.owners[i] = (struct ttm_owner){
+            .origin = get_le32(at),
+            .count = get_le64(at + 8),
+            .bytes = get_le64(at + 16),
+            .footprint_bytes = get_le64(at + 24),
+        };
+    }
     *ret = row;
     return 0;
 }

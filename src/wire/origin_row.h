@@ -9,6 +9,7 @@
 #ifndef TTM_WIRE_ORIGIN_ROW_H
 #define TTM_WIRE_ORIGIN_ROW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -64,6 +65,16 @@ enum ttm_failure_kind {
 /* "out_of_memory", "cb_clash". */
 const char *ttm_failure_kind_name(unsigned kind);
 
+/* What allocations of one origin hold together. */
+struct ttm_owner {
+    uint32_t origin; /* 0: not known */
+    uint64_t count;
+    uint64_t bytes; /* as requested */
+    uint64_t footprint_bytes;
+};
+
+#define TTM_OWNERS_MAX 8
+
 /* The frame TTM_FRAME_FAILURE: an allocation that could not be made. */
 struct ttm_failure_row {
     uint32_t process_index;
@@ -76,9 +87,26 @@ struct ttm_failure_row {
     uint16_t device_id; /* the first, of a mesh */
     uint8_t region;
     uint8_t kind; /* enum ttm_failure_kind */
+    uint32_t owner_count;
+    struct ttm_owner owners[TTM_OWNERS_MAX]; /* who held the region then, largest first */
 };
 
+/* Where its owners are: with a clash they hold L1, whatever the region is called. */
+static inline uint8_t ttm_failure_held_region(const struct ttm_failure_row *row)
+{
+    return row->kind == TTM_FAILURE_CB_CLASH ? TTM_REGION_L1 : row->region;
+}
+
+/* Whether there was room for it, but in pieces. */
+static inline bool ttm_failure_is_fragmented(const struct ttm_failure_row *row)
+{
+    return row->kind == TTM_FAILURE_OUT_OF_MEMORY &&
+           row->bank_free_bytes >= row->bank_wanted_bytes &&
+           row->bank_largest_bytes < row->bank_wanted_bytes;
+}
+
 size_t ttm_failure_row_encode(const struct ttm_failure_row *row, uint8_t buf[TTM_ROW_SIZE_MAX]);
+/* Returns 0 or -EBADMSG. A row of an older sender has no owners. */
 int ttm_failure_row_decode(const uint8_t *buf, size_t len, struct ttm_failure_row *ret);
 
 #endif /* TTM_WIRE_ORIGIN_ROW_H */

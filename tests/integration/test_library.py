@@ -217,7 +217,7 @@ def test_marks_and_failures_are_told(server: Server) -> None:
         began_ns = time.time_ns()
         marks = ["warm-up done", "m" * 39, "m" * 40, "m" * 41, "m" * 255]
         worker.do(*(f"mark {mark}" for mark in marks), f"mark {'n' * 300}")
-        worker.do("push step", "fail 0 1000 400", "pop", "fail 1 1000 4000")
+        worker.do("push step", "fail 0 1000 400", "pop", "fail 1 1000 4000", "fail 0 1000 1600")
         worker.do("alloc 1 100")
         worker.wait_for_ids(1)
         row = worker.row()
@@ -225,12 +225,16 @@ def test_marks_and_failures_are_told(server: Server) -> None:
         times = [m["time_ns"] for m in row["marks"]]
         assert times == sorted(times) and times[0] >= began_ns - 10**9
         assert times[-1] <= time.time_ns() + 10**9
-        first, second = row["failures"]
+        first, second, third = row["failures"]
         assert first["kind"] == "out_of_memory" and second["kind"] == "cb_clash"
         assert first["device_id"] == 3 and first["region"] == "L1"
         assert first["wanted_bytes"] == 12000 and first["bank_wanted_bytes"] == 1000
         assert first["free_bytes"] == 400 and first["largest_free_bytes"] == 200
-        assert first["verdict"] == "exhausted" and second["verdict"] == "fragmented"
+        # Of a clash the sizes are addresses: nothing can be said of pieces.
+        verdicts = [failure["verdict"] for failure in row["failures"]]
+        assert verdicts == ["exhausted", "exhausted", "fragmented"]
+        assert third["free_bytes"] == 1600 and third["largest_free_bytes"] == 800
+        assert first["context"] == "step" and second["context"] == ""
         assert row["complete"] is True and row["history_complete"] is True
 
 

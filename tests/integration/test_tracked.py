@@ -68,7 +68,7 @@ def test_a_buffer_is_told_as_it_was_reported(server: Server) -> None:
         row = row_of(server, worker.pid)
         assert row and row["complete"] is True and row["lost_events"] == 0
         (buffer,) = row["buffers"]
-        assert buffer["id"] == 1 and buffer["address"] == 64
+        assert buffer["id"] == 1 and buffer["address"] == 65536
         assert buffer["bytes"] == 5001 and buffer["footprint_bytes"] == 3 * 2048
         assert buffer["device_ids"] == [3] and buffer["region"] == "L1"
         assert 0 < buffer["age_ns"] < PATIENCE_S * 1e9

@@ -13,6 +13,11 @@
  *   fork DEVICE COUNT                 a child that allocates and waits; "reap" ends it
  *   fork_in_thread                    a child of a thread, which ends as threads do
  *   spawn                             vfork and exec
+ *   open DEVICE   close DEVICE        a device of 4 banks; closing ends all that lies on it
+ *   within N                          allocations from here on have the context "part_N"
+ *   fail DEVICE REGION WANTED FREE LARGEST     an allocation that fails, sizes per bank
+ *   clash DEVICE END                  circular buffers that would end above L1 buffers
+ *   fail_often DEVICE COUNT           the same failure again and again
  *   enable   disable   truth
  *   exit STATUS   _exit STATUS   quick_exit STATUS   segv   return
  */
@@ -36,6 +41,8 @@
 #define DEVICES 16
 #define MESH_SIZE 8
 #define ON_MESH 0xffff
+#define BANKS 4
+#define BANK_BYTES (8u << 20)
 #define QUEUE_SIZE 256
 #define THREADS_MAX 64
 #define ERRNO_MARK 4711 /* none of libttmem's business */
@@ -146,7 +153,7 @@ static void tell_birth(const struct life *life)
 {
     const struct ttmem_allocation allocation = {
         .id = life->id,
-        .address = life->id * 64 % (1ull << 39),
+        .address = life->id * 65536 % (1ull << 39),
         .bytes = life->bytes,
         .footprint_bytes = life->footprint_bytes,
         .devices = life->device == ON_MESH ? mesh : life->device,
@@ -242,6 +249,85 @@ static void find_mesh(void)
     for (uint16_t i = 0; i < MESH_SIZE; i++)
         ids[i] = i;
     mesh = ttmem_devices(ids, MESH_SIZE);
+}
+
+/* ---- devices, contexts and what fails ---- */
+
+static void open_device(uint16_t device)
+{
+    struct ttmem_device known = {.id = device, .arch = 2, .core_count = 64, .board = "n150"};
+
+    for (unsigned region = 0; region < REGIONS; region++) {
+        known.bank_bytes[region] = BANK_BYTES;
+        known.bank_count[region] = BANKS;
+    }
+    ttmem_device_open(&known);
+}
+
+static void close_device(uint16_t device)
+{
+    size_t kept = 0;
+
+    ttmem_device_close(device);
+    for (size_t i = 0; i < life_count; i++) {
+        const bool is_there =
+            lives[i].device == device || (lives[i].device == ON_MESH && device < MESH_SIZE);
+        if (is_there)
+            book(&lives[i], -1);
+        else
+            lives[kept++] = lives[i];
+    }
+    life_count = kept;
+}
+
+static void enter(unsigned long long number)
+{
+    static bool is_inside;
+    char name[32];
+
+    if (is_inside)
+        ttmem_context_pop();
+    is_inside = true;
+    (void)snprintf(name, sizeof(name), "part_%llu", number);
+    ttmem_context_push(name);
+}
+
+static void fail(uint16_t device, uint8_t region, uint64_t wanted, uint64_t left, uint64_t largest)
+{
+    const struct ttmem_failure failure = {
+        .wanted_bytes = wanted * BANKS,
+        .bank_wanted_bytes = wanted,
+        .bank_free_bytes = left,
+        .bank_largest_bytes = largest,
+        .devices = device,
+        .allocator = device,
+        .region = region,
+    };
+    uint64_t start_ns;
+
+    begin_call(&start_ns);
+    ttmem_failure(&failure);
+    end_call(start_ns);
+}
+
+static void clash(uint16_t device, uint64_t end)
+{
+    const struct ttmem_failure failure = {
+        .wanted_bytes = end,
+        .bank_wanted_bytes = end,
+        .devices = device,
+        .allocator = device,
+        .region = TTMEM_CB,
+        .kind = TTMEM_CB_CLASH,
+    };
+
+    ttmem_failure(&failure);
+}
+
+static void fail_often(uint16_t device, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        fail(device, TTMEM_L1, 4096, 100, 100);
 }
 
 /* ---- storms ---- */
@@ -587,7 +673,7 @@ static void disable(void)
     forget_all();
 }
 
-static int obey(const char *verb, const unsigned long long n[4])
+static int obey(const char *verb, const unsigned long long n[5])
 {
     if (strcmp(verb, "alloc") == 0)
         bear_many((uint16_t)n[0], (uint8_t)n[1], (uint32_t)n[2], n[3]);
@@ -598,6 +684,18 @@ static int obey(const char *verb, const unsigned long long n[4])
         end_many((uint32_t)n[0]);
     else if (strcmp(verb, "replace") == 0)
         replace_many((uint32_t)n[0]);
+    else if (strcmp(verb, "open") == 0)
+        open_device((uint16_t)n[0]);
+    else if (strcmp(verb, "close") == 0)
+        close_device((uint16_t)n[0]);
+    else if (strcmp(verb, "within") == 0)
+        enter(n[0]);
+    else if (strcmp(verb, "fail") == 0)
+        fail((uint16_t)n[0], (uint8_t)n[1], n[2], n[3], n[4]);
+    else if (strcmp(verb, "clash") == 0)
+        clash((uint16_t)n[0], n[1]);
+    else if (strcmp(verb, "fail_often") == 0)
+        fail_often((uint16_t)n[0], n[1]);
     else if (strcmp(verb, "storm") == 0)
         storm((uint32_t)n[0], (uint32_t)n[1], n[2]);
     else if (strcmp(verb, "threads") == 0)
@@ -626,8 +724,9 @@ int main(void)
     char line[256], verb[32];
 
     while (fgets(line, sizeof(line), stdin)) {
-        unsigned long long n[4] = {0};
-        if (sscanf(line, "%31s %llu %llu %llu %llu", verb, &n[0], &n[1], &n[2], &n[3]) < 1)
+        unsigned long long n[5] = {0};
+        if (sscanf(line, "%31s %llu %llu %llu %llu %llu", verb, &n[0], &n[1], &n[2], &n[3], &n[4]) <
+            1)
             die("an empty line");
         if (strcmp(verb, "return") == 0)
             return (int)n[0];

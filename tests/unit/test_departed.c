@@ -112,10 +112,10 @@ static void remains_that_are_alike_are_counted_together(void **state)
     depart(one);
     depart(two);
 
-    assert_int_equal(departed.remains_count, 4);
+    assert_int_equal(departed.remains.count, 4);
     uint64_t counts[4];
     for (size_t i = 0; i < 4; i++)
-        counts[i] = departed.remains[i].count;
+        counts[i] = departed.remains.list[i].count;
     /* They come in the order of the store, which is that of their births here. */
     assert_int_equal(counts[0], 6);
     assert_int_equal(counts[1] + counts[2] + counts[3], 3);
@@ -141,9 +141,104 @@ static void a_mesh_is_one_allocation_on_each_of_its_devices(void **state)
         assert_int_equal(departed.devices[i].id, i); /* ascending, whatever came first */
         assert_int_equal(departed.devices[i].totals.region[TTM_REGION_L1].count, 1);
     }
-    assert_int_equal(departed.remains[0].device_count, 8);
-    assert_int_equal(departed.remains[0].devices[TTM_REMAINS_DEVICES - 1], 5);
-    assert_int_equal(departed.remains[0].last_device, 7);
+    assert_int_equal(departed.remains.list[0].device_count, 8);
+    assert_int_equal(departed.remains.list[0].devices[TTM_REMAINS_DEVICES - 1], 5);
+    assert_int_equal(departed.remains.list[0].last_device, 7);
+}
+
+/* Serials, as those have whose devices can be closed. */
+static void give_birth_from(struct ttm_process *to, uint64_t serial, uint32_t origin,
+                            uint64_t bytes, uint8_t flags)
+{
+    const struct ttm_birth birth = {
+        .serial = serial,
+        .id = serial,
+        .bytes = bytes,
+        .footprint_bytes = bytes + 10,
+        .site = {.region = TTM_REGION_L1, .origin = origin, .flags = flags},
+    };
+
+    assert_int_equal(ttm_registry_birth(reg, to, &birth, NULL), 0);
+}
+
+static void end_as(struct ttm_process *of, uint64_t serial, enum ttm_end how)
+{
+    struct ttm_ended ended;
+
+    assert_int_equal(ttm_registry_end_serial(reg, of, serial, how, &ended), 0);
+}
+
+static void what_only_a_closed_device_ended_remains(void **state)
+{
+    struct ttm_process *process = new_process(1, "closes");
+    (void)state;
+
+    process->has_serials = true;
+    for (uint64_t serial = 1; serial <= 9; serial++)
+        give_birth_from(process, serial, 0, 90, serial == 9 ? TTM_SITE_ALIAS : 0);
+    for (uint64_t serial = 1; serial <= 4; serial++)
+        end_as(process, serial, TTM_END_CLOSED);
+    end_as(process, 5, TTM_END_FREED);
+    end_as(process, 6, TTM_END_REPLACED);
+    end_as(process, 9, TTM_END_CLOSED); /* a view, which owns nothing */
+    depart(process);
+
+    assert_int_equal(departed.sums.births, 8);
+    assert_int_equal(departed.sums.ends, 1);
+    assert_int_equal(departed.sums.remaining, 6); /* four closed, two alive */
+    assert_int_equal(departed.sums.closed, 4);
+    assert_int_equal(departed.sums.remaining_footprint_bytes, 600);
+    assert_int_equal(departed.remains.count, 1);
+    assert_int_equal(departed.remains.list[0].count, 6);
+    const struct ttm_totals *totals = &departed.devices[0].totals.region[TTM_REGION_L1];
+    assert_int_equal(totals->footprint_bytes, 200);
+    assert_int_equal(totals->closed_count, 4);
+    assert_int_equal(totals->closed_footprint_bytes, 400);
+}
+
+static void remains_carry_their_origin(void **state)
+{
+    static const char *const python[] = {"a.py:1:f\nb.py:2:g", "a.py:1:f\nc.py:3:h", "d.py:4:i"};
+    (void)state;
+
+    for (int32_t pid = 1; pid <= 2; pid++) {
+        struct ttm_process *process = new_process(pid, "one of two");
+        process->has_serials = true;
+        for (uint32_t i = 0; i < 3; i++) {
+            /* Each process has numbers of its own. */
+            const struct ttm_origin origin = {.number = (uint32_t)pid * 1000 + i,
+                                              .text = {"", "", "", "ttnn.add", python[i], ""}};
+            assert_int_equal(ttm_origin_table_add(&process->origins, &origin), 0);
+            give_birth_from(process, i + 1, origin.number, 90, 0);
+        }
+        give_birth_from(process, 4, 4711, 90, 0); /* nothing is known of that one */
+        end_as(process, 1, TTM_END_CLOSED);
+        depart(process);
+    }
+
+    assert_int_equal(departed.origins.count, 2); /* the way to a line does not matter here */
+    assert_int_equal(departed.remains.count, 3);
+    uint64_t counts[3] = {0};
+    for (uint32_t i = 0; i < 3; i++)
+        counts[departed.remains.list[i].origin] = departed.remains.list[i].count;
+    assert_int_equal(counts[0], 2);
+    for (uint32_t n = 1; n <= 2; n++) {
+        const bool is_first =
+            strcmp(ttm_origin_book_get(&departed.origins, n)->place, "a.py:1:f") == 0;
+        assert_int_equal(counts[n], is_first ? 4 : 2);
+    }
+}
+
+static void failures_are_counted(void **state)
+{
+    struct ttm_process *process = new_process(1, "fails");
+    const struct ttm_failure_row failure = {.region = TTM_REGION_L1};
+    (void)state;
+
+    for (uint32_t i = 0; i < 3 * TTM_FAILURES_MAX; i++)
+        assert_int_equal(ttm_story_add_failure(&process->story, &failure), 0);
+    depart(process);
+    assert_int_equal(departed.sums.failures, 3 * TTM_FAILURES_MAX);
 }
 
 static void peaks_are_of_all_processes_together(void **state)
@@ -182,7 +277,7 @@ static void a_view_of_memory_counts_nowhere(void **state)
     depart(process);
     assert_int_equal(departed.sums.births, 0);
     assert_int_equal(departed.sums.remaining, 0);
-    assert_int_equal(departed.remains_count, 0);
+    assert_int_equal(departed.remains.count, 0);
 }
 
 static void one_that_is_running_is_left_as_it_is(void **state)
@@ -223,42 +318,19 @@ static void one_that_never_did_anything_is_left_out(void **state)
     assert_string_equal(departed.processes[0].trouble, "ttnn is too old");
 }
 
-/* A life of a process with serials, which ends with its device. */
-static void close_life(struct ttm_process *process, uint64_t serial)
-{
-    struct ttm_ended ended;
-
-    assert_int_equal(ttm_registry_end_serial(reg, process, serial, TTM_END_CLOSED, &ended), 0);
-    ttm_departed_add_closed(&departed, reg, process, &ended);
-}
-
-static void give_birth_to_serial(struct ttm_process *to, uint64_t serial, uint8_t region,
-                                 uint32_t origin, uint8_t flags)
-{
-    const struct ttm_birth birth = {
-        .serial = serial,
-        .id = serial,
-        .bytes = 90,
-        .footprint_bytes = 100,
-        .site = {.region = region, .origin = origin, .flags = flags},
-    };
-
-    to->has_serials = true;
-    assert_int_equal(ttm_registry_birth(reg, to, &birth, NULL), 0);
-}
-
 static void what_ended_with_its_device_remained_too(void **state)
 {
     struct ttm_process *one = new_process(1, "one"), *two = new_process(2, "two");
     (void)state;
 
+    one->has_serials = two->has_serials = true;
     for (uint64_t serial = 1; serial <= 5; serial++) {
-        give_birth_to_serial(one, serial, TTM_REGION_DRAM, 0, 0);
-        give_birth_to_serial(two, serial, TTM_REGION_DRAM, 0, 0);
+        give_birth_from(one, serial, 0, 90, 0);
+        give_birth_from(two, serial, 0, 90, 0);
     }
     for (uint64_t serial = 1; serial <= 3; serial++)
-        close_life(one, serial);
-    close_life(two, 1);
+        end_as(one, serial, TTM_END_CLOSED);
+    end_as(two, 1, TTM_END_CLOSED);
     depart(two);
     depart(one);
 
@@ -266,10 +338,11 @@ static void what_ended_with_its_device_remained_too(void **state)
     assert_int_equal(departed.processes[1].sums.remaining, 5); /* 3 */
     assert_int_equal(departed.sums.remaining_footprint_bytes, 1000);
     assert_int_equal(departed.sums.ends, 0);
-    assert_int_equal(departed.remains_count, 1);
-    assert_int_equal(departed.remains[0].count, 10);
-    assert_int_equal(departed.devices[0].totals.region[TTM_REGION_DRAM].footprint_bytes, 1000);
-    assert_int_equal(departed.open_count, 0);
+    assert_int_equal(departed.sums.closed, 4);
+    assert_int_equal(departed.remains.count, 1);
+    assert_int_equal(departed.remains.list[0].count, 10);
+    const struct ttm_totals *totals = &departed.devices[0].totals.region[TTM_REGION_L1];
+    assert_int_equal(totals->footprint_bytes + totals->closed_footprint_bytes, 1000);
 }
 
 static void parts_of_programs_are_in_the_sums_alone(void **state)
@@ -277,15 +350,21 @@ static void parts_of_programs_are_in_the_sums_alone(void **state)
     struct ttm_process *process = new_process(1, "cache");
     (void)state;
 
-    give_birth_to_serial(process, 1, TTM_REGION_CB, 0, TTM_SITE_PROGRAM);
-    give_birth_to_serial(process, 2, TTM_REGION_L1, 0, 0);
-    close_life(process, 1);
+    process->has_serials = true;
+    give_birth_from(process, 1, 0, 90, TTM_SITE_PROGRAM);
+    give_birth_from(process, 2, 0, 90, TTM_SITE_PROGRAM);
+    give_birth_from(process, 3, 0, 90, 0);
+    give_birth_from(process, 4, 0, 90, 0);
+    end_as(process, 1, TTM_END_CLOSED);
+    end_as(process, 3, TTM_END_CLOSED);
     depart(process);
-    assert_int_equal(departed.sums.remaining, 2);
-    assert_int_equal(departed.sums.program_parts, 1);
-    assert_int_equal(departed.sums.program_footprint_bytes, 100);
-    assert_int_equal(departed.remains_count, 1);
-    assert_int_equal(departed.remains[0].region, TTM_REGION_L1);
+    assert_int_equal(departed.sums.remaining, 4);
+    assert_int_equal(departed.sums.remaining_footprint_bytes, 400);
+    assert_int_equal(departed.sums.program_parts, 2); /* one closed, one alive */
+    assert_int_equal(departed.sums.program_footprint_bytes, 200);
+    assert_int_equal(departed.sums.closed, 1);
+    assert_int_equal(departed.remains.count, 1);
+    assert_int_equal(departed.remains.list[0].count, 2);
 }
 
 static void add_origin(struct ttm_process *process, uint32_t number, const char *name,
@@ -305,26 +384,26 @@ static void origins_that_say_the_same_are_one_whoever_numbered_them(void **state
     struct ttm_process *one = new_process(1, "one"), *two = new_process(2, "two");
     (void)state;
 
+    one->has_serials = two->has_serials = true;
     add_origin(one, 7, "weights", "main");
     add_origin(one, 8, "cache", "main");
     add_origin(two, 3, "weights", "worker");
-    give_birth_to_serial(one, 1, TTM_REGION_DRAM, 7, 0);
-    give_birth_to_serial(one, 2, TTM_REGION_DRAM, 8, 0);
-    give_birth_to_serial(two, 1, TTM_REGION_DRAM, 3, 0);
-    give_birth_to_serial(two, 2, TTM_REGION_DRAM, 99, 0); /* one that was never told */
+    give_birth_from(one, 1, 7, 90, 0);
+    give_birth_from(one, 2, 8, 90, 0);
+    give_birth_from(two, 1, 3, 90, 0);
+    give_birth_from(two, 2, 99, 90, 0); /* one that was never told */
     depart(one);
     depart(two);
-    assert_int_equal(departed.remains_count, 3);
+    assert_int_equal(departed.remains.count, 3);
     const char *const expected[] = {"weights", "cache", NULL};
     for (uint32_t i = 0; i < 3; i++) {
-        const struct ttm_origin *origin =
-            ttm_origin_table_find(&departed.origins, departed.remains[i].origin);
+        const uint32_t origin = departed.remains.list[i].origin;
         if (!expected[i])
-            assert_int_equal(departed.remains[i].origin, 0);
+            assert_int_equal(origin, 0);
         else
-            assert_string_equal(origin->text[TTM_ORIGIN_NAME], expected[i]);
+            assert_string_equal(ttm_origin_book_get(&departed.origins, origin)->name, expected[i]);
     }
-    assert_int_equal(departed.remains[0].count, 2);
+    assert_int_equal(departed.remains.list[0].count, 2);
 }
 
 static void over_the_bounds_only_sums_are_kept(void **state)
@@ -332,7 +411,7 @@ static void over_the_bounds_only_sums_are_kept(void **state)
     struct ttm_process *process = new_process(1, "many kinds");
     (void)state;
 
-    for (uint64_t id = 1; id <= TTM_DEPARTED_REMAINS_MAX + 5; id++)
+    for (uint64_t id = 1; id <= TTM_REMAINS_MAX + 5; id++)
         give_birth(process, 0, TTM_REGION_DRAM, id, id);
     depart(process);
     for (int32_t pid = 2; pid <= TTM_DEPARTED_PROCESSES_MAX + 3; pid++) {
@@ -341,12 +420,12 @@ static void over_the_bounds_only_sums_are_kept(void **state)
         depart(other);
     }
 
-    assert_int_equal(departed.remains_count, TTM_DEPARTED_REMAINS_MAX);
-    assert_int_equal(departed.others.remaining, 5);
-    uint64_t bytes = departed.others.remaining_footprint_bytes, count = departed.others.remaining;
-    for (uint32_t i = 0; i < departed.remains_count; i++) {
-        count += departed.remains[i].count;
-        bytes += departed.remains[i].count * departed.remains[i].footprint_bytes;
+    assert_int_equal(departed.remains.count, TTM_REMAINS_MAX);
+    assert_int_equal(departed.remains.others, 5);
+    uint64_t bytes = departed.remains.others_footprint_bytes, count = departed.remains.others;
+    for (uint32_t i = 0; i < departed.remains.count; i++) {
+        count += departed.remains.list[i].count;
+        bytes += departed.remains.list[i].count * departed.remains.list[i].footprint_bytes;
     }
     assert_int_equal(count, departed.sums.remaining);
     assert_int_equal(bytes, departed.sums.remaining_footprint_bytes);
@@ -369,7 +448,7 @@ static void when_memory_is_short_the_sums_still_hold(void **state)
         assert_int_equal(departed.sums.births, 2);
         if (has_failed) /* then either it is said, or it is in the sums of what was left out */
             assert_true(departed.is_short || departed.processes_left_out == 1 ||
-                        departed.others.remaining > 0);
+                        departed.remains.others > 0);
         else
             assert_int_equal(departed.sums.remaining, 2);
         ttm_departed_done(&departed);
@@ -386,6 +465,9 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_mesh_is_one_allocation_on_each_of_its_devices, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(what_only_a_closed_device_ended_remains, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(remains_carry_their_origin, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_are_counted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(peaks_are_of_all_processes_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_view_of_memory_counts_nowhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_is_running_is_left_as_it_is, set_up, tear_down),

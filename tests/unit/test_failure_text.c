@@ -2,17 +2,43 @@
 #include "testing.h"
 
 #include "cli/failure_text.h"
-#include "wire/origin_row.h"
 
-static struct ttm_device_sets sets;
-static struct ttm_departed holders;
+static const struct ttm_terminal plain = {.has_utf8 = true, .columns = 80, .rows = 24};
+static const struct ttm_terminal broad = {.has_utf8 = true, .columns = 120, .rows = 40};
+static const struct ttm_terminal ascii = {.columns = 80, .rows = 24};
+
+static struct ttm_failure_row failure;
+static struct ttm_failure_view view;
 static struct ttm_text text;
+
+static const struct ttm_origin_words nowhere = {"", "", "", ""};
+static const struct ttm_origin_words worker = {"decode.py:44:worker\ndecode.py:9:main",
+                                               "ttnn.zeros", "", ""};
+static const struct ttm_origin_words attention = {"model.py:210:attention", "ttnn.add", "kv",
+                                                  "layer_0"};
 
 static int set_up(void **state)
 {
     (void)state;
-    ttm_device_sets_init(&sets);
-    ttm_departed_init(&holders);
+    failure = (struct ttm_failure_row){
+        .wanted_bytes = 32 << 20,
+        .bank_wanted_bytes = 512 << 10,
+        .bank_free_bytes = 640 << 10,
+        .bank_largest_bytes = 320 << 10,
+        .region = TTM_REGION_L1,
+    };
+    view = (struct ttm_failure_view){
+        .failure = &failure,
+        .where = {"decode.py:61:main", "ttnn.matmul", "", ""},
+        .bank_count = 64,
+        .bank_bytes = 1392640,
+        .holders = {.largest = {{1, 80, 40 << 20, 40 << 20}, {2, 1, 16 << 20, 16 << 20}},
+                    .count = 2,
+                    .origins = 2,
+                    .all = {0, 81, 56 << 20, 56 << 20}},
+        .holder_words = {worker, attention},
+        .map = {.start = 0x19000, .end = 0x16d000, .cell_count = 4, .cells = {2, 0, 2, 2}},
+    };
     ttm_text_init(&text);
     return 0;
 }
@@ -20,128 +46,211 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    ttm_device_sets_done(&sets);
-    ttm_departed_done(&holders);
     ttm_text_done(&text);
     return 0;
 }
 
-static void add_holder(uint8_t region, uint32_t set, uint64_t count, uint64_t bytes)
-{
-    struct ttm_remains *grown =
-        realloc(holders.remains, (holders.remains_count + 1) * sizeof(grown[0]));
-
-    assert_non_null(grown);
-    holders.remains = grown;
-    grown[holders.remains_count++] = (struct ttm_remains){
-        .bytes = bytes,
-        .footprint_bytes = bytes,
-        .count = count,
-        .region = region,
-        .device_set = set,
-    };
-}
-
-static const char *text_of(const struct ttm_failure_row *failure, const struct ttm_origin *origin)
+static const char *text_on(const struct ttm_terminal *terminal)
 {
     ttm_text_clear(&text);
-    ttm_failure_text(failure, origin, &holders, &sets, &text);
+    ttm_failure_text(&view, terminal, &text);
     assert_false(ttm_text_failed(&text));
     return ttm_text_string(&text);
 }
 
-static struct ttm_failure_row failure_in(uint8_t region, uint64_t left, uint64_t largest)
+static void it_says_what_failed_how_much_is_free_and_who_holds_it(void **state)
 {
-    return (struct ttm_failure_row){
-        .wanted_bytes = 32 << 20,
-        .bank_wanted_bytes = 512 << 10,
-        .bank_free_bytes = left,
-        .bank_largest_bytes = largest,
-        .region = region,
-    };
-}
-
-static void exhaustion_is_told_from_fragmentation(void **state)
-{
-    struct ttm_failure_row failure = failure_in(TTM_REGION_L1, 640 << 10, 320 << 10);
     (void)state;
-
     assert_string_equal(
-        text_of(&failure, NULL),
-        "out of memory in L1 of device 0: 32.0 MiB wanted, 512 KiB in each bank\n"
-        "  free 640 KiB a bank, but the largest free block is 320 KiB: fragmented, not "
-        "exhausted\n");
+        text_on(&broad),
+        "tt-mem: out of memory in L1 of device 0 at decode.py:61 main (ttnn.matmul): 32.0 MiB wanted, "
+        "512 KiB in each of 64 banks\n"
+        "  free 640 KiB a bank, largest block 320 KiB → fragmented, not exhausted\n"
+        "  who holds L1         40.0 MiB      80 buffers  decode.py:44 worker (ttnn.zeros)\n"
+        "                       16.0 MiB       1 buffer   model.py:210 attention (ttnn.add) \"kv\" in "
+        "layer_0\n"
+        "  bank ▕█░██▏ 0x19000 … 0x16d000 of 1.3 MiB  █ held ░ free\n");
+}
+
+static void what_does_not_fit_a_line_takes_two(void **state)
+{
+    (void)state;
+    assert_has(text_on(&plain), "(ttnn.matmul)\n  32.0 MiB wanted, 512 KiB in each of 64 banks\n");
+}
+
+static void exhausted_is_told_from_fragmented(void **state)
+{
+    (void)state;
     failure.bank_free_bytes = 100 << 10;
-    failure.bank_largest_bytes = 100 << 10;
-    assert_non_null(strstr(text_of(&failure, NULL), "is 100 KiB: exhausted\n"));
-    failure.bank_wanted_bytes = 0; /* the runtime did not say */
-    assert_string_equal(text_of(&failure, NULL),
-                        "out of memory in L1 of device 0: 32.0 MiB wanted\n");
+    failure.bank_largest_bytes = 64 << 10;
+    assert_has(text_on(&plain), "  free 100 KiB a bank, largest block 64.0 KiB → exhausted\n");
+    failure.bank_free_bytes = failure.bank_largest_bytes = 1
+                                                           << 20; /* it failed for another reason */
+    assert_lacks(text_on(&plain), "→");
 }
 
-static void the_line_that_wanted_it_is_named(void **state)
+static void what_is_not_known_is_not_said(void **state)
 {
-    const struct ttm_failure_row failure = failure_in(TTM_REGION_DRAM, 0, 0);
-    const struct ttm_origin origin = {
-        .text = {[TTM_ORIGIN_CONTEXT] = "",
-                 [TTM_ORIGIN_NAME] = "",
-                 [TTM_ORIGIN_THREAD] = "",
-                 [TTM_ORIGIN_OPERATION] = "ttnn.matmul",
-                 [TTM_ORIGIN_PYTHON] = "decode.py:61:main\ndecode.py:80:<module>",
-                 [TTM_ORIGIN_NATIVE] = ""}};
     (void)state;
-
-    assert_non_null(strstr(text_of(&failure, &origin),
-                           "DRAM of device 0 at decode.py:61 main (ttnn.matmul): 32.0 MiB"));
+    view.where = nowhere;
+    view.bank_count = 0;
+    view.bank_bytes = 0;
+    view.map.cell_count = 0;
+    view.holder_words[1] = nowhere;
+    assert_has(text_on(&plain), "of device 0: 32.0 MiB wanted, 512 KiB a bank\n");
+    assert_lacks(text_on(&plain), "  bank ");
+    assert_has(text_on(&plain), "1 buffer   from where is not known\n");
+    failure.bank_wanted_bytes = 0;
+    assert_has(text_on(&plain), "of device 0: 32.0 MiB wanted\n");
+    assert_lacks(text_on(&plain), "free");
+    view.holders = (struct ttm_holders){0};
+    assert_has(text_on(&plain), "  nothing that is tracked holds L1 of device 0\n");
 }
 
-static void those_who_hold_that_region_of_that_device_are_listed_largest_first(void **state)
+static void the_process_is_named_where_there_are_several(void **state)
 {
-    const uint16_t mesh[] = {0, 1};
-    const struct ttm_failure_row failure = failure_in(TTM_REGION_L1, 0, 0);
-    uint32_t set;
     (void)state;
+    view.pid = 4242;
+    assert_has(text_on(&plain), "of device 0 in process 4242 at decode.py:61 main");
+    view.where = (struct ttm_origin_words){"", "ttnn.matmul", "", ""};
+    assert_has(text_on(&plain), "in process 4242 (ttnn.matmul)");
+}
 
-    assert_int_equal(ttm_device_sets_intern(&sets, mesh, 2, &set), 0);
-    add_holder(TTM_REGION_L1, 0, 2, 1 << 10);
-    add_holder(TTM_REGION_L1, set, 4, 1 << 20);   /* a mesh that the device is in */
-    add_holder(TTM_REGION_L1, 1, 100, 1 << 20);   /* another device */
-    add_holder(TTM_REGION_DRAM, 0, 100, 1 << 20); /* another region */
-    add_holder(TTM_REGION_L1, 0, 1, 2 << 10);     /* as large as the first */
-    add_holder(TTM_REGION_L1, 0, 9, 1);
-    add_holder(TTM_REGION_L1, 0, 8, 1); /* one more than is shown */
-    const char *list = strstr(text_of(&failure, NULL), "  held by ");
-    assert_non_null(list);
-    assert_string_equal(list, "  held by    4.0 MiB  4 of 1.0 MiB in L1\n"
-                              "             2.0 KiB  2 of 1.0 KiB in L1\n"
-                              "             2.0 KiB  1 of 2.0 KiB in L1\n"
-                              "                 9 B  9 of 1 B in L1\n");
+static void those_beyond_the_list_are_one_line(void **state)
+{
+    (void)state;
+    view.holders.origins = 1202;
+    view.holders.all = (struct ttm_owner){0, 1281, 57 << 20, 57 << 20};
+    assert_has(text_on(&plain),
+               "                        1.0 MiB   1,200 buffers  from 1,200 other places\n");
+}
+
+static void circular_buffers_are_one_line(void **state)
+{
+    (void)state;
+    view.cb_bytes = 8 << 20;
+    view.program_count = 3;
+    view.operations[0] = "ttnn.softmax";
+    view.operations[1] = "ttnn.\033matmul";
+    view.operation_count = 2;
+    assert_has(text_on(&plain), "   8.0 MiB  circular buffers of 3 programs (ttnn.softmax, "
+                                "ttnn.\\x1bmatmul)\n");
+    view.operation_count = 0;
+    view.program_count = 1;
+    assert_has(text_on(&plain), "circular buffers of 1 program\n");
 }
 
 static void a_clash_names_both_sides(void **state)
 {
-    struct ttm_failure_row failure = failure_in(TTM_REGION_CB, 0, 0);
+    (void)state;
+    failure = (struct ttm_failure_row){.kind = TTM_FAILURE_CB_CLASH,
+                                       .region = TTM_REGION_CB,
+                                       .device_id = 3,
+                                       .wanted_bytes = 9 << 20,
+                                       .bank_wanted_bytes = 169312,
+                                       .bank_free_bytes = 17056,
+                                       .bank_largest_bytes = 17056};
+    view.map.lowest[0] = (struct ttm_bank_low){0x1e000, 2 << 20, 1};
+    view.map.lowest[1] = (struct ttm_bank_low){0x3e000, 1 << 20, 2};
+    view.map.lowest_count = 2;
+    view.lowest_words[0] = worker;
+    view.lowest_words[1] = attention;
+    const char *string = text_on(&plain);
+    assert_has(string, "tt-mem: circular buffers clash with L1 buffers on device 3 at "
+                       "decode.py:61 main (ttnn.matmul)\n");
+    assert_has(string,
+               "  circular buffers would end at 0x29560 and take 9.0 MiB on all cores together\n"
+               "  lowest L1 buffers  0x1e000       2.0 MiB  decode.py:44 worker (ttnn.zeros)\n"
+               "                     0x3e000       1.0 MiB  model.py:210 attention");
+    assert_has(string, "  free 16.7 KiB a bank, largest block 16.7 KiB\n");
+    assert_has(string, "  who holds L1  ");
+    assert_lacks(string, "exhausted");
+}
+
+static void a_part_of_a_cell_is_shown_as_such(void **state)
+{
+    (void)state;
+    view.map.cells[1] = TTM_CELL_PART;
+    assert_has(text_on(&plain), "▕█▒██▏");
+    assert_has(text_on(&broad), "█ held ▒ in part ░ free\n");
+    view.bank_bytes = 1392639; /* less than the map is long */
+    assert_lacks(text_on(&plain), "  bank ");
+}
+
+static void without_utf8_all_is_ascii(void **state)
+{
+    (void)state;
+    view.map.cells[3] = TTM_CELL_PART;
+    for (const char *c = text_on(&ascii); *c; c++)
+        assert_in_range(*c, '\n', '~');
+    assert_has(text_on(&ascii), "|#.#+| 0x19000 ... 0x16d000 of 1.3 MiB  # held . free\n");
+    assert_has(text_on(&ascii), " -> fragmented");
+}
+
+static void colours_are_only_where_they_are_wanted(void **state)
+{
+    struct ttm_terminal colour = plain;
     (void)state;
 
-    failure.kind = TTM_FAILURE_CB_CLASH;
-    failure.bank_wanted_bytes = 0;
-    add_holder(TTM_REGION_CB, 0, 1, 1 << 10);
-    add_holder(TTM_REGION_L1, 0, 1, 1 << 20);
-    add_holder(TTM_REGION_DRAM, 0, 1, 1 << 30);
-    assert_string_equal(text_of(&failure, NULL),
-                        "circular buffers run into L1 buffers on device 0: 32.0 MiB wanted\n"
-                        "  held by    1.0 MiB  1 of 1.0 MiB in L1\n"
-                        "             1.0 KiB  1 of 1.0 KiB in CB\n");
+    assert_lacks(text_on(&plain), "\033");
+    colour.has_colour = true;
+    assert_has(text_on(&colour), "\033[31mout of memory\033[0m");
+}
+
+static void a_map_fits_its_line(void **state)
+{
+    (void)state;
+    view.map.cells[1] = TTM_CELL_PART;
+    view.map.start = 0x40000000;
+    view.map.end = 0x7fffffff; /* DRAM */
+    view.bank_bytes = 1 << 30;
+    for (size_t columns = 80; columns <= 200; columns += 40) {
+        struct ttm_terminal terminal = plain;
+        terminal.columns = columns;
+        view.map.cell_count = ttm_failure_map_cells(&terminal);
+        assert_in_range(view.map.cell_count, 16, TTM_BANK_CELLS_MAX);
+        const char *line = strstr(text_on(&terminal), "  bank");
+        assert_non_null(line);
+        assert_in_range(ttm_terminal_width(line), 60, columns + 1); /* and the newline */
+    }
+}
+
+static void when_memory_is_short_nothing_half_is_shown(void **state)
+{
+    bool has_failed = true;
+    (void)state;
+
+    for (unsigned grants = 0; has_failed; grants++) {
+        struct ttm_text out;
+        ttm_text_init(&out);
+        faults_begin(grants);
+        ttm_failure_text(&view, &plain, &out);
+        has_failed = faults_end();
+        if (has_failed)
+            assert_true(ttm_text_failed(&out));
+        ttm_text_done(&out);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(exhaustion_is_told_from_fragmentation, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_line_that_wanted_it_is_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            those_who_hold_that_region_of_that_device_are_listed_largest_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_says_what_failed_how_much_is_free_and_who_holds_it,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_does_not_fit_a_line_takes_two, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(exhausted_is_told_from_fragmented, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_not_known_is_not_said, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_process_is_named_where_there_are_several, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(those_beyond_the_list_are_one_line, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(circular_buffers_are_one_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_clash_names_both_sides, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_part_of_a_cell_is_shown_as_such, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_utf8_all_is_ascii, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(colours_are_only_where_they_are_wanted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_map_fits_its_line, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(when_memory_is_short_nothing_half_is_shown, set_up,
+                                        tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

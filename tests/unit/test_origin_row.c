@@ -6,7 +6,8 @@
 #define BASE 0x0102030405060000ull
 #define ORIGIN_FIXED 16
 #define MARK_FIXED 16
-#define FAILURE_FIXED 56
+#define FAILURE_LEAST 56 /* without owners */
+#define FAILURE_FIXED 320
 
 static struct ttm_origin_row origin;
 static struct ttm_origin_texts texts;
@@ -62,7 +63,7 @@ static void assert_mark(void)
     assert_string_equal(mark.name, "warm-up döne");
 }
 
-static void assert_failure(void)
+static void assert_failure_without_owners(void)
 {
     assert_int_equal(failure.device_id, 1023);
     assert_int_equal(failure.process_index, 3);
@@ -76,16 +77,30 @@ static void assert_failure(void)
     assert_int_equal(failure.kind, TTM_FAILURE_CB_CLASH);
 }
 
+static void assert_failure(void)
+{
+    assert_failure_without_owners();
+    assert_int_equal(failure.owner_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(failure.owners[i].origin, 0xa0 + i);
+        assert_true(failure.owners[i].count == BASE + 16 + i);
+        assert_true(failure.owners[i].bytes == BASE + 32 + i);
+        assert_true(failure.owners[i].footprint_bytes == BASE + 48 + i);
+    }
+}
+
 static const struct {
     const char *file;
     decode_fn decode;
     size_t (*encode)(uint8_t *buf);
     size_t fixed;
+    size_t least; /* as the first version had it */
     void (*assert_content)(void);
 } rows[] = {
-    {"origin.v1.bin", decode_origin, encode_origin, ORIGIN_FIXED, assert_origin},
-    {"mark.v1.bin", decode_mark, encode_mark, MARK_FIXED, assert_mark},
-    {"failure.v1.bin", decode_failure, encode_failure, FAILURE_FIXED, assert_failure},
+    {"origin.v1.bin", decode_origin, encode_origin, ORIGIN_FIXED, ORIGIN_FIXED, assert_origin},
+    {"mark.v1.bin", decode_mark, encode_mark, MARK_FIXED, MARK_FIXED, assert_mark},
+    {"failure.v2.bin", decode_failure, encode_failure, FAILURE_FIXED, FAILURE_LEAST,
+     assert_failure},
 };
 
 static void every_golden_row_is_decoded_and_encoded_again_the_same(void **state)
@@ -128,12 +143,12 @@ static void a_longer_row_of_a_newer_sender_says_the_same(void **state)
     }
 }
 
-static void a_fixed_part_shorter_than_known_or_longer_than_the_row_is_refused(void **state)
+static void a_fixed_part_shorter_than_the_first_or_longer_than_the_row_is_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct bytes file = golden(rows[i].file);
-        const size_t wrong[] = {0, 1, rows[i].fixed - 1, file.length + 1, UINT16_MAX};
+        const size_t wrong[] = {0, 1, rows[i].least - 1, file.length + 1, UINT16_MAX};
         for (size_t w = 0; w < COUNT_OF(wrong); w++) {
             file.data[0] = (uint8_t)wrong[w];
             file.data[1] = (uint8_t)(wrong[w] >> 8);
@@ -143,18 +158,38 @@ static void a_fixed_part_shorter_than_known_or_longer_than_the_row_is_refused(vo
     }
 }
 
+static void a_failure_of_an_older_server_has_no_owners(void **state)
+{
+    struct bytes file = golden("failure.v1.bin");
+    (void)state;
+
+    assert_int_equal(file.length, FAILURE_LEAST);
+    failure.owner_count = 5;
+    assert_int_equal(decode_failure(file.data, file.length), 0);
+    assert_failure_without_owners();
+    assert_int_equal(failure.owner_count, 0);
+    assert_truncation_refused(&file, decode_failure);
+    bytes_done(&file);
+}
+
 static void a_failure_with_a_field_that_is_none_is_refused(void **state)
 {
     static const struct {
         size_t at;
         uint8_t value;
     } wrong[] = {
-        {52, TTM_REGION_COUNT}, {52, 255}, {53, TTM_FAILURE_KIND_COUNT}, {53, 255}, {3, 4},
+        {52, TTM_REGION_COUNT},
+        {52, 255},
+        {53, TTM_FAILURE_KIND_COUNT},
+        {53, 255},
+        {3, 4},                   /* a device id of 1024 and more */
+        {56, TTM_OWNERS_MAX + 1}, /* owners */
+        {59, 255},                /* likewise */
     };
     (void)state;
 
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
-        struct bytes file = golden("failure.v1.bin");
+        struct bytes file = golden("failure.v2.bin");
         file.data[wrong[i].at] = wrong[i].value;
         assert_int_equal(decode_failure(file.data, file.length), -EBADMSG);
         bytes_done(&file);
@@ -250,13 +285,31 @@ static void kinds_of_failure_have_names(void **state)
     assert_string_equal(ttm_failure_kind_name(TTM_FAILURE_KIND_COUNT), "?");
 }
 
+static void fragmented_is_room_that_is_there_in_pieces(void **state)
+{
+    struct ttm_failure_row row = {
+        .bank_wanted_bytes = 512, .bank_free_bytes = 512, .bank_largest_bytes = 511};
+    (void)state;
+
+    assert_true(ttm_failure_is_fragmented(&row));
+    row.bank_free_bytes = 511;
+    assert_false(ttm_failure_is_fragmented(&row));
+    row.bank_free_bytes = row.bank_largest_bytes = 512;
+    assert_false(ttm_failure_is_fragmented(&row));
+    row.bank_largest_bytes = 1;
+    row.kind = TTM_FAILURE_CB_CLASH; /* its sizes are addresses */
+    assert_false(ttm_failure_is_fragmented(&row));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_golden_row_is_decoded_and_encoded_again_the_same),
         cmocka_unit_test(a_row_cut_off_anywhere_is_refused),
         cmocka_unit_test(a_longer_row_of_a_newer_sender_says_the_same),
-        cmocka_unit_test(a_fixed_part_shorter_than_known_or_longer_than_the_row_is_refused),
+        cmocka_unit_test(a_fixed_part_shorter_than_the_first_or_longer_than_the_row_is_refused),
+        cmocka_unit_test(a_failure_of_an_older_server_has_no_owners),
+        cmocka_unit_test(fragmented_is_room_that_is_there_in_pieces),
         cmocka_unit_test(a_failure_with_a_field_that_is_none_is_refused),
         cmocka_unit_test(frames_beyond_what_fits_are_left_out_line_by_line),
         cmocka_unit_test(one_frame_that_does_not_fit_is_left_out_whole),

@@ -50,18 +50,6 @@ static size_t count_lines(const char *string)
     return lines;
 }
 
-static void assert_has(const char *string, const char *piece)
-{
-    if (!strstr(string, piece))
-        fail_msg("no '%s' in:\n%s", piece, string);
-}
-
-static void assert_lacks(const char *string, const char *piece)
-{
-    if (strstr(string, piece))
-        fail_msg("'%s' is in:\n%s", piece, string);
-}
-
 static void add_process(int32_t pid, uint64_t births, uint64_t remaining, uint64_t bytes)
 {
     const struct ttm_departed_process process = {
@@ -92,7 +80,6 @@ static struct ttm_departed_device *add_device(uint16_t id, uint64_t now, uint64_
 /* 'count' of 'bytes' each on that many devices from 0 on. */
 static void add_remains(uint64_t count, uint64_t bytes, uint16_t devices)
 {
-    static struct ttm_remains list[64];
     struct ttm_remains remains = {
         .bytes = bytes,
         .footprint_bytes = bytes,
@@ -104,12 +91,7 @@ static void add_remains(uint64_t count, uint64_t bytes, uint16_t devices)
 
     for (uint16_t i = 0; i < TTM_REMAINS_DEVICES; i++)
         remains.devices[i] = i;
-    assert_true(departed.remains_count < COUNT_OF(list));
-    list[departed.remains_count++] = remains;
-    free(departed.remains);
-    departed.remains = malloc(sizeof(list));
-    assert_non_null(departed.remains);
-    memcpy(departed.remains, list, sizeof(list));
+    ttm_remains_add(&departed.remains, &remains);
 }
 
 static void a_program_that_was_not_heard_of_is_one_line(void **state)
@@ -189,13 +171,76 @@ static void what_reads_the_same_is_one_row(void **state)
     assert_has(text_on(&plain), "\n           30    1.0 MiB   30.0 MiB  DRAM           0\n");
 }
 
+static void add_from(const char *python, const char *name, uint64_t count, uint64_t bytes)
+{
+    const struct ttm_origin origin = {
+        .text = {[TTM_ORIGIN_CONTEXT] = "",
+                 [TTM_ORIGIN_NAME] = name,
+                 [TTM_ORIGIN_THREAD] = "",
+                 [TTM_ORIGIN_OPERATION] = "ttnn.zeros",
+                 [TTM_ORIGIN_PYTHON] = python,
+                 [TTM_ORIGIN_NATIVE] = ""},
+    };
+    const struct ttm_remains remains = {
+        .bytes = bytes,
+        .footprint_bytes = bytes,
+        .count = count,
+        .origin = ttm_origin_book_add(&departed.origins, &origin),
+        .device_count = 1,
+    };
+
+    assert_true(remains.origin > 0);
+    ttm_remains_add(&departed.remains, &remains);
+}
+
+static void where_they_come_from_is_said_with_the_largest_first(void **state)
+{
+    (void)state;
+    add_process(1, 200, 185, 24 << 20);
+    add_device(0, 24 << 20, 24 << 20);
+    add_from("decode.py:55:main\n", "weights", 4, 144 << 10);
+    add_from("decode.py:28:cache_kv\ndecode.py:61:main\n", "", 100, 132 << 10);
+    add_from("decode.py:28:cache_kv\n", "", 1, 16); /* another size from there: one row */
+    add_remains(80, 128 << 10, 1);                  /* from nowhere */
+    const char *string = text_on(&plain);
+    assert_has(string, "    count      each     takes  region  device  from\n"
+                       "      101   various  12.9 MiB  DRAM    0       decode.py:28 cache_kv "
+                       "(ttnn.zeros)\n"
+                       "       80   128 KiB  10.0 MiB  DRAM    0\n"
+                       "        4   144 KiB   576 KiB  DRAM    0       decode.py:55 main "
+                       "(ttnn.zeros) \"weights\"\n");
+}
+
+static void what_was_held_when_a_device_was_closed_remains(void **state)
+{
+    (void)state;
+    add_process(1, 20, 10, 4096);
+    departed.sums.closed = 4;
+    add_device(0, 1024, 8192)->totals.region[TTM_REGION_DRAM].closed_footprint_bytes = 3072;
+    assert_has(text_on(&plain),
+               "  10 allocations remain, 4.0 KiB · 4 until the device was closed\n");
+    assert_has(text_on(&plain), "   4.0 KiB    8.0 KiB");
+    departed.sums.closed = 10;
+    assert_has(text_on(&plain), " · all held until the device was closed\n");
+}
+
+static void failures_are_counted(void **state)
+{
+    const struct ttm_departed_process process = {.pid = 1, .sums = {.births = 1, .failures = 1234}};
+    (void)state;
+
+    ttm_departed_put_process(&departed, &process);
+    assert_has(text_on(&plain), "  1,234 allocations failed\n");
+}
+
 static void kinds_that_do_not_fit_are_summed_up(void **state)
 {
     (void)state;
     add_process(1, 20, 20, 1 << 20);
     for (uint64_t i = 0; i < 20; i++)
         add_remains(1, (i + 1) << 10, 1);
-    departed.others = (struct ttm_departed_sums){.remaining = 2, .remaining_footprint_bytes = 1024};
+    departed.remains.others = 2;
+    departed.remains.others_footprint_bytes = 1024;
     const char *string = text_on(&plain);
     /* Four rows; 16 kinds of 136 KiB in all, and 2 that the data had left out already. */
     assert_has(string, "           18               137 KiB  of other kinds");
@@ -365,6 +410,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(remains_are_listed_with_the_largest_first, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_reads_the_same_is_one_row, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(where_they_come_from_is_said_with_the_largest_first, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_was_held_when_a_device_was_closed_remains, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(failures_are_counted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(kinds_that_do_not_fit_are_summed_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_bar_is_the_peak_of_the_capacity, set_up, tear_down),
         cmocka_unit_test_setup_teardown(devices_that_look_the_same_are_one_block, set_up,

@@ -82,6 +82,24 @@ static inline void assert_bytes_equal(const struct bytes *expected, const void *
     assert_memory_equal(data, expected->data, length);
 }
 
+/* With a sanitizer the compiler thinks that a text may be NULL, and minds it in a format. */
+static inline const char *text_or_nothing(const char *string)
+{
+    return string ? string : "";
+}
+
+static inline void assert_has(const char *string, const char *piece)
+{
+    if (!strstr(string, piece))
+        fail_msg("no '%s' in:\n%s", text_or_nothing(piece), text_or_nothing(string));
+}
+
+static inline void assert_lacks(const char *string, const char *piece)
+{
+    if (strstr(string, piece))
+        fail_msg("'%s' is in:\n%s", text_or_nothing(piece), text_or_nothing(string));
+}
+
 /* Decodes into something that the test has at hand; returns what the decoder did. */
 typedef int (*decode_fn)(const uint8_t *buf, size_t len);
 

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocations that fail under tt-mem run: told at once, with who holds the memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+from support import PATIENCE_S, TRACKED_WORKER, WORKER_OPTIONS, Place, run, wait_for
+
+
+@pytest.fixture
+def place(folder: Path) -> Iterator[Place]:
+    made = Place(folder)
+    yield made
+    assert not list(made.runtime.iterdir()), "a socket or lock was left behind"
+
+
+def owners_of(report: str) -> list[tuple[str, str, str]]:
+    """Who holds the region: bytes, buffers and origin of each line."""
+    return re.findall(r"^(?:  who holds \w+| {14}) +([\d.]+ \w+) +(\d+) buffers? +(.+)$", report, re.M)
+
+
+def test_a_failure_is_told_at_once_with_who_holds_the_region(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("open 0")
+        it.do("within 1")
+        it.do("alloc 0 1 2 4000")
+        it.do("alloc 0 0 9 999999")  # another region
+        it.do("within 2")
+        it.do("alloc 0 1 5 400000")
+        it.do("within 3")
+        it.do("fail 0 1 524288 655360 327680")
+        wait_for(lambda: "  bank " in it.errors(), "the report")
+        assert it.process.poll() is None  # the program has not ended: it waits for us
+        report = it.errors()
+        dump = run("dump", "--json", env={"TTMEM_SOCKET": it.socket}).json["processes"][0]
+        it.do("free 16")
+        after = run("dump", "--json", env={"TTMEM_SOCKET": it.socket}).json["processes"][0]
+        text = it.end().err
+    assert report.splitlines()[:3] == [
+        "tt-mem: out of memory in L1 of device 0 in part_3",
+        "  2.0 MiB wanted, 512 KiB in each of 4 banks",
+        "  free 640 KiB a bank, largest block 320 KiB → fragmented, not exhausted",
+    ]
+    assert owners_of(report) == [("1.9 MiB", "5", "in part_2"), ("8.0 KiB", "2", "in part_1")]
+    assert re.search(r"^  bank ▕[▒█].*░.*█▏ 0x10000 … 0x\w+ of 8.0 MiB ", report, re.M)
+    assert "  1 allocation failed\n" in text[len(report) :]
+
+    (failure,) = dump["failures"]
+    assert failure["verdict"] == "fragmented" and failure["region"] == "L1"
+    assert failure["context"] == "part_3" and failure["python"] == []
+    assert [owner["count"] for owner in failure["owners"]] == [5, 2]
+    named = [dump["origins"][owner["origin"]] for owner in failure["owners"]]
+    assert [origin["context"] for origin in named] == ["part_2", "part_1"]
+    for owner, origin in zip(failure["owners"], named, strict=True):
+        assert origin["region"] == "L1"
+        assert owner["bytes"] == origin["remaining_bytes"]
+        assert owner["footprint_bytes"] == origin["remaining_footprint_bytes"]
+    # They have given back all since: there is nothing to point to, but what they held is known.
+    assert after["origins"] == []
+    expected = [{**owner, "origin": None} for owner in failure["owners"]]
+    assert after["failures"][0]["owners"] == expected
+
+
+def test_a_clash_names_both_sides(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        for line in ("open 2", "within 7", "alloc 2 1 4 4000", "alloc 2 5 3 4000"):
+            it.do(line)
+        it.do("clash 2 131072")
+        wait_for(lambda: "who holds" in it.errors(), "the report")
+        report = it.errors()
+        it.end()
+    assert "circular buffers clash with L1 buffers on device 2 in part_7\n" in report
+    assert "  circular buffers would end at 0x20000 " in report
+    assert re.findall(r"^(?:  lowest L1 buffers|  +) +(0x\w+) +4.0 KiB  in part_7$", report, re.M) == [
+        "0x10000",
+        "0x20000",
+        "0x30000",
+    ]
+    assert owners_of(report) == [("16.0 KiB", "4", "in part_7")]
+    assert re.search(r"^ +12.0 KiB  circular buffers", report, re.M)
+
+
+def test_a_storm_of_failures_does_not_flood(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 1 10 4000")
+        wait_for(lambda: it.knows(it.child()))
+        it.do("fail_often 0 5000")
+        text = it.end().err
+    # How many depends on how long it took; not more than so many in any case.
+    assert 1 <= text.count("out of memory in L1 of device 0") <= 20
+    failed = re.search(r"^  .*?([\d,]+) allocations failed$", text, re.M)
+    lost = re.search(r"([\d,]+) events lost", text)
+    counted = int(failed[1].replace(",", "")) if failed else 0
+    assert counted + (int(lost[1].replace(",", "")) if lost else 0) == 5000
+
+
+def test_who_does_not_read_stderr_holds_nobody_up(place: Place) -> None:
+    ours, theirs = os.pipe()
+    filler = os.open(f"/proc/self/fd/{theirs}", os.O_WRONLY | os.O_NONBLOCK)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(filler, b"x" * 4096)
+    it = subprocess.Popen(
+        [place.tt_mem, "run", "--no-record", TRACKED_WORKER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=place.env(**WORKER_OPTIONS),
+        text=True,
+    )
+    socket = str(place.runtime / f"tt-mem.run.{it.pid}.sock")
+    try:
+        assert it.stdin and it.stdout
+        for line in ("alloc 0 1 10 4000", "fail 0 1 4096 0 0", "alloc 0 1 1 4000"):
+            it.stdin.write(line + "\n")
+            it.stdin.flush()
+            assert it.stdout.readline()
+
+        def has_heard_all() -> bool:
+            dump = run("dump", "--json", env={"TTMEM_SOCKET": socket}).json
+            return any(p["failures"] and len(p["buffers"]) == 11 for p in dump["processes"])
+
+        wait_for(has_heard_all, "the server to go on")
+        os.close(theirs)
+        os.close(filler)
+        it.stdin.close()
+        with os.fdopen(ours, "rb") as reader:
+            text = reader.read().lstrip(b"x").decode()
+        assert it.wait(PATIENCE_S) == 0
+    finally:
+        if it.poll() is None:
+            it.kill()
+        it.wait()
+        it.stdout.close()
+    assert text.count("out of memory in L1") == 1
+    assert "11 allocations remain" in text

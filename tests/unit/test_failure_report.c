@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "testing.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/failure_report.h"
+#include "model/registry.h"
+#include "wire/life_row.h"
+
+static const struct ttm_terminal plain = {.has_utf8 = true, .columns = 100, .rows = 24};
+
+static struct ttm_registry *reg;
+static struct ttm_process *proc;
+static struct ttm_failure_reporter reporter;
+static FILE *file; /* where the log writes */
+
+static int set_up(void **state)
+{
+    const struct ttm_process_info info = {.pid = 77};
+    (void)state;
+
+    reg = ttm_registry_new(0x5eed5eed5eed5eedull);
+    file = tmpfile();
+    assert_non_null(reg);
+    assert_non_null(file);
+    assert_int_equal(ttm_registry_add_process(reg, &info, &proc), 0);
+    proc->has_serials = true;
+    ttm_failure_reporter_init(&reporter, &plain);
+    assert_int_equal(ttm_log_start(fileno(file)), 0);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    ttm_log_stop(10000);
+    (void)fclose(file);
+    ttm_registry_free(reg);
+    return faults_pages_out() == 0 ? 0 : -1;
+}
+
+/* All that was said. */
+static const char *said(void)
+{
+    static char text[65536];
+
+    ttm_log_stop(10000); /* it has written all then */
+    const ssize_t n = pread(fileno(file), text, sizeof(text) - 1, 0);
+    assert_true(n >= 0);
+    text[n] = '\0';
+    return text;
+}
+
+static uint32_t count_of(const char *string, const char *piece)
+{
+    uint32_t count = 0;
+
+    for (; (string = strstr(string, piece)) != NULL; string++)
+        count++;
+    return count;
+}
+
+static void fail_at(uint64_t time_ns)
+{
+    const struct ttm_failure_row failure = {.time_ns = time_ns,
+                                            .wanted_bytes = 4096,
+                                            .bank_wanted_bytes = 1024,
+                                            .region = TTM_REGION_L1,
+                                            .origin = 3};
+
+    ttm_failure_report(&reporter, reg, proc, &failure);
+}
+
+static void add_origin(uint32_t number, const char *python, const char *operation)
+{
+    const struct ttm_origin origin = {
+        .number = number,
+        .text = {[TTM_ORIGIN_CONTEXT] = "",
+                 [TTM_ORIGIN_NAME] = "",
+                 [TTM_ORIGIN_THREAD] = "",
+                 [TTM_ORIGIN_OPERATION] = operation,
+                 [TTM_ORIGIN_PYTHON] = python,
+                 [TTM_ORIGIN_NATIVE] = ""},
+    };
+
+    assert_int_equal(ttm_origin_table_add(&proc->origins, &origin), 0);
+}
+
+static void give_birth(uint64_t serial, uint8_t region, uint64_t address, uint32_t origin)
+{
+    const struct ttm_birth birth = {
+        .serial = serial,
+        .id = serial,
+        .address = address,
+        .bytes = 4096,
+        .footprint_bytes = 4096,
+        .site = {.region = region, .origin = origin},
+    };
+
+    assert_int_equal(ttm_registry_birth(reg, proc, &birth, NULL), 0);
+}
+
+static void it_says_what_the_registry_knows(void **state)
+{
+    const struct ttm_device_note note = {.arch = TTM_ARCH_WORMHOLE_B0,
+                                         .bank_bytes = {[TTM_REGION_L1] = 65536},
+                                         .bank_count = {[TTM_REGION_L1] = 4}};
+    (void)state;
+
+    add_origin(2, "model.py:5:load\n", "ttnn.zeros");
+    add_origin(3, "model.py:9:step\n", "ttnn.matmul");
+    give_birth(1, TTM_REGION_L1, 0x1000, 2);
+    give_birth(2, TTM_REGION_L1, 0x2000, 2);
+    give_birth(3, TTM_REGION_CB, 0x0, 3);
+    ttm_device_set_note(ttm_registry_device(reg, 0), &note);
+    fail_at(TTM_NS_PER_S);
+    const char *text = said();
+    assert_has(text, "out of memory in L1 of device 0 at model.py:9 step (ttnn.matmul)");
+    assert_has(text, "4.0 KiB wanted, 1.0 KiB in each of 4 banks\n");
+    assert_has(text, "  8.0 KiB       2 buffers  model.py:5 load (ttnn.zeros)\n");
+    assert_has(text, "  4.0 KiB  circular buffers (ttnn.matmul)\n");
+    assert_has(text, " 0x1000 … 0x2400 of 64.0 KiB ");
+}
+
+static void a_storm_is_told_of_once_a_second(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 1000; i++)
+        fail_at(TTM_NS_PER_S + i);
+    fail_at(5); /* of another thread, and older */
+    assert_int_equal(reporter.told, 1);
+    assert_int_equal(reporter.skipped, 1000);
+    fail_at(2 * TTM_NS_PER_S);
+    const char *text = said();
+    assert_int_equal(count_of(text, "out of memory"), 2);
+    assert_int_equal(count_of(text, "tt-mem: 1,000 more failures since\n"), 1);
+}
+
+static void after_so_many_there_are_no_more(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= 3 * TTM_FAILURE_REPORTS_MAX; i++)
+        fail_at(i * TTM_NS_PER_S);
+    const char *text = said();
+    assert_int_equal(count_of(text, "out of memory"), TTM_FAILURE_REPORTS_MAX);
+    assert_int_equal(count_of(text, "tt-mem: … more failures, see the report\n"), 1);
+}
+
+static void when_memory_is_short_it_says_all_or_nothing(void **state)
+{
+    bool has_failed = true;
+    unsigned failed = 0;
+    (void)state;
+
+    give_birth(1, TTM_REGION_L1, 0x1000, 0);
+    for (unsigned grants = 0; has_failed; grants++) {
+        ttm_failure_reporter_init(&reporter, &plain);
+        faults_begin(grants);
+        fail_at(TTM_NS_PER_S);
+        has_failed = faults_end();
+        failed += has_failed;
+    }
+    assert_true(failed > 0);
+    const char *text = said();
+    assert_int_equal(count_of(text, "tt-mem: out of memory"), count_of(text, " wanted"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(it_says_what_the_registry_knows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_storm_is_told_of_once_a_second, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(after_so_many_there_are_no_more, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(when_memory_is_short_it_says_all_or_nothing, set_up,
+                                        tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

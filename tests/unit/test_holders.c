@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "testing.h"
+
+#include "model/holders.h"
+#include "model/registry.h"
+#include "wire/life_row.h"
+
+static struct ttm_registry *reg;
+static struct ttm_process *proc;
+static struct ttm_holders holders;
+static uint64_t next_id;
+
+static int set_up(void **state)
+{
+    const struct ttm_process_info info = {.pid = 1};
+    (void)state;
+
+    reg = ttm_registry_new(0x5eed5eed5eed5eedull);
+    assert_non_null(reg);
+    assert_int_equal(ttm_registry_add_process(reg, &info, &proc), 0);
+    next_id = 1;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    ttm_registry_free(reg);
+    return faults_pages_out() == 0 ? 0 : -1;
+}
+
+static void give_birth(uint32_t set, uint8_t region, uint32_t origin, uint64_t bytes, uint8_t flags)
+{
+    const struct ttm_birth birth = {
+        .id = next_id++,
+        .bytes = bytes,
+        .footprint_bytes = bytes + 24,
+        .site = {.device_set = set, .region = region, .origin = origin, .flags = flags},
+    };
+
+    assert_int_equal(ttm_registry_birth(reg, proc, &birth, NULL), 0);
+}
+
+static void assert_owner(uint32_t i, uint32_t origin, uint64_t count, uint64_t bytes)
+{
+    assert_int_equal(holders.largest[i].origin, origin);
+    assert_int_equal(holders.largest[i].count, count);
+    assert_int_equal(holders.largest[i].bytes, bytes);
+    assert_int_equal(holders.largest[i].footprint_bytes, bytes + 24 * count);
+}
+
+static void who_holds_most_comes_first(void **state)
+{
+    (void)state;
+    give_birth(0, TTM_REGION_L1, 7, 1000, 0);
+    for (int i = 0; i < 5; i++)
+        give_birth(0, TTM_REGION_L1, 9, 500, 0);
+    give_birth(0, TTM_REGION_L1, 0, 40, 0);
+    assert_int_equal(ttm_holders_find(reg, proc, 0, TTM_REGION_L1, &holders), 0);
+    assert_int_equal(holders.count, 3);
+    assert_int_equal(holders.origins, 3);
+    assert_owner(0, 9, 5, 2500);
+    assert_owner(1, 7, 1, 1000);
+    assert_owner(2, 0, 1, 40);
+    assert_int_equal(holders.all.count, 7);
+    assert_int_equal(holders.all.bytes, 3540);
+}
+
+static void other_memory_and_views_do_not_count(void **state)
+{
+    const uint16_t both[] = {0, 1};
+    uint32_t mesh;
+    (void)state;
+
+    assert_int_equal(ttm_device_sets_intern(&reg->sets, both, 2, &mesh), 0);
+    give_birth(0, TTM_REGION_DRAM, 1, 1000, 0);
+    give_birth(1, TTM_REGION_L1, 1, 1000, 0);
+    give_birth(0, TTM_REGION_L1, 1, 1000, TTM_SITE_ALIAS);
+    give_birth(mesh, TTM_REGION_L1, 5, 100, 0);
+    give_birth(0, TTM_REGION_L1, 5, 10, 0); /* another site, the same origin */
+    assert_int_equal(ttm_holders_find(reg, proc, 0, TTM_REGION_L1, &holders), 0);
+    assert_int_equal(holders.count, 1);
+    assert_owner(0, 5, 2, 110);
+    assert_int_equal(ttm_holders_find(reg, proc, 2, TTM_REGION_L1, &holders), 0);
+    assert_int_equal(holders.count, 0);
+    assert_int_equal(holders.all.count, 0);
+}
+
+static void those_beyond_the_bound_are_in_the_sum(void **state)
+{
+    (void)state;
+    for (uint32_t origin = 1; origin <= 3 * TTM_OWNERS_MAX; origin++)
+        give_birth(0, TTM_REGION_L1, origin, 100 * origin, 0);
+    assert_int_equal(ttm_holders_find(reg, proc, 0, TTM_REGION_L1, &holders), 0);
+    assert_int_equal(holders.count, TTM_OWNERS_MAX);
+    assert_int_equal(holders.origins, 3 * TTM_OWNERS_MAX);
+    assert_owner(0, 24, 1, 2400);
+    assert_owner(7, 17, 1, 1700);
+    assert_int_equal(holders.all.count, 24);
+    assert_int_equal(holders.all.bytes, 100 * 24 * 25 / 2);
+}
+
+static void a_process_without_lives_holds_nothing(void **state)
+{
+    (void)state;
+    holders.count = 99;
+    assert_int_equal(ttm_holders_find(reg, proc, 0, TTM_REGION_L1, &holders), 0);
+    assert_int_equal(holders.count, 0);
+}
+
+static void when_memory_is_short_nobody_is_named(void **state)
+{
+    bool has_failed = true;
+    (void)state;
+
+    give_birth(0, TTM_REGION_L1, 1, 1000, 0);
+    for (unsigned grants = 0; has_failed; grants++) {
+        faults_begin(grants);
+        const int r = ttm_holders_find(reg, proc, 0, TTM_REGION_L1, &holders);
+        has_failed = faults_end();
+        assert_int_equal(r, has_failed ? -ENOMEM : 0);
+        assert_int_equal(holders.count, has_failed ? 0 : 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(who_holds_most_comes_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_memory_and_views_do_not_count, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(those_beyond_the_bound_are_in_the_sum, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_process_without_lives_holds_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(when_memory_is_short_nobody_is_named, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
