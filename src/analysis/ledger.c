@@ -693,9 +693,13 @@ static void count_visit(struct ttm_ledger *ledger, struct ttm_kin *kin, uint64_t
     }
 }
 
-static void count_birth(struct ttm_ledger *ledger, struct ttm_cell *cell, uint64_t birth_ns)
+static void count_birth(const struct ttm_ledger *ledger, struct ttm_cell *cell,
+                        const struct ttm_live *live)
 {
+    const uint64_t birth_ns = live->birth_ns;
+
     cell->allocs++;
+    cell->born_bytes += live->held.footprint_bytes;
     if (birth_ns < cell->first_ns)
         cell->first_ns = birth_ns;
     if (birth_ns > cell->last_ns)
@@ -732,7 +736,7 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
         live->is_placed = place_extent(ledger, life, set);
     }
     count_visit(ledger, &ledger->kins[cell->kin], life->bytes);
-    count_birth(ledger, cell, life->birth_ns);
+    count_birth(ledger, cell, live);
     live->reused = count_address(ledger, life);
     ledger->births++;
     ledger->told += life->is_told;
@@ -849,7 +853,8 @@ static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life
     ttm_held_take(&from->now, &live->held);
     ttm_held_add(&to->now, &live->held);
     from->allocs--;
-    count_birth(ledger, to, live->birth_ns);
+    from->born_bytes -= live->held.footprint_bytes;
+    count_birth(ledger, to, live);
     live->cell = index + 1;
     return 0;
 }

@@ -82,6 +82,7 @@ struct ttm_cell {
     uint32_t kin;
     struct ttm_held now;
     uint64_t allocs;
+    uint64_t born_bytes; /* footprints of all that were allocated */
     uint64_t frees;
     uint64_t replaced;
     uint64_t unheard;     /* gone when asked after */

@@ -246,6 +246,7 @@ static void add_cell(const struct making *making, const struct ttm_cell *cell,
     const struct ttm_held peak = peak_of(making->ledger, cell);
 
     origin->allocs += cell->allocs;
+    origin->born_bytes += cell->born_bytes;
     origin->frees += cell->frees;
     origin->replaced += cell->replaced;
     origin->lifetime_ns += cell->lifetime_ns;

@@ -18,6 +18,7 @@ const struct ttm_command *const ttm_commands[] = {
     &ttm_command_report,
     &ttm_command_history,
     &ttm_command_diff,
+    &ttm_command_export,
     &ttm_command_devices,
     &ttm_command_ps,
     &ttm_command_enable,
