@@ -16,10 +16,10 @@ static int connect_to(const char *path, struct ttm_connection *ret)
 
     if (r == 0)
         return TTM_EXIT_OK;
+    if (r == -ENOENT || r == -ECONNREFUSED)
+        return TTM_ASK_NONE;
     if (r == -EREMOTEIO)
         ttm_log("cannot talk to the server at '%s': %s", path, ret->why);
-    else if (r == -ENOENT || r == -ECONNREFUSED)
-        ttm_log("cannot reach a server at '%s': none is running there", path);
     else if (r == -EPROTO || r == -EMSGSIZE)
         ttm_log("cannot talk to '%s': it is not a tt-mem server", path);
     else if (r == -EPROTONOSUPPORT)
@@ -34,10 +34,8 @@ static int connect_to(const char *path, struct ttm_connection *ret)
 
 static int connect_to_only(const struct ttm_places *places, struct ttm_connection *ret)
 {
-    if (places->count == 0) {
-        ttm_log("cannot reach a server: none is running (start one with 'tt-mem serve')");
-        return TTM_EXIT_FAILED;
-    }
+    if (places->count == 0)
+        return TTM_ASK_NONE;
     if (places->count == 1)
         return connect_to(places->paths[0], ret);
     ttm_log("several servers are running; choose one with --socket or TTMEM_SOCKET:");
@@ -46,14 +44,21 @@ static int connect_to_only(const struct ttm_places *places, struct ttm_connectio
     return TTM_EXIT_USAGE;
 }
 
-int ttm_ask_connect(const char *path, struct ttm_connection *ret)
+/* The place that was chosen, by option or environment, or NULL. */
+static const char *chosen_path(const char *path)
+{
+    if (!path)
+        path = getenv("TTMEM_SOCKET");
+    return path && path[0] ? path : NULL;
+}
+
+int ttm_ask_find(const char *path, struct ttm_connection *ret)
 {
     struct ttm_places places;
 
     *ret = (struct ttm_connection){.fd = -1};
-    if (!path)
-        path = getenv("TTMEM_SOCKET");
-    if (path && path[0])
+    path = chosen_path(path);
+    if (path)
         return connect_to(path, ret);
     if (ttm_locate_servers(&places) < 0) {
         ttm_log("cannot look for a server: memory is short");
@@ -62,6 +67,23 @@ int ttm_ask_connect(const char *path, struct ttm_connection *ret)
     const int status = connect_to_only(&places, ret);
     ttm_places_done(&places);
     return status;
+}
+
+int ttm_ask_none(const char *path)
+{
+    path = chosen_path(path);
+    if (path)
+        ttm_log("cannot reach a server at '%s': none is running there", path);
+    else
+        ttm_log("cannot reach a server: none is running (start one with 'tt-mem serve')");
+    return TTM_EXIT_FAILED;
+}
+
+int ttm_ask_connect(const char *path, struct ttm_connection *ret)
+{
+    const int status = ttm_ask_find(path, ret);
+
+    return status == TTM_ASK_NONE ? ttm_ask_none(path) : status;
 }
 
 int ttm_ask_failed(const struct ttm_connection *conn, int r)

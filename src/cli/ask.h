@@ -14,6 +14,16 @@
  */
 int ttm_ask_connect(const char *path, struct ttm_connection *ret);
 
+/*
+ * As ttm_ask_connect(), for who can do without: where no server is running, it says
+ * nothing and returns TTM_ASK_NONE.
+ */
+#define TTM_ASK_NONE (-1)
+int ttm_ask_find(const char *path, struct ttm_connection *ret);
+
+/* Says that no server is running, at 'path' or anywhere, and returns TTM_EXIT_FAILED. */
+int ttm_ask_none(const char *path);
+
 /* Says why an answer did not come, and returns TTM_EXIT_FAILED. */
 int ttm_ask_failed(const struct ttm_connection *conn, int r);
 

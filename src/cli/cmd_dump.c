@@ -7,6 +7,7 @@
 #include "cli/dump_json.h"
 #include "cli/dump_text.h"
 #include "cli/options.h"
+#include "cli/runtime.h"
 #include "cli/terminal.h"
 
 enum { OPTION_ALL = 256, OPTION_PID };
@@ -49,11 +50,33 @@ static int print(const struct ttm_answer *answer, const struct ttm_dump_choice *
     return r < 0 ? ttm_ask_unwritten(r) : TTM_EXIT_OK;
 }
 
+/* What the server has; without one, what the runtime counts, if it does. */
+static int get_answer(const char *socket_path, struct ttm_runtime *runtime,
+                      struct ttm_answer *answer)
+{
+    struct ttm_connection conn;
+    int status = ttm_ask_find(socket_path, &conn);
+
+    if (status == TTM_EXIT_OK) {
+        const int r = ask_lives(&conn, answer);
+        if (r < 0)
+            status = ttm_ask_failed(&conn, r);
+        else
+            (void)ttm_runtime_add(runtime, answer); /* what cannot be known of it is left out */
+    } else if (status == TTM_ASK_NONE) {
+        if (!socket_path)
+            (void)ttm_runtime_alone(runtime, answer);
+        status = answer->process_count > 0 ? TTM_EXIT_OK : ttm_ask_none(socket_path);
+    }
+    ttm_connection_close(&conn);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
     struct ttm_dump_choice choice = {.devices.is_all = true};
     struct ttm_options parsed;
-    struct ttm_connection conn;
+    struct ttm_runtime runtime = {0};
     struct ttm_answer answer;
     const char *socket_path = NULL;
     bool is_json = false;
@@ -77,14 +100,12 @@ static int run(int argc, char **argv)
         return r == 0 && id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
     choice.pid = (int32_t)number;
 
-    int status = ttm_ask_connect(socket_path, &conn);
-    if (status == TTM_EXIT_OK) {
-        ttm_answer_init(&answer);
-        r = ask_lives(&conn, &answer);
-        status = r < 0 ? ttm_ask_failed(&conn, r) : print(&answer, &choice, is_json);
-        ttm_answer_done(&answer);
-    }
-    ttm_connection_close(&conn);
+    ttm_answer_init(&answer);
+    int status = get_answer(socket_path, &runtime, &answer);
+    if (status == TTM_EXIT_OK)
+        status = print(&answer, &choice, is_json);
+    ttm_answer_done(&answer);
+    ttm_runtime_done(&runtime);
     return status;
 }
 
@@ -92,7 +113,9 @@ const struct ttm_command ttm_command_dump = {
     .name = "dump",
     .synopsis = "[--all] [-d LIST] [--pid PID] [--json]",
     .summary = "Everything that is allocated now: sizes, ages and who holds it.",
-    .details = "Largest first. Processes of other users show their totals only.",
+    .details =
+        "Largest first. Processes of other users show their totals only, and so do those that\n"
+        "do not report: by TT-Metal's own count ('runtime'), also without a server.",
     .options = options,
     .run = run,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/monitor_render.h"
 #include "cli/options.h"
+#include "cli/runtime.h"
 #include "cli/terminal.h"
 
 enum { OPTION_ONCE = 256, OPTION_CSV, OPTION_LOG };
@@ -42,6 +44,7 @@ struct monitor {
     const char *log_path;
     int log_fd; /* -1: none */
     struct ttm_terminal terminal;
+    struct ttm_runtime runtime;
 };
 
 static volatile sig_atomic_t is_interrupted;
@@ -152,6 +155,13 @@ static int show(struct monitor *monitor, const struct ttm_answer *answer)
     return r;
 }
 
+/* Beside what the server tracks; what cannot be known of it is left out. */
+static int show_with_runtime(struct monitor *monitor, struct ttm_answer *answer)
+{
+    (void)ttm_runtime_add(&monitor->runtime, answer);
+    return show(monitor, answer);
+}
+
 /* Shows what comes until the server goes, the user stops, or once. Returns -1 when the server went. */
 static int follow(struct monitor *monitor, struct ttm_connection *conn)
 {
@@ -167,7 +177,7 @@ static int follow(struct monitor *monitor, struct ttm_connection *conn)
         ttm_answer_init(&answer);
         r = ttm_answer_receive(conn, monitor->is_once ? 30000 : -1, &answer);
         if (r == 0)
-            r = show(monitor, &answer) < 0 ? -EIO : 0;
+            r = show_with_runtime(monitor, &answer) < 0 ? -EIO : 0;
         ttm_answer_done(&answer);
         if (r == 0 && monitor->is_once)
             break;
@@ -195,12 +205,62 @@ static void await_server(struct ttm_connection *conn)
     } while (!is_interrupted && ttm_connection_open(conn, path) < 0);
 }
 
+/* Until the next look, or a signal. */
+static void pause_for(uint32_t ms)
+{
+    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    sigset_t ours, theirs;
+
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    (void)sigprocmask(SIG_BLOCK, &ours, &theirs);
+    if (!is_interrupted) /* from here on a signal waits for the poll */
+        (void)ppoll(NULL, 0, &pause, &theirs);
+    (void)sigprocmask(SIG_SETMASK, &theirs, NULL);
+}
+
+static int show_alone(struct monitor *monitor)
+{
+    struct ttm_answer answer;
+    int status = TTM_EXIT_OK;
+
+    (void)ttm_runtime_alone(&monitor->runtime, &answer);
+    if (answer.process_count == 0 && !monitor->has_begun)
+        status = ttm_ask_none(NULL);
+    else if (show(monitor, &answer) < 0)
+        status = TTM_EXIT_FAILED;
+    ttm_answer_done(&answer);
+    return status;
+}
+
+/*
+ * Without a server: shows what the runtime counts, if it does, until there is one. Returns
+ * TTM_EXIT_OK with 'conn' open, or what to exit with.
+ */
+static int watch_alone(struct monitor *monitor, struct ttm_connection *conn)
+{
+    int status = TTM_ASK_NONE;
+
+    while (status == TTM_ASK_NONE && !is_interrupted) {
+        const int shown = show_alone(monitor);
+        if (shown != TTM_EXIT_OK || monitor->is_once)
+            return shown;
+        pause_for(monitor->refresh_ms);
+        status = ttm_ask_find(NULL, conn);
+    }
+    return status == TTM_ASK_NONE ? TTM_EXIT_OK : status;
+}
+
 static int watch(struct monitor *monitor)
 {
     struct ttm_connection conn;
-    int status = ttm_ask_connect(monitor->socket_path, &conn);
+    int status = ttm_ask_find(monitor->socket_path, &conn);
 
-    if (status == TTM_EXIT_OK)
+    if (status == TTM_ASK_NONE)
+        status =
+            monitor->socket_path ? ttm_ask_none(monitor->socket_path) : watch_alone(monitor, &conn);
+    if (status == TTM_EXIT_OK && conn.fd >= 0)
         status = follow(monitor, &conn);
     while (status < 0 && !is_interrupted) {
         await_server(&conn);
@@ -275,6 +335,7 @@ static int run(int argc, char **argv)
     const int status = watch(&monitor);
     if (monitor.log_fd >= 0)
         (void)close(monitor.log_fd);
+    ttm_runtime_done(&monitor.runtime);
     return status;
 }
 
@@ -283,8 +344,10 @@ const struct ttm_command ttm_command_monitor = {
     .synopsis = "[-a | -d LIST] [-r MS] [--once] [--json | --csv]\n"
                 "                      [--log FILE]",
     .summary = "Device memory per device and region, refreshed.",
-    .details = "Bars turn yellow at 75 % and red at 90 % of what the device has. 'Total L1' is\n"
-               "what buffers, L1_SMALL, circular buffers and kernels take together.",
+    .details =
+        "Bars turn yellow at 75 % and red at 90 % of what the device has. 'Total L1' is\n"
+        "what buffers, L1_SMALL, circular buffers and kernels take together. Programs that\n"
+        "do not report are shown by TT-Metal's own count ('runtime'), also without a server.",
     .options = options,
     .run = run,
 };

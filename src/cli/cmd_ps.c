@@ -13,6 +13,7 @@
 #include "cli/machine.h"
 #include "cli/options.h"
 #include "cli/process_list.h"
+#include "cli/runtime.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 
@@ -210,8 +211,7 @@ static void put_runtime_hint(const struct ttm_process_list *list, struct ttm_tex
     const struct ttm_listed_process *first = NULL;
 
     if (count_of(list, TTM_REPORTING_RUNTIME, &first) > 0)
-        ttm_text_append(out, "runtime: by TT-Metal's own count, of one thread; "
-                             "tt-mem run counts all of it\n");
+        ttm_text_append(out, TTM_RUNTIME_HINT);
 }
 
 static void put_hints(const struct ttm_machine *machine, const struct ttm_process_list *list,

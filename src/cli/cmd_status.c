@@ -10,6 +10,7 @@
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/runtime.h"
 #include "cli/terminal.h"
 #include "ring/control.h"
 
@@ -74,7 +75,7 @@ struct standby {
     size_t count;
 };
 
-static void find_standby(const struct ttm_answer *answer, struct standby *ret)
+static void find_standby(const struct ttm_answer *answer, size_t client_count, struct standby *ret)
 {
     const char *root = getenv("TTMEM_ROOT");
     const size_t found = ttm_control_list_off(root ? root : "", ret->pids, STANDBY_MAX);
@@ -82,9 +83,9 @@ static void find_standby(const struct ttm_answer *answer, struct standby *ret)
     ret->count = 0;
     for (size_t i = 0; i < found; i++) {
         size_t p = 0;
-        while (p < answer->process_count && answer->processes[p].row.pid != ret->pids[i])
+        while (p < client_count && answer->processes[p].row.pid != ret->pids[i])
             p++;
-        if (p == answer->process_count)
+        if (p == client_count)
             ret->pids[ret->count++] = ret->pids[i];
     }
 }
@@ -112,20 +113,34 @@ static void put_process(struct ttm_text *out, const struct ttm_process_row *row)
     }
 }
 
-static void put_processes(struct ttm_text *out, const struct ttm_answer *answer,
-                          const struct standby *standby)
+/* Known by TT-Metal's own count alone, so no part of what the server has counted. */
+static void put_counted(struct ttm_text *out, const struct ttm_process_row *row)
 {
-    if (answer->process_count == 0)
+    ttm_text_format(out, "  %8d  %-8s %9s %13s %10s %7s %7s %6s  ", row->pid,
+                    ttm_source_name(row->source), "-", "-", "", "", "", "");
+    ttm_terminal_command(out, row->command);
+    ttm_text_append(out, "\n");
+}
+
+/* The first 'client_count' processes report to the server. */
+static void put_processes(struct ttm_text *out, const struct ttm_answer *answer,
+                          size_t client_count, const struct standby *standby)
+{
+    if (client_count == 0)
         ttm_text_append(out, "  no program reports\n");
-    else
+    if (answer->process_count > 0)
         ttm_text_append(out,
                         "       pid  source        live        events   events/s    lost resyncs   "
                         "ring  command\n");
-    for (size_t i = 0; i < answer->process_count; i++)
+    for (size_t i = 0; i < client_count; i++)
         put_process(out, &answer->processes[i].row);
+    for (size_t i = client_count; i < answer->process_count; i++)
+        put_counted(out, &answer->processes[i].row);
     for (size_t i = 0; i < standby->count; i++)
         ttm_text_format(out, "  %8d  disabled  tracking is off: tt-mem enable %d\n",
                         (int)standby->pids[i], (int)standby->pids[i]);
+    if (client_count < answer->process_count)
+        ttm_text_append(out, TTM_RUNTIME_HINT);
 }
 
 static void put_check(struct ttm_text *out, const struct ttm_checked *checked)
@@ -144,7 +159,8 @@ static void put_check(struct ttm_text *out, const struct ttm_checked *checked)
 }
 
 static void put_text(struct ttm_text *out, const struct ttm_connection *conn,
-                     const struct ttm_answer *answer, const struct ttm_checked *checked)
+                     const struct ttm_answer *answer, size_t client_count,
+                     const struct ttm_checked *checked)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
     const struct ttm_status *status = &answer->status;
@@ -168,8 +184,8 @@ static void put_text(struct ttm_text *out, const struct ttm_connection *conn,
     if (checked)
         put_check(out, checked);
     struct standby standby;
-    find_standby(answer, &standby);
-    put_processes(out, answer, &standby);
+    find_standby(answer, client_count, &standby);
+    put_processes(out, answer, client_count, &standby);
 }
 
 static void put_process_json(struct ttm_json *json, const struct ttm_process_row *row)
@@ -198,8 +214,26 @@ static void put_process_json(struct ttm_json *json, const struct ttm_process_row
     ttm_json_object_end(json);
 }
 
+/* Who is known by TT-Metal's own count alone. */
+static void put_counted_json(struct ttm_json *json, const struct ttm_answer *answer,
+                             size_t client_count)
+{
+    ttm_json_key(json, "runtime");
+    ttm_json_array_begin(json);
+    for (size_t i = client_count; i < answer->process_count; i++) {
+        ttm_json_object_begin(json);
+        ttm_json_put_i64(json, "pid", answer->processes[i].row.pid);
+        ttm_json_put_u64(json, "uid", answer->processes[i].row.uid);
+        ttm_json_put_string(json, "command", answer->processes[i].row.command);
+        ttm_json_put_string(json, "source", ttm_source_name(answer->processes[i].row.source));
+        ttm_json_object_end(json);
+    }
+    ttm_json_array_end(json);
+}
+
 static void put_json(struct ttm_text *out, const struct ttm_connection *conn,
-                     const struct ttm_answer *answer, const struct ttm_checked *checked)
+                     const struct ttm_answer *answer, size_t client_count,
+                     const struct ttm_checked *checked)
 {
     struct ttm_json json;
 
@@ -212,11 +246,12 @@ static void put_json(struct ttm_text *out, const struct ttm_connection *conn,
         ttm_json_put_u64(&json, ttm_counter_name(i), answer->status.counter[i]);
     ttm_json_key(&json, "clients");
     ttm_json_array_begin(&json);
-    for (size_t i = 0; i < answer->process_count; i++)
+    for (size_t i = 0; i < client_count; i++)
         put_process_json(&json, &answer->processes[i].row);
     ttm_json_array_end(&json);
+    put_counted_json(&json, answer, client_count);
     struct standby standby;
-    find_standby(answer, &standby);
+    find_standby(answer, client_count, &standby);
     ttm_json_key(&json, "disabled"); /* could report, and the server has not heard of them */
     ttm_json_array_begin(&json);
     for (size_t i = 0; i < standby.count; i++)
@@ -238,6 +273,7 @@ static void put_json(struct ttm_text *out, const struct ttm_connection *conn,
 static int ask_and_print(struct ttm_connection *conn, bool is_json, bool has_check)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
+    struct ttm_runtime runtime = {0};
     struct ttm_answer answer, check;
     struct ttm_text whole, out;
     int status = TTM_EXIT_OK;
@@ -253,10 +289,12 @@ static int ask_and_print(struct ttm_connection *conn, bool is_json, bool has_che
         status = ttm_ask_failed(conn, r);
     } else {
         const struct ttm_checked *checked = has_check ? &check.checked : NULL;
+        const size_t client_count = answer.process_count;
+        (void)ttm_runtime_add(&runtime, &answer); /* what cannot be known of it is left out */
         if (is_json)
-            put_json(&out, conn, &answer, checked);
+            put_json(&out, conn, &answer, client_count, checked);
         else
-            put_text(&whole, conn, &answer, checked);
+            put_text(&whole, conn, &answer, client_count, checked);
         ttm_terminal_fit(&terminal, &whole, &out);
         r = ttm_terminal_print(&out);
         if (r < 0)
@@ -268,6 +306,7 @@ static int ask_and_print(struct ttm_connection *conn, bool is_json, bool has_che
     ttm_text_done(&out);
     ttm_answer_done(&check);
     ttm_answer_done(&answer);
+    ttm_runtime_done(&runtime);
     return status;
 }
 

@@ -63,11 +63,13 @@ static int switch_process(long pid, bool is_on)
     ttm_control_switch(&view, root(), is_on);
     if (wait_until(&view, is_on))
         printf("process %ld: tracking is %s\n", pid, is_on ? "on" : "off");
+    else if (is_on)
+        printf("process %ld: tracking goes on with its next allocation\n", pid);
     else
-        printf("process %ld: tracking goes %s with its next allocation\n", pid,
-               is_on ? "on" : "off");
+        ttm_log("process %ld does not answer: tracking goes off when it does", pid);
+    const int status = is_on || !ttm_control_is_on(&view) ? TTM_EXIT_OK : TTM_EXIT_FAILED;
     ttm_control_close(&view);
-    return TTM_EXIT_OK;
+    return status;
 }
 
 static int run_with(const struct ttm_command *command, int argc, char **argv, bool is_on)

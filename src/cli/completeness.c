@@ -8,8 +8,8 @@ bool ttm_completeness_is_live_set_exact(const struct ttm_process_row *row)
     /* The losses of a tracked process are made good: it is asked for what is live. */
     const bool has_lost = row->source != TTM_SOURCE_TRACKED && row->lost_events > 0;
 
-    return row->unknown_frees == 0 && row->refused == 0 && row->untracked == 0 &&
-           !row->is_disabled && !has_lost && row->trouble[0] == '\0';
+    return row->source != TTM_SOURCE_RUNTIME && row->unknown_frees == 0 && row->refused == 0 &&
+           row->untracked == 0 && !row->is_disabled && !has_lost && row->trouble[0] == '\0';
 }
 
 bool ttm_completeness_is_history_whole(const struct ttm_process_row *row)
@@ -19,6 +19,8 @@ bool ttm_completeness_is_history_whole(const struct ttm_process_row *row)
 
 const char *ttm_completeness_why(const struct ttm_process_row *row)
 {
+    if (row->source == TTM_SOURCE_RUNTIME)
+        return "TT-Metal's own count: one thread, requested bytes";
     return row->trouble[0] != '\0'  ? row->trouble
            : row->is_disabled       ? "tracking is switched off in it"
            : row->unknown_frees > 0 ? "it freed what it had allocated before tracking began"

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "cli/completeness.h"
 #include "cli/native_names.h"
+#include "cli/runtime.h"
 
 /* What remains of one origin. */
 struct origin {
@@ -63,6 +64,30 @@ static void put_regions(struct ttm_json *json, const struct ttm_device_totals *t
     ttm_json_object_end(json);
 }
 
+/* The runtime tells the bytes of some regions, and nothing else. */
+static void put_runtime_regions(struct ttm_json *json, const struct ttm_device_totals *totals)
+{
+    static const char *const unknown[] = {"remaining_footprint_bytes", "peak_bytes",
+                                          "peak_footprint_bytes"};
+
+    ttm_json_key(json, "regions");
+    ttm_json_object_begin(json);
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        if (!ttm_runtime_counts(r))
+            continue;
+        ttm_json_key(json, ttm_region_name(r));
+        ttm_json_object_begin(json);
+        ttm_json_put_null(json, "allocs");
+        ttm_json_put_null(json, "frees");
+        ttm_json_put_null(json, "remaining");
+        ttm_json_put_u64(json, "remaining_bytes", totals->region[r].bytes);
+        for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+            ttm_json_put_null(json, unknown[i]);
+        ttm_json_object_end(json);
+    }
+    ttm_json_object_end(json);
+}
+
 static void put_devices(struct ttm_json *json, const struct ttm_answer *answer,
                         const struct ttm_dump_choice *choice,
                         const struct ttm_answer_process *process)
@@ -77,7 +102,10 @@ static void put_devices(struct ttm_json *json, const struct ttm_answer *answer,
         ttm_json_object_begin(json);
         ttm_json_put_u64(json, "id", own->device_id);
         ttm_json_put_string(json, "arch", ttm_arch_name(device ? device->arch : 0));
-        put_regions(json, &own->totals);
+        if (ttm_runtime_is_source(process))
+            put_runtime_regions(json, &own->totals);
+        else
+            put_regions(json, &own->totals);
         ttm_json_object_end(json);
     }
     ttm_json_array_end(json);
@@ -470,7 +498,10 @@ static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
     ttm_json_put_i64(json, "pid", row->pid);
     ttm_json_put_string(json, "command", row->command);
     ttm_json_put_string(json, "source", ttm_source_name(row->source));
-    ttm_json_put_u64(json, "start_ns", row->start_ns);
+    if (ttm_runtime_is_source(process))
+        ttm_json_put_null(json, "start_ns");
+    else
+        ttm_json_put_u64(json, "start_ns", row->start_ns);
     ttm_json_put_null(json, "end_ns");
     ttm_json_put_string(json, "end", "running");
     ttm_json_put_null(json, "exit_code");
@@ -507,6 +538,7 @@ int ttm_dump_json(const struct ttm_answer *answer, const struct ttm_dump_choice 
             r = put_process(&json, answer, choice, &answer->processes[i], names);
     }
     ttm_json_array_end(&json);
+    ttm_json_put_bool(&json, "server", !ttm_runtime_is_alone(answer));
     ttm_json_object_end(&json);
     ttm_text_append(out, "\n");
     ttm_native_names_free(names);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/histogram.h"
 #include "cli/origin_text.h"
+#include "cli/runtime.h"
 
 #define FOLDED_ROWS 8
 
@@ -139,7 +140,7 @@ static void put_rows(struct dump *dump)
                         ttm_format_count(dump->row_count - shown, count));
 }
 
-/* Sums of one region on one device over the chosen processes, shown or not. */
+/* Sums of one region on one device over the chosen processes that are tracked, shown or not. */
 static struct ttm_totals sum_totals(const struct dump *dump, uint16_t device, unsigned region,
                                     uint64_t kinds[TTM_KERNEL_KIND_COUNT])
 {
@@ -149,7 +150,8 @@ static struct ttm_totals sum_totals(const struct dump *dump, uint16_t device, un
         const struct ttm_answer_process *process = &dump->answer->processes[p];
         for (size_t d = 0; d < process->device_count; d++) {
             const struct ttm_process_device_row *own = &process->devices[d];
-            if (own->device_id != device || !ttm_dump_has_process(dump->choice, process))
+            if (own->device_id != device || !ttm_dump_has_process(dump->choice, process) ||
+                ttm_runtime_is_source(process))
                 continue;
             sum.count += own->totals.region[region].count;
             sum.bytes += own->totals.region[region].bytes;
@@ -208,7 +210,56 @@ static void put_region(struct dump *dump, const struct ttm_device_row *device, u
         ttm_histogram_add(&dump->histogram, dump->rows[i].life->bytes, dump->rows[i].life->age_ns);
 }
 
-static bool holds_anything(const struct dump *dump, const struct ttm_device_row *device)
+/* What the runtime counts of one process on a device; false when that is nothing. */
+static bool has_runtime(const struct dump *dump, const struct ttm_answer_process *process,
+                        const struct ttm_process_device_row *own, unsigned device)
+{
+    bool has_bytes = false;
+
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        has_bytes |= own->totals.region[r].bytes > 0;
+    return has_bytes && own->device_id == device && ttm_runtime_is_source(process) &&
+           !dump->choice->is_kernels && ttm_dump_has_process(dump->choice, process);
+}
+
+static void put_runtime(struct dump *dump, const struct ttm_answer_process *process,
+                        const struct ttm_device_totals *totals)
+{
+    const char *separator = "";
+
+    ttm_text_format(dump->out, "  %-13s %8d  ", "runtime", process->row.pid);
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        char bytes[TTM_NUMBER_SIZE];
+        if (totals->region[r].bytes == 0)
+            continue;
+        ttm_text_format(dump->out, "%s%s %s", separator, ttm_region_name(r),
+                        ttm_format_bytes(totals->region[r].bytes, bytes));
+        separator = ttm_terminal_dot(dump->terminal);
+    }
+    ttm_text_append(dump->out, "\n");
+}
+
+/* Calls it for each process that the runtime alone counts on that device; returns how many. */
+static size_t each_runtime(struct dump *dump, unsigned device,
+                           void (*fn)(struct dump *dump, const struct ttm_answer_process *process,
+                                      const struct ttm_device_totals *totals))
+{
+    size_t count = 0;
+
+    for (size_t p = 0; p < dump->answer->process_count; p++) {
+        const struct ttm_answer_process *process = &dump->answer->processes[p];
+        for (size_t d = 0; d < process->device_count; d++) {
+            if (!has_runtime(dump, process, &process->devices[d], device))
+                continue;
+            count++;
+            if (fn)
+                fn(dump, process, &process->devices[d].totals);
+        }
+    }
+    return count;
+}
+
+static bool holds_anything(struct dump *dump, const struct ttm_device_row *device)
 {
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
         uint64_t kinds[TTM_KERNEL_KIND_COUNT] = {0};
@@ -217,7 +268,7 @@ static bool holds_anything(const struct dump *dump, const struct ttm_device_row 
         if (sum_totals(dump, device->id, r, kinds).count > 0)
             return true;
     }
-    return false;
+    return each_runtime(dump, device->id, NULL) > 0;
 }
 
 static void put_device(struct dump *dump, const struct ttm_device_row *device)
@@ -235,6 +286,7 @@ static void put_device(struct dump *dump, const struct ttm_device_row *device)
         if (!dump->choice->is_kernels || r == TTM_REGION_KERNEL)
             put_region(dump, device, r);
     }
+    (void)each_runtime(dump, device->id, put_runtime);
 }
 
 /* What one process holds on the chosen devices. */
@@ -248,6 +300,8 @@ static struct holding holding_of(const struct dump *dump, const struct ttm_answe
 {
     struct holding holding = {.process = process};
 
+    if (dump->choice->is_kernels && ttm_runtime_is_source(process))
+        return holding;
     for (size_t d = 0; d < process->device_count; d++) {
         const struct ttm_process_device_row *own = &process->devices[d];
         if (!ttm_device_filter_has(&dump->choice->devices, own->device_id))
@@ -260,6 +314,12 @@ static struct holding holding_of(const struct dump *dump, const struct ttm_answe
         }
     }
     return holding;
+}
+
+/* The runtime does not tell how many. */
+static bool holds(const struct holding *holding)
+{
+    return ttm_runtime_is_source(holding->process) ? holding->bytes > 0 : holding->count > 0;
 }
 
 static int compare_holdings(const void *a, const void *b)
@@ -275,14 +335,17 @@ static int compare_holdings(const void *a, const void *b)
 static void put_holding(struct dump *dump, const struct holding *holding)
 {
     const struct ttm_process_row *row = &holding->process->row;
+    const bool is_runtime = ttm_runtime_is_source(holding->process);
     char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
 
     ttm_text_format(dump->out, "  %8d  %10s  %7s %s  ", row->pid,
                     ttm_format_bytes(holding->bytes, bytes),
-                    ttm_format_count(holding->count, count),
-                    holding->count == 1 ? "allocation " : "allocations");
+                    is_runtime ? "-" : ttm_format_count(holding->count, count),
+                    is_runtime            ? "runtime    "
+                    : holding->count == 1 ? "allocation "
+                                          : "allocations");
     ttm_terminal_command(dump->out, row->command);
-    if (!row->has_lives)
+    if (!row->has_lives && !is_runtime)
         ttm_text_append(dump->out, "  (another user's: totals only)");
     ttm_text_append(dump->out, "\n");
 }
@@ -303,7 +366,7 @@ static void put_processes(struct dump *dump)
     ttm_text_append(dump->out, "Per process\n");
     ttm_terminal_colour(dump->terminal, dump->out, TTM_PLAIN);
     for (size_t p = 0; p < n; p++) {
-        if (holdings[p].count > 0 && ttm_dump_has_process(dump->choice, holdings[p].process))
+        if (holds(&holdings[p]) && ttm_dump_has_process(dump->choice, holdings[p].process))
             put_holding(dump, &holdings[p]);
     }
     free(holdings);
@@ -348,40 +411,49 @@ static size_t count_holders(const struct dump *dump)
 
     for (size_t p = 0; p < dump->answer->process_count; p++) {
         const struct ttm_answer_process *process = &dump->answer->processes[p];
-        holders +=
-            ttm_dump_has_process(dump->choice, process) && holding_of(dump, process).count > 0;
+        const struct holding holding = holding_of(dump, process);
+        holders += ttm_dump_has_process(dump->choice, process) && holds(&holding);
     }
     return holders;
+}
+
+static void put_uptime(struct dump *dump)
+{
+    char uptime[TTM_NUMBER_SIZE];
+
+    ttm_text_append(dump->out, ttm_terminal_dot(dump->terminal));
+    if (ttm_runtime_is_alone(dump->answer))
+        ttm_text_append(dump->out, "no server is running\n");
+    else
+        ttm_text_format(dump->out, "server up %s\n",
+                        ttm_format_duration(dump->answer->moment.uptime_ns, uptime));
 }
 
 static void put_headline(struct dump *dump, size_t devices)
 {
     const size_t holders = count_holders(dump);
-    char uptime[TTM_NUMBER_SIZE];
 
-    ttm_text_format(dump->out, "%zu process%s hold%s memory on %zu device%s%sserver up %s\n",
-                    holders, holders == 1 ? "" : "es", holders == 1 ? "s" : "", devices,
-                    devices == 1 ? "" : "s", ttm_terminal_dot(dump->terminal),
-                    ttm_format_duration(dump->answer->moment.uptime_ns, uptime));
+    ttm_text_format(dump->out, "%zu process%s hold%s memory on %zu device%s", holders,
+                    holders == 1 ? "" : "es", holders == 1 ? "s" : "", devices,
+                    devices == 1 ? "" : "s");
+    put_uptime(dump);
 }
 
 static void put_nothing(struct dump *dump)
 {
     const bool is_all = dump->choice->pid == 0 && dump->choice->devices.is_all;
-    char uptime[TTM_NUMBER_SIZE];
 
-    ttm_text_format(dump->out, "nothing remains%s: no %s allocated%sserver up %s\n",
+    ttm_text_format(dump->out, "nothing remains%s: no %s allocated",
                     is_all ? "" : " of what was chosen",
-                    dump->choice->is_kernels ? "kernel is" : "device memory is",
-                    ttm_terminal_dot(dump->terminal),
-                    ttm_format_duration(dump->answer->moment.uptime_ns, uptime));
+                    dump->choice->is_kernels ? "kernel is" : "device memory is");
+    put_uptime(dump);
     put_findings(dump);
 }
 
 static void put_all(struct dump *dump)
 {
     const struct ttm_answer *answer = dump->answer;
-    size_t devices = 0;
+    size_t devices = 0, counted = 0;
 
     for (size_t i = 0; i < answer->device_count; i++)
         devices += ttm_device_filter_has(&dump->choice->devices, answer->devices[i].id) &&
@@ -394,13 +466,17 @@ static void put_all(struct dump *dump)
     for (size_t i = 0; i < answer->device_count; i++) {
         const struct ttm_device_row *device = &answer->devices[i];
         if (ttm_device_filter_has(&dump->choice->devices, device->id) &&
-            holds_anything(dump, device))
+            holds_anything(dump, device)) {
             put_device(dump, device);
+            counted += each_runtime(dump, device->id, NULL);
+        }
     }
     if (dump->histogram.count > 0)
         ttm_histogram_text(&dump->histogram, dump->terminal, dump->out);
     put_processes(dump);
     put_findings(dump);
+    if (counted > 0)
+        ttm_text_append(dump->out, TTM_RUNTIME_HINT);
 }
 
 int ttm_dump_text(const struct ttm_answer *answer, const struct ttm_dump_choice *choice,

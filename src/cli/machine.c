@@ -10,7 +10,6 @@
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "model/board.h"
-#include "query/locate.h"
 
 #define TELEMETRY_WAIT_MS 1000
 
@@ -368,18 +367,25 @@ static int ask_chosen(struct ttm_machine *machine, const char *path)
     return status;
 }
 
+static int ask_at(struct ttm_machine *machine, const char *path, struct ttm_connection *conn)
+{
+    int r = ttm_connection_open(conn, path);
+
+    if (r == 0)
+        r = ask_totals(machine, conn);
+    ttm_connection_close(conn);
+    return r;
+}
+
 static void ask_found(struct ttm_machine *machine, const char *path)
 {
     struct ttm_connection conn;
-    int r = ttm_connection_open(&conn, path);
+    const int r = ask_at(machine, path, &conn);
 
-    if (r == 0)
-        r = ask_totals(machine, &conn);
     /* None, or one that has ended just now, is no news: these commands work without. */
     if (r < 0 && r != -ENOENT && r != -ECONNREFUSED && r != -EPIPE)
         ttm_log("the server at '%s' does not answer: %s; what it knows is left out", path,
                 r == -EREMOTEIO ? conn.why : strerror(-r));
-    ttm_connection_close(&conn);
 }
 
 static int ask_servers(struct ttm_machine *machine, const char *socket_path)
@@ -421,11 +427,70 @@ int ttm_machine_read(const char *root, const char *socket_path, struct ttm_machi
     return TTM_EXIT_OK;
 }
 
-void ttm_machine_done(struct ttm_machine *machine)
+/* ---- again and again ---- */
+
+static bool is_silent(const struct ttm_machine *machine, const char *path)
+{
+    for (size_t i = 0; i < machine->silent_count; i++) {
+        if (strcmp(machine->silent_paths[i], path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A command that is stopped (Ctrl-Z) has a server that does not answer: wait for it once. */
+static void ask_quietly(struct ttm_machine *machine, const char *path)
+{
+    struct ttm_connection conn;
+
+    if (machine->answer_count == TTM_MACHINE_SERVERS_MAX || is_silent(machine, path))
+        return;
+    if (ask_at(machine, path, &conn) == -ETIMEDOUT &&
+        machine->silent_count < TTM_MACHINE_SILENT_MAX)
+        (void)snprintf(machine->silent_paths[machine->silent_count++], TTM_SOCKET_PATH_SIZE, "%s",
+                       path);
+}
+
+static int ask_all(struct ttm_machine *machine)
+{
+    const char *chosen = getenv("TTMEM_SOCKET");
+    struct ttm_places places;
+    bool is_chosen_found = false;
+
+    if (ttm_locate_servers(&places) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < places.count; i++) {
+        ask_quietly(machine, places.paths[i]);
+        is_chosen_found |= chosen && strcmp(chosen, places.paths[i]) == 0;
+    }
+    if (chosen && chosen[0] && !is_chosen_found)
+        ask_quietly(machine, chosen);
+    ttm_places_done(&places);
+    return 0;
+}
+
+static void forget_answers(struct ttm_machine *machine)
 {
     for (size_t i = 0; i < machine->answer_count; i++)
         ttm_answer_done(&machine->answers[i]);
+    machine->answer_count = 0;
     free(machine->devices);
+    machine->devices = NULL;
+    machine->device_count = 0;
+}
+
+int ttm_machine_renew(const char *root, struct ttm_machine *machine)
+{
+    forget_answers(machine);
+    int r = ask_all(machine);
+    if (r == 0 && machine->telemetry.count == 0)
+        r = read_telemetry(root, &machine->telemetry);
+    return r < 0 ? r : ttm_machine_join(machine);
+}
+
+void ttm_machine_done(struct ttm_machine *machine)
+{
+    forget_answers(machine);
     ttm_upstream_done(&machine->upstream);
     ttm_telemetry_view_done(&machine->telemetry);
     *machine = (struct ttm_machine){0};

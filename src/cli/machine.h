@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "query/answer.h"
+#include "query/locate.h"
 #include "telemetry/telemetry.h"
 #include "telemetry/upstream.h"
 #include "wire/region.h"
@@ -45,6 +46,7 @@ struct ttm_machine_device {
 };
 
 #define TTM_MACHINE_SERVERS_MAX 64
+#define TTM_MACHINE_SILENT_MAX 8
 
 /* Fill the first three members, and ttm_machine_join() makes the devices of them. */
 struct ttm_machine {
@@ -55,6 +57,10 @@ struct ttm_machine {
 
     struct ttm_machine_device *devices; /* sorted by id */
     size_t device_count;
+
+    /* Servers that did not answer in time, and are not asked again by ttm_machine_renew(). */
+    char silent_paths[TTM_MACHINE_SILENT_MAX][TTM_SOCKET_PATH_SIZE];
+    size_t silent_count;
 };
 
 /*
@@ -64,6 +70,13 @@ struct ttm_machine {
  */
 int ttm_machine_read(const char *root, const char *socket_path, struct ttm_machine *ret);
 void ttm_machine_done(struct ttm_machine *machine);
+
+/*
+ * For who looks again and again: asks every server there is, says nothing of those that
+ * do not answer, and joins anew. The runtime's files are those that the caller has put
+ * into 'upstream'; chips are read once and kept. Returns 0 or a negative errno.
+ */
+int ttm_machine_renew(const char *root, struct ttm_machine *machine);
 
 /* Returns 0 or -ENOMEM. */
 int ttm_machine_join(struct ttm_machine *machine);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "cli/runtime.h"
 
 #define BAR_MIN 10
 #define BAR_MAX 60
@@ -44,6 +45,19 @@ static void put_usage(const struct ttm_terminal *terminal, struct ttm_text *out,
     ttm_terminal_colour(terminal, out, TTM_PLAIN);
     ttm_text_format(out, "] %10s of %10s %6.1f %%", ttm_format_bytes(bytes, used),
                     ttm_format_bytes(capacity, all), 100.0 * (double)bytes / (double)capacity);
+}
+
+/* What the runtime alone counts stands below what is tracked, and is no part of it. */
+static void put_runtime_region(const struct ttm_answer *answer, const struct ttm_terminal *terminal,
+                               struct ttm_text *out, const struct ttm_device_row *device,
+                               unsigned region)
+{
+    const uint64_t bytes = ttm_runtime_bytes(answer, device->id, region);
+
+    if (bytes == 0)
+        return;
+    put_usage(terminal, out, "  + runtime", bytes, device->capacity_bytes[region]);
+    ttm_text_format(out, " %9s\n", "-");
 }
 
 static void put_region(const struct ttm_terminal *terminal, struct ttm_text *out,
@@ -86,13 +100,22 @@ static const struct ttm_device_totals *totals_on(const struct ttm_answer_process
     return NULL;
 }
 
-static bool is_empty(const struct ttm_device_totals *totals)
+/* The runtime does not tell how many. */
+static bool holds_region(const struct ttm_answer_process *process,
+                         const struct ttm_device_totals *totals, unsigned region)
 {
-    for (size_t r = 0; r < TTM_REGION_COUNT; r++) {
-        if (totals->region[r].count > 0)
-            return false;
+    return ttm_runtime_is_source(process) ? totals->region[region].bytes > 0
+                                          : totals->region[region].count > 0;
+}
+
+static bool holds_anything(const struct ttm_answer_process *process,
+                           const struct ttm_device_totals *totals)
+{
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        if (holds_region(process, totals, r))
+            return true;
     }
-    return true;
+    return false;
 }
 
 static size_t command_columns(const struct ttm_terminal *terminal)
@@ -102,12 +125,13 @@ static size_t command_columns(const struct ttm_terminal *terminal)
     return quarter < COMMAND_MIN ? COMMAND_MIN : quarter > COMMAND_MAX ? COMMAND_MAX : quarter;
 }
 
-static uint64_t sum_bytes(const struct ttm_device_totals *totals)
+static uint64_t sum_bytes(const struct ttm_answer_process *process,
+                          const struct ttm_device_totals *totals)
 {
     uint64_t sum = 0;
 
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
-        sum += ttm_device_used(totals, r);
+        sum += ttm_runtime_used(process, totals, r);
     return sum;
 }
 
@@ -116,7 +140,7 @@ static void put_process(const struct ttm_terminal *terminal, struct ttm_text *ou
                         const struct ttm_device_totals *totals)
 {
     struct ttm_text command;
-    const char *separator = "  ";
+    const char *separator = ttm_runtime_is_source(process) ? "  runtime: " : "  ";
 
     ttm_text_init(&command);
     ttm_terminal_command(&command, process->row.command);
@@ -126,10 +150,10 @@ static void put_process(const struct ttm_terminal *terminal, struct ttm_text *ou
     ttm_text_done(&command);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
         char bytes[TTM_NUMBER_SIZE];
-        if (totals->region[r].count == 0)
+        if (!holds_region(process, totals, r))
             continue;
         ttm_text_format(out, "%s%s %s", separator, ttm_region_name(r),
-                        ttm_format_bytes(ttm_device_used(totals, r), bytes));
+                        ttm_format_bytes(ttm_runtime_used(process, totals, r), bytes));
         separator = ttm_terminal_dot(terminal);
     }
     ttm_text_append(out, "\n");
@@ -145,7 +169,7 @@ static int compare_shares(const void *a, const void *b)
 {
     const struct share *x = a;
     const struct share *y = b;
-    const uint64_t xs = sum_bytes(x->totals), ys = sum_bytes(y->totals);
+    const uint64_t xs = sum_bytes(x->process, x->totals), ys = sum_bytes(y->process, y->totals);
 
     return xs != ys ? (xs < ys ? 1 : -1) : x->process->row.pid - y->process->row.pid;
 }
@@ -159,7 +183,7 @@ static void put_processes(const struct ttm_answer *answer, const struct ttm_term
 
     for (size_t p = 0; shares && p < answer->process_count; p++) {
         const struct ttm_device_totals *totals = totals_on(&answer->processes[p], device);
-        if (totals && !is_empty(totals))
+        if (totals && holds_anything(&answer->processes[p], totals))
             shares[count++] = (struct share){&answer->processes[p], totals};
     }
     if (count > 0)
@@ -187,8 +211,10 @@ static void put_device(const struct ttm_answer *answer, const struct ttm_termina
     ttm_text_format(out, "  %*s%10s    %10s %7s %10s\n", (int)bar_columns(terminal) + 17, "",
                     "used", "capacity", "", "count");
     ttm_terminal_colour(terminal, out, TTM_PLAIN);
-    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
         put_region(terminal, out, device, r);
+        put_runtime_region(answer, terminal, out, device, r);
+    }
     put_total_l1(terminal, out, device);
     put_processes(answer, terminal, out, device->id);
 }
@@ -209,23 +235,46 @@ static double share_of(uint64_t part, uint64_t whole)
     return whole > 0 ? (double)part / (double)whole : 0;
 }
 
-/* How full a device is: the fuller of its two memories. */
-static double load_of(const struct ttm_device_row *device)
+/* One device where only a line of it is shown. */
+struct short_row {
+    const struct ttm_device_row *device;
+    uint64_t runtime_dram_bytes; /* what the runtime alone counts */
+    uint64_t runtime_l1_bytes;
+};
+
+static struct short_row short_row_of(const struct ttm_answer *answer,
+                                     const struct ttm_device_row *device)
 {
-    const double dram = share_of(ttm_device_used(&device->totals, TTM_REGION_DRAM),
-                                 device->capacity_bytes[TTM_REGION_DRAM]);
-    const double l1 = share_of(total_l1(device), device->capacity_bytes[TTM_REGION_L1]);
+    struct short_row row = {
+        .device = device,
+        .runtime_dram_bytes = ttm_runtime_bytes(answer, device->id, TTM_REGION_DRAM),
+    };
+
+    for (size_t i = 0; i < sizeof(l1_parts) / sizeof(l1_parts[0]); i++)
+        row.runtime_l1_bytes += ttm_runtime_bytes(answer, device->id, l1_parts[i]);
+    return row;
+}
+
+/* How full a device is by all that is known: the fuller of its two memories. */
+static double load_of(const struct short_row *row)
+{
+    const struct ttm_device_row *device = row->device;
+    const double dram =
+        share_of(ttm_device_used(&device->totals, TTM_REGION_DRAM) + row->runtime_dram_bytes,
+                 device->capacity_bytes[TTM_REGION_DRAM]);
+    const double l1 =
+        share_of(total_l1(device) + row->runtime_l1_bytes, device->capacity_bytes[TTM_REGION_L1]);
 
     return dram > l1 ? dram : l1;
 }
 
 static int compare_loads(const void *a, const void *b)
 {
-    const struct ttm_device_row *x = *(const struct ttm_device_row *const *)a;
-    const struct ttm_device_row *y = *(const struct ttm_device_row *const *)b;
+    const struct short_row *x = a;
+    const struct short_row *y = b;
     const double xl = load_of(x), yl = load_of(y);
 
-    return xl != yl ? (xl < yl ? 1 : -1) : x->id - y->id;
+    return xl != yl ? (xl < yl ? 1 : -1) : x->device->id - y->device->id;
 }
 
 static void put_short_usage(const struct ttm_terminal *terminal, struct ttm_text *out,
@@ -244,49 +293,87 @@ static void put_short_usage(const struct ttm_terminal *terminal, struct ttm_text
         ttm_text_append(out, "      ");
 }
 
+static void put_short_row(const struct ttm_terminal *terminal, struct ttm_text *out,
+                          const struct short_row *row)
+{
+    const struct ttm_device_row *device = row->device;
+    const uint64_t *capacity = device->capacity_bytes;
+
+    ttm_text_format(out, "%4u %-6.6s", device->id,
+                    device->board[0] ? device->board : ttm_arch_name(device->arch));
+    put_short_usage(terminal, out, "DRAM", ttm_device_used(&device->totals, TTM_REGION_DRAM),
+                    capacity[TTM_REGION_DRAM]);
+    put_short_usage(terminal, out, "L1", total_l1(device), capacity[TTM_REGION_L1]);
+    ttm_text_append(out, "\n");
+    if (row->runtime_dram_bytes == 0 && row->runtime_l1_bytes == 0)
+        return;
+    ttm_text_append(out, "  + runtime");
+    put_short_usage(terminal, out, "DRAM", row->runtime_dram_bytes, capacity[TTM_REGION_DRAM]);
+    put_short_usage(terminal, out, "L1", row->runtime_l1_bytes, capacity[TTM_REGION_L1]);
+    ttm_text_append(out, "\n");
+}
+
 /* Where the whole of all devices does not fit: a line each, the fullest first. */
 static void put_short(const struct ttm_answer *answer, const struct ttm_device_filter *devices,
                       const struct ttm_terminal *terminal, struct ttm_text *out)
 {
-    const struct ttm_device_row **rows = calloc(answer->device_count + 1, sizeof(void *));
+    struct short_row *rows = calloc(answer->device_count + 1, sizeof(rows[0]));
     size_t count = 0;
 
     for (size_t i = 0; rows && i < answer->device_count; i++) {
         if (ttm_device_filter_has(devices, answer->devices[i].id))
-            rows[count++] = &answer->devices[i];
+            rows[count++] = short_row_of(answer, &answer->devices[i]);
     }
     if (count > 0)
-        qsort(rows, count, sizeof(void *), compare_loads);
-    for (size_t i = 0; i < count; i++) {
-        ttm_text_format(out, "%4u %-6.6s", rows[i]->id,
-                        rows[i]->board[0] ? rows[i]->board : ttm_arch_name(rows[i]->arch));
-        put_short_usage(terminal, out, "DRAM", ttm_device_used(&rows[i]->totals, TTM_REGION_DRAM),
-                        rows[i]->capacity_bytes[TTM_REGION_DRAM]);
-        put_short_usage(terminal, out, "L1", total_l1(rows[i]),
-                        rows[i]->capacity_bytes[TTM_REGION_L1]);
-        ttm_text_append(out, "\n");
-    }
+        qsort(rows, count, sizeof(rows[0]), compare_loads);
+    for (size_t i = 0; i < count; i++)
+        put_short_row(terminal, out, &rows[i]);
     free(rows);
 }
 
 /* A device takes about so many lines when shown whole. */
-#define DEVICE_ROWS 10
+static size_t device_rows(const struct ttm_answer *answer, unsigned device_id)
+{
+    size_t rows = 10;
+
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        rows += ttm_runtime_bytes(answer, device_id, r) > 0;
+    return rows;
+}
+
+static void put_headline(const struct ttm_answer *answer, const struct ttm_terminal *terminal,
+                         struct ttm_text *out)
+{
+    const char *dot = ttm_terminal_dot(terminal);
+    char uptime[TTM_NUMBER_SIZE];
+
+    put_clock(out, answer->moment.time_ns);
+    ttm_text_format(out, "%s%zu device%s%s%zu process%s%s", dot, answer->device_count,
+                    answer->device_count == 1 ? "" : "s", dot, answer->process_count,
+                    answer->process_count == 1 ? "" : "es", dot);
+    if (ttm_runtime_is_alone(answer))
+        ttm_text_append(out, "no server is running\n");
+    else
+        ttm_text_format(out, "server up %s\n",
+                        ttm_format_duration(answer->moment.uptime_ns, uptime));
+    /* Above the devices: below them it would be cut off first. */
+    if (ttm_runtime_has_any(answer))
+        ttm_text_append(out, TTM_RUNTIME_HINT);
+}
 
 void ttm_monitor_text(const struct ttm_answer *answer, const struct ttm_device_filter *devices,
                       const struct ttm_terminal *terminal, struct ttm_text *out)
 {
-    const char *dot = ttm_terminal_dot(terminal);
-    char uptime[TTM_NUMBER_SIZE];
-    size_t shown = 0;
+    size_t shown = 0, rows = ttm_runtime_has_any(answer) ? 2 : 1;
 
-    put_clock(out, answer->moment.time_ns);
-    ttm_text_format(out, "%s%zu device%s%s%zu process%s%sserver up %s\n", dot, answer->device_count,
-                    answer->device_count == 1 ? "" : "s", dot, answer->process_count,
-                    answer->process_count == 1 ? "" : "es", dot,
-                    ttm_format_duration(answer->moment.uptime_ns, uptime));
-    for (size_t i = 0; i < answer->device_count; i++)
-        shown += ttm_device_filter_has(devices, answer->devices[i].id);
-    if (terminal->is_terminal && shown > 1 && shown * DEVICE_ROWS + 1 > terminal->rows) {
+    put_headline(answer, terminal, out);
+    for (size_t i = 0; i < answer->device_count; i++) {
+        if (!ttm_device_filter_has(devices, answer->devices[i].id))
+            continue;
+        shown++;
+        rows += device_rows(answer, answer->devices[i].id);
+    }
+    if (terminal->is_terminal && shown > 1 && rows > terminal->rows) {
         put_short(answer, devices, terminal, out);
         return;
     }
@@ -301,11 +388,10 @@ void ttm_monitor_text(const struct ttm_answer *answer, const struct ttm_device_f
 }
 
 static void put_region_json(struct ttm_json *json, const struct ttm_device_totals *totals,
-                            unsigned region, const uint64_t *capacity)
+                            unsigned region)
 {
     const struct ttm_totals *t = &totals->region[region];
 
-    ttm_json_object_begin(json);
     ttm_json_put_u64(json, "bytes", t->bytes);
     ttm_json_put_u64(json, "footprint_bytes", t->footprint_bytes);
     ttm_json_put_u64(json, "count", t->count);
@@ -313,21 +399,47 @@ static void put_region_json(struct ttm_json *json, const struct ttm_device_total
         ttm_json_put_u64(json, "resident_bytes", totals->cb.resident_bytes);
         ttm_json_put_u64(json, "registered_bytes", totals->cb.registered_bytes);
     }
-    if (capacity && *capacity > 0)
-        ttm_json_put_u64(json, "capacity_bytes", *capacity);
-    else if (capacity)
-        ttm_json_put_null(json, "capacity_bytes");
-    ttm_json_object_end(json);
 }
 
-static void put_regions_json(struct ttm_json *json, const struct ttm_device_totals *totals,
-                             const uint64_t *capacities)
+static void put_device_regions_json(struct ttm_json *json, const struct ttm_answer *answer,
+                                    const struct ttm_device_row *device)
 {
     ttm_json_key(json, "regions");
     ttm_json_object_begin(json);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
         ttm_json_key(json, ttm_region_name(r));
-        put_region_json(json, totals, r, capacities ? &capacities[r] : NULL);
+        ttm_json_object_begin(json);
+        put_region_json(json, &device->totals, r);
+        if (device->capacity_bytes[r] > 0)
+            ttm_json_put_u64(json, "capacity_bytes", device->capacity_bytes[r]);
+        else
+            ttm_json_put_null(json, "capacity_bytes");
+        ttm_json_put_u64(json, "runtime_bytes", ttm_runtime_bytes(answer, device->id, r));
+        ttm_json_object_end(json);
+    }
+    ttm_json_object_end(json);
+}
+
+/* Of what the runtime does not count, nothing is said. */
+static void put_process_regions_json(struct ttm_json *json,
+                                     const struct ttm_answer_process *process,
+                                     const struct ttm_device_totals *totals)
+{
+    ttm_json_key(json, "regions");
+    ttm_json_object_begin(json);
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        if (ttm_runtime_is_source(process) && !ttm_runtime_counts(r))
+            continue;
+        ttm_json_key(json, ttm_region_name(r));
+        ttm_json_object_begin(json);
+        if (ttm_runtime_is_source(process)) {
+            ttm_json_put_u64(json, "bytes", totals->region[r].bytes);
+            ttm_json_put_null(json, "footprint_bytes");
+            ttm_json_put_null(json, "count");
+        } else {
+            put_region_json(json, totals, r);
+        }
+        ttm_json_object_end(json);
     }
     ttm_json_object_end(json);
 }
@@ -339,7 +451,7 @@ static void put_device_json(struct ttm_json *json, const struct ttm_answer *answ
     ttm_json_put_u64(json, "id", device->id);
     ttm_json_put_string(json, "arch", ttm_arch_name(device->arch));
     ttm_json_put_string(json, "board", device->board);
-    put_regions_json(json, &device->totals, device->capacity_bytes);
+    put_device_regions_json(json, answer, device);
     ttm_json_key(json, "processes");
     ttm_json_array_begin(json);
     for (size_t p = 0; p < answer->process_count; p++) {
@@ -350,7 +462,8 @@ static void put_device_json(struct ttm_json *json, const struct ttm_answer *answ
         ttm_json_object_begin(json);
         ttm_json_put_i64(json, "pid", process->row.pid);
         ttm_json_put_string(json, "name", process->row.command);
-        put_regions_json(json, totals, NULL);
+        ttm_json_put_string(json, "source", ttm_source_name(process->row.source));
+        put_process_regions_json(json, process, totals);
         ttm_json_object_end(json);
     }
     ttm_json_array_end(json);
@@ -373,13 +486,15 @@ void ttm_monitor_json(const struct ttm_answer *answer, const struct ttm_device_f
             put_device_json(&json, answer, &answer->devices[i]);
     }
     ttm_json_array_end(&json);
+    ttm_json_put_bool(&json, "server", !ttm_runtime_is_alone(answer));
     ttm_json_object_end(&json);
     ttm_text_append(out, "\n");
 }
 
 void ttm_monitor_csv_header(struct ttm_text *out)
 {
-    ttm_text_append(out, "time_ns,device,arch,region,bytes,footprint_bytes,count,capacity_bytes\n");
+    ttm_text_append(out, "time_ns,device,arch,region,bytes,footprint_bytes,count,capacity_bytes,"
+                         "runtime_bytes\n");
 }
 
 void ttm_monitor_csv(const struct ttm_answer *answer, const struct ttm_device_filter *devices,
@@ -396,7 +511,7 @@ void ttm_monitor_csv(const struct ttm_answer *answer, const struct ttm_device_fi
                             ttm_region_name(r), t->bytes, t->footprint_bytes, t->count);
             if (device->capacity_bytes[r] > 0)
                 ttm_text_format(out, "%" PRIu64, device->capacity_bytes[r]);
-            ttm_text_append(out, "\n");
+            ttm_text_format(out, ",%" PRIu64 "\n", ttm_runtime_bytes(answer, device->id, r));
         }
     }
 }

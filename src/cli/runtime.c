@@ -6,13 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "telemetry/process.h"
 
-static struct ttm_answer_process *find_process(struct ttm_answer *answer, int32_t pid)
+/*
+ * Whether the answer's row of that process leaves it to the runtime: made by us, or of a
+ * process in which tracking is off, of which a server forgets what it holds.
+ */
+static bool is_open(const struct ttm_answer_process *process)
+{
+    return ttm_runtime_is_source(process) || (process->row.is_disabled && process->live_count == 0);
+}
+
+static struct ttm_answer_process *find_process(const struct ttm_answer *answer, int32_t pid)
 {
     for (size_t i = 0; i < answer->process_count; i++) {
-        const struct ttm_process_row *row = &answer->processes[i].row;
-        if (row->pid == pid && row->source == TTM_SOURCE_RUNTIME)
+        if (answer->processes[i].row.pid == pid)
             return &answer->processes[i];
     }
     return NULL;
@@ -93,6 +102,10 @@ static int merge_process(struct ttm_answer *answer, const struct ttm_machine_dev
 
     if (!process)
         process = add_process(answer, counted);
+    if (process) {
+        process->row.source = TTM_SOURCE_RUNTIME;
+        process->row.has_lives = false;
+    }
     struct ttm_device_totals *totals =
         process ? totals_on(process, (uint16_t)device->metal_id) : NULL;
     if (!totals)
@@ -100,6 +113,13 @@ static int merge_process(struct ttm_answer *answer, const struct ttm_machine_dev
     for (unsigned r = 0; r < TTM_UPSTREAM_REGION_COUNT; r++)
         totals->region[ttm_machine_region(r)].bytes += counted->totals.bytes[r];
     return add_device(answer, device);
+}
+
+static bool is_tracked(const struct ttm_answer *answer, int32_t pid)
+{
+    const struct ttm_answer_process *process = find_process(answer, pid);
+
+    return process && !is_open(process);
 }
 
 int ttm_runtime_merge(const struct ttm_machine *machine, struct ttm_answer *answer)
@@ -113,9 +133,95 @@ int ttm_runtime_merge(const struct ttm_machine *machine, struct ttm_answer *answ
             continue;
         for (size_t p = 0; r == 0 && p < file->process_count; p++) {
             const struct ttm_upstream_process *counted = &file->processes[p];
-            if (!counted->is_stale && !ttm_machine_tracked(machine, counted->pid))
+            if (!counted->is_stale && !is_tracked(answer, counted->pid) &&
+                !ttm_machine_tracked(machine, counted->pid))
                 r = merge_process(answer, device, counted);
         }
     }
     return r;
+}
+
+/* ---- looking ---- */
+
+static bool has_untracked(const struct ttm_upstream *upstream, const struct ttm_answer *answer)
+{
+    for (size_t i = 0; i < upstream->count; i++) {
+        const struct ttm_upstream_file *file = &upstream->files[i];
+        for (size_t p = 0; p < file->process_count; p++) {
+            if (!file->processes[p].is_stale && !is_tracked(answer, file->processes[p].pid))
+                return true;
+        }
+    }
+    return false;
+}
+
+int ttm_runtime_add(struct ttm_runtime *runtime, struct ttm_answer *answer)
+{
+    struct ttm_machine *machine = &runtime->machine;
+
+    ttm_upstream_done(&machine->upstream);
+    int r = ttm_upstream_read(ttm_machine_root(), &machine->upstream);
+    if (r < 0 || !has_untracked(&machine->upstream, answer))
+        return r;
+    /* Servers are asked after the files were read: who was counted then may be tracked by now. */
+    r = ttm_machine_renew(ttm_machine_root(), machine);
+    return r < 0 ? r : ttm_runtime_merge(machine, answer);
+}
+
+int ttm_runtime_alone(struct ttm_runtime *runtime, struct ttm_answer *ret)
+{
+    ttm_answer_init(ret);
+    ret->moment.time_ns = ttm_clock_wall_ns();
+    return ttm_runtime_add(runtime, ret);
+}
+
+void ttm_runtime_done(struct ttm_runtime *runtime)
+{
+    ttm_machine_done(&runtime->machine);
+}
+
+/* ---- what an answer has of it ---- */
+
+bool ttm_runtime_is_alone(const struct ttm_answer *answer)
+{
+    return answer->moment.uptime_ns == 0;
+}
+
+bool ttm_runtime_counts(unsigned region)
+{
+    for (unsigned r = 0; r < TTM_UPSTREAM_REGION_COUNT; r++) {
+        if (ttm_machine_region(r) == region)
+            return true;
+    }
+    return false;
+}
+
+uint64_t ttm_runtime_bytes(const struct ttm_answer *answer, unsigned device_id, unsigned region)
+{
+    uint64_t sum = 0;
+
+    for (size_t p = 0; p < answer->process_count; p++) {
+        const struct ttm_answer_process *process = &answer->processes[p];
+        for (size_t d = 0; ttm_runtime_is_source(process) && d < process->device_count; d++) {
+            if (process->devices[d].device_id == device_id)
+                sum += process->devices[d].totals.region[region].bytes;
+        }
+    }
+    return sum;
+}
+
+uint64_t ttm_runtime_used(const struct ttm_answer_process *process,
+                          const struct ttm_device_totals *totals, unsigned region)
+{
+    return ttm_runtime_is_source(process) ? totals->region[region].bytes
+                                          : ttm_device_used(totals, region);
+}
+
+bool ttm_runtime_has_any(const struct ttm_answer *answer)
+{
+    for (size_t p = 0; p < answer->process_count; p++) {
+        if (ttm_runtime_is_source(&answer->processes[p]))
+            return true;
+    }
+    return false;
 }

@@ -29,14 +29,39 @@ static uint32_t note_text(const char *text)
                             (uint32_t)strnlen(text, TEXT_MAX));
 }
 
+/* Ascending and each once, so that a set has one note however it is told. */
+static uint32_t sort_devices(uint16_t *ids, uint32_t count)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint16_t id = ids[i];
+        uint32_t at = kept;
+        while (at > 0 && ids[at - 1] > id)
+            at--;
+        if (at > 0 && ids[at - 1] == id)
+            continue;
+        memmove(&ids[at + 1], &ids[at], (kept - at) * sizeof(ids[0]));
+        ids[at] = id;
+        kept++;
+    }
+    return kept;
+}
+
 uint32_t ttmem_devices(const uint16_t *ids, uint32_t count)
 {
+    uint16_t sorted[TTM_DEVICE_COUNT + 1];
+
     if (ttm_switch_epoch() == 0 || count == 0 || count > TTM_DEVICE_COUNT)
         return 0;
+    memcpy(sorted, ids, count * sizeof(ids[0]));
+    count = sort_devices(sorted, count);
+    if (sorted[count - 1] >= TTM_DEVICE_COUNT)
+        return 0;
     if (count == 1)
-        return ids[0];
-    return ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_DEVICES, ids,
-                            count * (uint32_t)sizeof(ids[0]));
+        return sorted[0];
+    return ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_DEVICES, sorted,
+                            count * (uint32_t)sizeof(sorted[0]));
 }
 
 uint32_t ttmem_cores(const struct ttmem_core_range *ranges, uint32_t count)
@@ -240,7 +265,10 @@ void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
 {
     const struct ttm_live live = {.id = id, .allocator = allocator, .region = region};
 
-    report(TTM_REPORT_END, &live);
+    if (region < TTM_REGION_COUNT)
+        report(TTM_REPORT_END, &live);
+    else if (ttm_switch_epoch() != 0)
+        ttm_tracker_count_unknown_end(&ttm_own_tracker);
 }
 
 void ttmem_allocator_close(uint16_t allocator)

@@ -31,7 +31,16 @@ struct talk {
     struct ttm_queue in;
 };
 
-/* Waits for 'events' on the connection, or to be woken. Returns revents, 0 when the time is up. */
+/* Whether the program has left us our connection, and not put a file of its own in its place. */
+static bool has_connection(const struct talk *talk)
+{
+    return ttm_own_fd_is_ours(&talk->helper->connection);
+}
+
+/*
+ * Waits for 'events' on the connection, or to be woken. Returns revents, 0 when the time is up;
+ * POLLHUP when the program has closed the connection.
+ */
 static int wait_for(struct talk *talk, short events, int timeout_ms)
 {
     struct pollfd fds[] = {
@@ -40,26 +49,35 @@ static int wait_for(struct talk *talk, short events, int timeout_ms)
     };
     char bytes[64];
 
-    if (!ttm_own_fd_is_ours(&talk->helper->nudge_read))
+    if (talk->fd >= 0 && !has_connection(talk))
+        return POLLHUP;
+    if (!ttm_own_fd_is_ours(&talk->helper->nudge_read)) {
+        /* The program closes fds, and the connection may be next: it lives on in a poll() of it. */
         fds[1].fd = -1;
+        if (timeout_ms < 0 || timeout_ms > LOOK_AGAIN_MS)
+            timeout_ms = LOOK_AGAIN_MS;
+    }
     /* relaxed: the nudge that comes with it orders what matters. */
     if (atomic_load_explicit(&talk->helper->is_watching_end, memory_order_relaxed) &&
         (timeout_ms < 0 || timeout_ms > ALONE_MS))
         timeout_ms = ALONE_MS;
     const int n = poll(fds, 2, timeout_ms);
-    if (n > 0 && fds[1].revents)
+    if (n > 0 && (fds[1].revents & POLLIN) && ttm_own_fd_is_ours(&talk->helper->nudge_read))
         (void)!read(fds[1].fd, bytes, sizeof(bytes));
     return n > 0 ? fds[0].revents : 0;
 }
 
-/* Whether no thread of the program is left. */
+/*
+ * Whether no thread of the program is left. A main thread that has left stays as a zombie until
+ * the last thread ends, and is counted: then there are two, it and us.
+ */
 static bool is_alone(const struct ttm_helper *helper)
 {
     char text[1024];
 
     if (!atomic_load_explicit(&helper->is_watching_end, memory_order_relaxed))
         return false;
-    const int fd = open("/proc/thread-self/stat", O_RDONLY | O_CLOEXEC);
+    const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC); /* the main thread's */
     if (fd < 0)
         return false;
     const ssize_t n = read(fd, text, sizeof(text) - 1);
@@ -67,16 +85,17 @@ static bool is_alone(const struct ttm_helper *helper)
     if (n <= 0)
         return false;
     text[n] = '\0';
-    /* The 20th field, the 18th behind the name in brackets, is the number of threads. */
+    /* Behind the name in brackets, the first field is the state, the 18th the number of threads. */
     const char *at = strrchr(text, ')');
+    const bool has_main_left = at && at[1] == ' ' && at[2] == 'Z';
     for (int field = 2; at && field < 20; field++)
         at = strchr(at + 1, ' ');
-    return at && atoi(at) == 1;
+    return has_main_left && at && strtol(at, NULL, 10) == 2;
 }
 
 static bool is_stopping(const struct talk *talk)
 {
-    /* relaxed: the eventfd that comes with it orders what matters. */
+    /* relaxed: the nudge that comes with it orders what matters. */
     return atomic_load_explicit(&talk->helper->is_stopping, memory_order_relaxed);
 }
 
@@ -126,6 +145,8 @@ static int find_server(void)
 static int send_all(struct talk *talk, struct ttm_queue *out)
 {
     while (ttm_queue_length(out) > 0) {
+        if (!has_connection(talk))
+            return -EBADF;
         const ssize_t n = send(talk->fd, ttm_queue_front(out), ttm_queue_length(out), MSG_NOSIGNAL);
         if (n >= 0) {
             ttm_queue_consume(out, (size_t)n);
@@ -261,6 +282,8 @@ static int take_input(struct talk *talk)
 
     if (!room)
         return -ENOMEM;
+    if (!has_connection(talk))
+        return -EBADF;
     const ssize_t n = recv(talk->fd, room, 4096, MSG_DONTWAIT);
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -errno;

@@ -24,8 +24,11 @@ static pthread_mutex_t switch_lock;
 static struct ttm_helper helper;
 static bool has_tracker; /* made once, kept until the process ends: a thread may be inside */
 static bool has_helper;
-static bool is_child; /* of a fork: what its parent had is not its own */
+static bool is_child;                /* of a fork: what its parent had is not its own */
+static _Atomic bool has_loader_left; /* see leave() */
 static pthread_key_t slot_key;
+static pthread_key_t leave_key; /* set in the main thread alone */
+static bool has_leave_key;
 
 static struct ttm_own_fd control_fd = {.fd = -1};
 
@@ -129,6 +132,8 @@ static int rouse_helper(void)
     }
     const int r = ttm_helper_start(&helper, &ttm_own_tracker, ttm_own_control, look_at_wish);
     has_helper = r == 0;
+    if (has_helper && atomic_load(&has_loader_left))
+        ttm_helper_watch_end(&helper);
     return r;
 }
 
@@ -273,6 +278,9 @@ static void forget_in_child(void)
     atomic_store_explicit(&ttm_own_tracker.epoch, 0, memory_order_relaxed);
     has_tracker = false;
     has_helper = false;
+    has_loader_left = false; /* the thread that is left is the main one now */
+    if (has_leave_key)
+        (void)pthread_setspecific(leave_key, &leave_key);
     is_child = true;
     drop_control();
     make_control(was_on);
@@ -282,12 +290,10 @@ static void forget_in_child(void)
 static void leave(void *nothing)
 {
     (void)nothing;
+    atomic_store(&has_loader_left, true); /* a helper that starts later has to know it too */
     if (has_helper)
         ttm_helper_watch_end(&helper);
 }
-
-extern int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *dso);
-extern void *__dso_handle;
 
 void ttm_switch_begin(void)
 {
@@ -296,5 +302,8 @@ void ttm_switch_begin(void)
     init_lock();
     make_control(wanted && strcmp(wanted, "1") == 0);
     (void)pthread_atfork(NULL, NULL, forget_in_child);
-    (void)__cxa_thread_atexit_impl(leave, NULL, &__dso_handle);
+    /* Not a destructor of thread-local data, which glibc leaves out when a main thread leaves. */
+    has_leave_key = pthread_key_create(&leave_key, leave) == 0;
+    if (has_leave_key)
+        (void)pthread_setspecific(leave_key, &leave_key);
 }

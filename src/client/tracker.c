@@ -98,6 +98,12 @@ void ttm_tracker_refuse(struct ttm_tracker *tracker)
     atomic_fetch_add_explicit(&tracker->producer.segment->untracked, 1, memory_order_relaxed);
 }
 
+void ttm_tracker_count_unknown_end(struct ttm_tracker *tracker)
+{
+    /* relaxed: a number to be shown. */
+    atomic_fetch_add_explicit(&tracker->producer.segment->unknown_ends, 1, memory_order_relaxed);
+}
+
 uint32_t ttm_tracker_origin(struct ttm_tracker *tracker, const struct ttm_origin_note *origin)
 {
     uint8_t buf[TTM_ORIGIN_NOTE_SIZE];
@@ -141,9 +147,8 @@ static void report_birth(struct ttm_tracker *tracker, struct ttm_slot *slot,
 static void report_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
                        const struct ttm_live *key)
 {
-    if (!end_life(tracker, slot, key, TTM_RECORD_END)) /* relaxed: a number to be shown */
-        atomic_fetch_add_explicit(&tracker->producer.segment->unknown_ends, 1,
-                                  memory_order_relaxed);
+    if (!end_life(tracker, slot, key, TTM_RECORD_END))
+        ttm_tracker_count_unknown_end(tracker);
 }
 
 /* The parts of a program are numbered from 0 on, without gaps. */

@@ -93,6 +93,9 @@ void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
 /* Counts an event that cannot be told of. */
 void ttm_tracker_refuse(struct ttm_tracker *tracker);
 
+/* Counts an end of what was not live. */
+void ttm_tracker_count_unknown_end(struct ttm_tracker *tracker);
+
 /* Forgets what is live, after tracking was switched off. On any thread. */
 void ttm_tracker_forget(struct ttm_tracker *tracker);
 

@@ -276,8 +276,8 @@ void ttm_device_set_arch(struct ttm_device *device, unsigned arch)
 
 void ttm_device_set_note(struct ttm_device *device, const struct ttm_device_note *note)
 {
-    if (note->board[0] != '\0')
-        (void)fill_from_name(device, note->board);
+    if (note->board[0] != '\0' && !fill_from_name(device, note->board))
+        memcpy(device->board, note->board, sizeof(note->board)); /* not one of ours: by name */
     ttm_device_set_arch(device, note->arch);
     if (note->arch != TTM_ARCH_UNKNOWN)
         device->arch = note->arch;

@@ -109,7 +109,7 @@ void ttm_packer_free(struct ttm_packer *packer)
 
 static void encode_head(const struct ttm_block_head *head, uint8_t *buf)
 {
-    memcpy(buf, TTM_BLOCK_MAGIC, 8);
+    memcpy(buf, TTM_BLOCK_MAGIC, 8); /* NOLINT(bugprone-not-null-terminated-result): no string */
     put_le16(buf + 8, head->major);
     put_le16(buf + 10, head->minor);
     put_le16(buf + 12, head->kind);
@@ -300,7 +300,7 @@ int ttm_block_unpack(struct ttm_packer *packer, const struct ttm_block_head *hea
 
 void ttm_file_head_encode(uint64_t file_id, uint8_t buf[TTM_FILE_HEAD_SIZE])
 {
-    memcpy(buf, FILE_MAGIC, 8);
+    memcpy(buf, FILE_MAGIC, 8); /* NOLINT(bugprone-not-null-terminated-result): no string */
     put_le16(buf + 8, TTM_RECORDING_MAJOR);
     put_le16(buf + 10, TTM_RECORDING_MINOR);
     put_le32(buf + 12, 0);
@@ -318,7 +318,7 @@ int ttm_file_head_decode(const uint8_t *buf, uint64_t *ret_file_id)
 
 void ttm_file_end_encode(uint64_t file_id, uint64_t index_offset, uint8_t buf[TTM_FILE_END_SIZE])
 {
-    memcpy(buf, END_MAGIC, 8);
+    memcpy(buf, END_MAGIC, 8); /* NOLINT(bugprone-not-null-terminated-result): no string */
     put_le64(buf + 8, file_id);
     put_le64(buf + 16, index_offset);
     put_le64(buf + 24, XXH64(buf, 24, 0));

@@ -217,6 +217,7 @@ static int add_process(struct ttm_decoder *dec, uint32_t number, struct process 
         return -EBADMSG;
     if (dec->process_count == dec->process_room) {
         const uint32_t room = dec->process_room ? dec->process_room * 2 : 16;
+        /* NOLINTNEXTLINE(bugprone-sizeof-expression): it holds pointers */
         struct process **processes = realloc(dec->processes, room * sizeof(processes[0]));
         if (!processes)
             return -ENOMEM;

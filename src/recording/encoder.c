@@ -20,12 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/u64_map.h"
 #include "recording/block.h"
 #include "recording/code.h"
-#include "recording/site_book.h"
+#include "recording/kept.h"
 
-#define NONE UINT32_MAX
 #define TELL_PER_EVENT 16 /* lives told again beside one event */
 #define TELL_PER_FLUSH 4096
 #define MUTE_EVENTS 4096 /* before a section is tried again after a block was not taken */
@@ -34,43 +32,6 @@
 /* A section costs about this much less than the events it follows. */
 #define SECTION_LIVES_FACTOR 16
 #define SECTION_NOTE_BYTES 4
-
-struct life {
-    uint64_t serial;
-    uint64_t id;
-    uint64_t address;
-    uint64_t birth_ns;
-    uint64_t ordinal;
-    uint32_t site;    /* in the book of its process; NONE: an empty place */
-    uint32_t section; /* in which it was told or born; of an empty place: the next one */
-};
-
-struct note_head {
-    uint32_t number;
-    uint32_t kind;
-    uint32_t length;
-};
-
-struct process {
-    uint32_t number;
-    struct ttm_recorded_process seen; /* 'command' is ours */
-    uint64_t seen_ns;
-    struct ttm_recorded_device *devices; /* 'board' is ours */
-    uint32_t device_count;
-    struct ttm_recorded_counters counters;
-    bool has_counters;
-    uint8_t *notes; /* note_head and bytes, one after the other */
-    size_t notes_length;
-    size_t notes_room;
-    struct life *lives;
-    uint32_t life_count; /* places from here on were never taken */
-    uint32_t life_room;
-    uint32_t life_free;
-    struct ttm_u64_map by_serial;
-    uint64_t next_ordinal;
-    struct ttm_site_book sites;
-    struct ttm_guesses guesses;
-};
 
 struct ttm_encoder {
     struct ttm_encoder_options options;
@@ -91,10 +52,10 @@ struct ttm_encoder {
     uint32_t tell_life;
     uint32_t current; /* number of the process of the last record in the file */
     bool has_current;
-    struct process **processes;
+    struct ttm_kept_process **processes;
     uint32_t process_count;
     uint32_t process_room;
-    struct process *recent; /* found last */
+    struct ttm_kept_process *recent; /* found last */
     struct ttm_u64_map by_number;
     uint64_t live;
     uint64_t note_bytes;
@@ -187,7 +148,8 @@ static inline bool is_full(const struct ttm_block *block)
 }
 
 /* The operation and its process. Returns 1; 0 when nothing may be written; -ENOMEM. */
-static inline int open_record(struct ttm_encoder *enc, const struct process *proc, unsigned op)
+static inline int open_record(struct ttm_encoder *enc, const struct ttm_kept_process *proc,
+                              unsigned op)
 {
     if (is_full(enc->block))
         pass_block(enc);
@@ -222,8 +184,8 @@ static inline void put_time(struct ttm_encoder *enc, uint64_t time_ns)
 }
 
 /* The same of something that happens: it has a time and counts. */
-static inline int open_event(struct ttm_encoder *enc, const struct process *proc, unsigned op,
-                             uint64_t time_ns)
+static inline int open_event(struct ttm_encoder *enc, const struct ttm_kept_process *proc,
+                             unsigned op, uint64_t time_ns)
 {
     const int r = open_record(enc, proc, op);
 
@@ -244,23 +206,8 @@ static inline int open_event(struct ttm_encoder *enc, const struct process *proc
 
 /* ---- sites and lives ---- */
 
-static struct ttm_site_facts facts_of(const struct ttm_recorded_life *life)
-{
-    return (struct ttm_site_facts){
-        .bytes = life->bytes,
-        .footprint_bytes = life->footprint_bytes,
-        .allocator = life->allocator,
-        .devices = life->devices,
-        .origin = life->origin,
-        .cores = life->cores,
-        .region = life->region,
-        .kind = life->kind,
-        .flags = life->flags,
-    };
-}
-
 /* Sees to it that the file has a number for the site. Returns as open_record(). */
-static int number_site(struct ttm_encoder *enc, struct process *proc, uint32_t place)
+static int number_site(struct ttm_encoder *enc, struct ttm_kept_process *proc, uint32_t place)
 {
     int r;
 
@@ -291,7 +238,8 @@ static int number_site(struct ttm_encoder *enc, struct process *proc, uint32_t p
     return 1;
 }
 
-static void put_life(struct ttm_encoder *enc, struct process *proc, const struct life *life)
+static void put_life(struct ttm_encoder *enc, struct ttm_kept_process *proc,
+                     const struct ttm_kept_life *life)
 {
     struct ttm_booked_site *site = &proc->sites.sites[life->site];
     uint64_t *last_id = &proc->guesses.last_id[guess_id_of(site->facts.region)];
@@ -308,8 +256,8 @@ static void put_life(struct ttm_encoder *enc, struct process *proc, const struct
 }
 
 /* A life whose birth the file has not, or not in this section. Returns 0 or -ENOMEM. */
-static int tell_life(struct ttm_encoder *enc, struct process *proc, struct life *life,
-                     uint64_t births_ago)
+static int tell_life(struct ttm_encoder *enc, struct ttm_kept_process *proc,
+                     struct ttm_kept_life *life, uint64_t births_ago)
 {
     int r = number_site(enc, proc, life->site);
 
@@ -327,7 +275,7 @@ static int tell_life(struct ttm_encoder *enc, struct process *proc, struct life 
 
 /* ---- sections ---- */
 
-static int put_process(struct ttm_encoder *enc, const struct process *proc)
+static int put_process(struct ttm_encoder *enc, const struct ttm_kept_process *proc)
 {
     const struct ttm_recorded_process *seen = &proc->seen;
 
@@ -363,7 +311,7 @@ static void put_counters(struct ttm_encoder *enc, const struct ttm_recorded_coun
     put_misc(enc, counters->lost_events);
 }
 
-static int tell_note(struct ttm_encoder *enc, struct process *proc,
+static int tell_note(struct ttm_encoder *enc, struct ttm_kept_process *proc,
                      const struct ttm_recorded_note *note)
 {
     const int r = open_record(enc, proc, OP_NOTE);
@@ -376,12 +324,12 @@ static int tell_note(struct ttm_encoder *enc, struct process *proc,
     return put_bytes(enc, note->bytes, note->length);
 }
 
-static int tell_notes(struct ttm_encoder *enc, struct process *proc)
+static int tell_notes(struct ttm_encoder *enc, struct ttm_kept_process *proc)
 {
     size_t at = 0;
 
     while (at < proc->notes_length && !enc->is_mute) {
-        struct note_head head;
+        struct ttm_kept_note head;
         memcpy(&head, proc->notes + at, sizeof(head));
         at += sizeof(head);
         const struct ttm_recorded_note note = {.number = head.number,
@@ -397,7 +345,7 @@ static int tell_notes(struct ttm_encoder *enc, struct process *proc)
 }
 
 /* Something said before, told again: it is no event, its time is that of the event before. */
-static int open_again(struct ttm_encoder *enc, const struct process *proc, unsigned op)
+static int open_again(struct ttm_encoder *enc, const struct ttm_kept_process *proc, unsigned op)
 {
     const int r = open_record(enc, proc, op);
 
@@ -407,7 +355,7 @@ static int open_again(struct ttm_encoder *enc, const struct process *proc, unsig
 }
 
 /* All of a process but its lives. Returns 0 or -ENOMEM. */
-static int tell_facts(struct ttm_encoder *enc, struct process *proc)
+static int tell_facts(struct ttm_encoder *enc, struct ttm_kept_process *proc)
 {
     int r;
 
@@ -467,10 +415,10 @@ static int begin_section(struct ttm_encoder *enc)
 static int tell_some(struct ttm_encoder *enc, uint32_t budget)
 {
     while (enc->tell_process < enc->process_count) {
-        struct process *proc = enc->processes[enc->tell_process];
+        struct ttm_kept_process *proc = enc->processes[enc->tell_process];
         for (; enc->tell_life < proc->life_count; enc->tell_life++) {
-            struct life *life = &proc->lives[enc->tell_life];
-            if (life->site == NONE || life->section == enc->section)
+            struct ttm_kept_life *life = &proc->lives[enc->tell_life];
+            if (life->site == TTM_KEPT_NONE || life->section == enc->section)
                 continue;
             if (budget-- == 0)
                 return 0;
@@ -508,7 +456,7 @@ static inline int prepare(struct ttm_encoder *enc)
 
 /* ---- processes ---- */
 
-static struct process *process_of(struct ttm_encoder *enc, uint32_t number)
+static struct ttm_kept_process *process_of(struct ttm_encoder *enc, uint32_t number)
 {
     uint32_t place;
 
@@ -520,39 +468,12 @@ static struct process *process_of(struct ttm_encoder *enc, uint32_t number)
     return enc->recent;
 }
 
-static void free_process(struct process *proc)
-{
-    if (!proc)
-        return;
-    for (uint32_t i = 0; i < proc->device_count; i++)
-        free((char *)proc->devices[i].board);
-    free(proc->devices);
-    free((char *)proc->seen.command);
-    free(proc->notes);
-    free(proc->lives);
-    ttm_u64_map_done(&proc->by_serial);
-    ttm_site_book_done(&proc->sites);
-    free(proc);
-}
-
-/* Returns NULL only when memory is short; also of nothing there is a copy. */
-static char *copy_text(const char *text, size_t length)
-{
-    char *copy = malloc(length + 1);
-
-    if (!copy)
-        return NULL;
-    if (length > 0)
-        memcpy(copy, text, length);
-    copy[length] = '\0';
-    return copy;
-}
-
-static int add_process(struct ttm_encoder *enc, struct process *proc)
+static int add_process(struct ttm_encoder *enc, struct ttm_kept_process *proc)
 {
     if (enc->process_count == enc->process_room) {
         const uint32_t room = enc->process_room ? enc->process_room * 2 : 16;
-        struct process **processes = realloc(enc->processes, room * sizeof(processes[0]));
+        /* NOLINTNEXTLINE(bugprone-sizeof-expression): it holds pointers */
+        struct ttm_kept_process **processes = realloc(enc->processes, room * sizeof(processes[0]));
         if (!processes)
             return -ENOMEM;
         enc->processes = processes;
@@ -567,7 +488,7 @@ static int add_process(struct ttm_encoder *enc, struct process *proc)
 int ttm_encoder_process(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
                         const struct ttm_recorded_process *seen)
 {
-    struct process *proc;
+    struct ttm_kept_process *proc;
     int r;
 
     if (seen->command_length > TTM_RECORDED_TEXT_MAX)
@@ -579,19 +500,10 @@ int ttm_encoder_process(struct ttm_encoder *enc, uint64_t time_ns, uint32_t proc
     r = prepare(enc);
     if (r < 0)
         return r;
-    proc = calloc(1, sizeof(*proc));
-    if (!proc)
-        return -ENOMEM;
-    proc->number = process;
-    proc->seen = *seen;
-    proc->seen_ns = time_ns;
-    proc->life_free = NONE;
-    ttm_u64_map_init(&proc->by_serial, enc->options.seed);
-    ttm_site_book_init(&proc->sites, enc->options.seed);
-    proc->seen.command = copy_text(seen->command, seen->command_length);
-    r = proc->seen.command ? add_process(enc, proc) : -ENOMEM;
+    proc = ttm_kept_process_new(process, time_ns, seen, enc->options.seed);
+    r = proc ? add_process(enc, proc) : -ENOMEM;
     if (r < 0) {
-        free_process(proc);
+        ttm_kept_process_free(proc);
         return r;
     }
     r = open_event(enc, proc, OP_PROCESS, time_ns);
@@ -599,12 +511,12 @@ int ttm_encoder_process(struct ttm_encoder *enc, uint64_t time_ns, uint32_t proc
 }
 
 /* The last process takes the place of one that goes; telling goes on where it was. */
-static void remove_process(struct ttm_encoder *enc, struct process *proc)
+static void remove_process(struct ttm_encoder *enc, struct ttm_kept_process *proc)
 {
     uint32_t place = 0, moved;
 
     (void)ttm_u64_map_take(&enc->by_number, proc->number, &place);
-    struct process *last = enc->processes[--enc->process_count];
+    struct ttm_kept_process *last = enc->processes[--enc->process_count];
     if (last != proc) {
         (void)ttm_u64_map_take(&enc->by_number, last->number, &moved);
         enc->processes[place] = last;
@@ -616,13 +528,13 @@ static void remove_process(struct ttm_encoder *enc, struct process *proc)
     enc->recent = NULL;
     enc->live -= proc->by_serial.count;
     enc->note_bytes -= proc->notes_length;
-    free_process(proc);
+    ttm_kept_process_free(proc);
 }
 
 int ttm_encoder_process_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
                             const struct ttm_recorded_process_end *end)
 {
-    struct process *proc = process_of(enc, process);
+    struct ttm_kept_process *proc = process_of(enc, process);
 
     if (!proc)
         return -ENOENT;
@@ -631,8 +543,8 @@ int ttm_encoder_process_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t 
     int r = prepare(enc);
     /* What the section has not told yet ends with it unheard by whoever begins there. */
     for (uint32_t i = 0; r == 0 && enc->is_telling && i < proc->life_count; i++) {
-        struct life *life = &proc->lives[i];
-        if (life->site != NONE && life->section != enc->section)
+        struct ttm_kept_life *life = &proc->lives[i];
+        if (life->site != TTM_KEPT_NONE && life->section != enc->section)
             r = tell_life(enc, proc, life, proc->next_ordinal - life->ordinal);
     }
     if (r == 0)
@@ -645,37 +557,10 @@ int ttm_encoder_process_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t 
     return r < 0 ? r : 0;
 }
 
-/* Keeps a copy, in place of an older one of the same id. */
-static int keep_device(struct process *proc, const struct ttm_recorded_device *device)
-{
-    uint32_t i = 0;
-    char *board = copy_text(device->board, device->board_length);
-
-    if (!board)
-        return -ENOMEM;
-    while (i < proc->device_count && proc->devices[i].id != device->id)
-        i++;
-    if (i == proc->device_count) {
-        struct ttm_recorded_device *devices =
-            realloc(proc->devices, (i + 1) * sizeof(proc->devices[0]));
-        if (!devices) {
-            free(board);
-            return -ENOMEM;
-        }
-        proc->devices = devices;
-        proc->device_count++;
-    } else {
-        free((char *)proc->devices[i].board);
-    }
-    proc->devices[i] = *device;
-    proc->devices[i].board = board;
-    return 0;
-}
-
 int ttm_encoder_device(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
                        const struct ttm_recorded_device *device)
 {
-    struct process *proc = process_of(enc, process);
+    struct ttm_kept_process *proc = process_of(enc, process);
 
     if (!proc)
         return -ENOENT;
@@ -685,39 +570,16 @@ int ttm_encoder_device(struct ttm_encoder *enc, uint64_t time_ns, uint32_t proce
         return -E2BIG;
     int r = prepare(enc);
     if (r == 0)
-        r = keep_device(proc, device);
+        r = ttm_kept_device(proc, device);
     if (r == 0)
         r = open_event(enc, proc, OP_DEVICE, time_ns);
     return r > 0 ? put_device(enc, device) : r;
 }
 
-static int keep_note(struct process *proc, const struct ttm_recorded_note *note)
-{
-    const struct note_head head = {
-        .number = note->number, .kind = note->kind, .length = (uint32_t)note->length};
-    const size_t length = sizeof(head) + note->length;
-
-    if (proc->notes_room - proc->notes_length < length) {
-        size_t room = proc->notes_room ? proc->notes_room : 4096;
-        while (room - proc->notes_length < length)
-            room *= 2;
-        uint8_t *notes = realloc(proc->notes, room);
-        if (!notes)
-            return -ENOMEM;
-        proc->notes = notes;
-        proc->notes_room = room;
-    }
-    memcpy(proc->notes + proc->notes_length, &head, sizeof(head));
-    if (note->length > 0)
-        memcpy(proc->notes + proc->notes_length + sizeof(head), note->bytes, note->length);
-    proc->notes_length += length;
-    return 0;
-}
-
 int ttm_encoder_note(struct ttm_encoder *enc, uint32_t process,
                      const struct ttm_recorded_note *note)
 {
-    struct process *proc = process_of(enc, process);
+    struct ttm_kept_process *proc = process_of(enc, process);
 
     if (!proc)
         return -ENOENT;
@@ -725,82 +587,19 @@ int ttm_encoder_note(struct ttm_encoder *enc, uint32_t process,
         return -E2BIG;
     int r = prepare(enc);
     if (r == 0)
-        r = keep_note(proc, note);
+        r = ttm_kept_note(proc, note);
     if (r < 0)
         return r;
-    enc->note_bytes += sizeof(struct note_head) + note->length;
+    enc->note_bytes += sizeof(struct ttm_kept_note) + note->length;
     return tell_note(enc, proc, note);
 }
 
 /* ---- lives ---- */
 
-static int take_place(struct process *proc, uint32_t *ret)
-{
-    if (proc->life_free != NONE) {
-        *ret = proc->life_free;
-        proc->life_free = proc->lives[*ret].section;
-        return 0;
-    }
-    if (proc->life_count == proc->life_room) {
-        const uint32_t room = proc->life_room ? proc->life_room * 2 : 64;
-        struct life *lives = realloc(proc->lives, room * sizeof(lives[0]));
-        if (!lives)
-            return -ENOMEM;
-        proc->lives = lives;
-        proc->life_room = room;
-    }
-    *ret = proc->life_count++;
-    return 0;
-}
-
-static void leave_place(struct process *proc, uint32_t place)
-{
-    proc->lives[place].site = NONE;
-    proc->lives[place].section = proc->life_free;
-    proc->life_free = place;
-}
-
-/* Enters the life into our own tables. Returns 0, -EEXIST or -ENOMEM, then without a trace. */
-static int keep_life(struct ttm_encoder *enc, struct process *proc,
-                     const struct ttm_recorded_life *born, uint32_t *ret)
-{
-    const struct ttm_site_facts facts = facts_of(born);
-    uint32_t place, site;
-    int r;
-
-    r = take_place(proc, &place);
-    if (r < 0)
-        return r;
-    r = ttm_u64_map_add(&proc->by_serial, born->serial, place);
-    if (r < 0) {
-        leave_place(proc, place);
-        return r;
-    }
-    r = ttm_site_book_get(&proc->sites, &facts, &site);
-    if (r < 0) {
-        (void)ttm_u64_map_take(&proc->by_serial, born->serial, &place);
-        leave_place(proc, place);
-        return r;
-    }
-    proc->sites.sites[site].refs++;
-    proc->lives[place] = (struct life){
-        .serial = born->serial,
-        .id = born->id,
-        .address = born->address,
-        .birth_ns = born->birth_ns,
-        .ordinal = proc->next_ordinal,
-        .site = site,
-        .section = enc->section,
-    };
-    enc->live++;
-    *ret = place;
-    return 0;
-}
-
 int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *born)
 {
-    struct process *proc = process_of(enc, born->process);
-    uint32_t place = NONE;
+    struct ttm_kept_process *proc = process_of(enc, born->process);
+    uint32_t place = TTM_KEPT_NONE;
     int r;
 
     if (!proc)
@@ -810,11 +609,12 @@ int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *b
         return -EINVAL;
     r = prepare(enc);
     if (r == 0)
-        r = keep_life(enc, proc, born, &place);
+        r = ttm_kept_life_add(proc, born, enc->section, &place);
     if (r < 0)
         return r == -EEXIST && born->is_told ? 1 : r;
+    enc->live++;
 
-    struct life *life = &proc->lives[place];
+    struct ttm_kept_life *life = &proc->lives[place];
     if (born->is_told) {
         r = tell_life(enc, proc, life, 0);
     } else {
@@ -829,8 +629,8 @@ int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *b
 }
 
 /* The life of that serial, told of in this section. Returns 0, -ENOENT or -ENOMEM. */
-static int find_life(struct ttm_encoder *enc, struct process *proc, uint64_t serial,
-                     struct life **ret)
+static int find_life(struct ttm_encoder *enc, struct ttm_kept_process *proc, uint64_t serial,
+                     struct ttm_kept_life **ret)
 {
     uint32_t place;
 
@@ -845,8 +645,8 @@ static int find_life(struct ttm_encoder *enc, struct process *proc, uint64_t ser
 int ttm_encoder_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t serial,
                     enum ttm_recorded_how how)
 {
-    struct process *proc = process_of(enc, process);
-    struct life *life;
+    struct ttm_kept_process *proc = process_of(enc, process);
+    struct ttm_kept_life *life;
     uint32_t place;
     int r;
 
@@ -869,7 +669,7 @@ int ttm_encoder_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
             put_misc(enc, (uint64_t)how);
     }
     proc->sites.sites[life->site].refs--;
-    leave_place(proc, place);
+    ttm_kept_life_leave(proc, place);
     enc->live--;
     return r < 0 ? r : 0;
 }
@@ -877,8 +677,8 @@ int ttm_encoder_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
 int ttm_encoder_rename(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t serial,
                        uint32_t origin)
 {
-    struct process *proc = process_of(enc, process);
-    struct life *life;
+    struct ttm_kept_process *proc = process_of(enc, process);
+    struct ttm_kept_life *life;
     uint32_t site;
     int r;
 
@@ -887,7 +687,7 @@ int ttm_encoder_rename(struct ttm_encoder *enc, uint64_t time_ns, uint32_t proce
     r = prepare(enc);
     if (r == 0)
         r = find_life(enc, proc, serial, &life);
-    if (r < 0)
+    if (r != 0)
         return r;
     struct ttm_site_facts facts = proc->sites.sites[life->site].facts;
     facts.origin = origin;
@@ -910,9 +710,9 @@ int ttm_encoder_rename(struct ttm_encoder *enc, uint64_t time_ns, uint32_t proce
 
 /* Begins an event of a process. Returns 1, 0 when it is not to be written, or an error. */
 static int begin_event(struct ttm_encoder *enc, uint32_t process, unsigned op, uint64_t time_ns,
-                       struct process **ret)
+                       struct ttm_kept_process **ret)
 {
-    struct process *proc = process_of(enc, process);
+    struct ttm_kept_process *proc = process_of(enc, process);
 
     if (!proc)
         return -ENOENT;
@@ -926,7 +726,7 @@ static int begin_event(struct ttm_encoder *enc, uint32_t process, unsigned op, u
 int ttm_encoder_dispatch(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
                          const struct ttm_recorded_dispatch *dispatch)
 {
-    struct process *proc;
+    struct ttm_kept_process *proc;
     const int r = begin_event(enc, process, OP_DISPATCH, time_ns, &proc);
 
     if (r <= 0)
@@ -940,7 +740,7 @@ int ttm_encoder_dispatch(struct ttm_encoder *enc, uint64_t time_ns, uint32_t pro
 int ttm_encoder_mark(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
                      const struct ttm_recorded_mark *mark)
 {
-    struct process *proc;
+    struct ttm_kept_process *proc;
 
     if (mark->name_length > TTM_RECORDED_TEXT_MAX)
         return -E2BIG;
@@ -951,7 +751,7 @@ int ttm_encoder_mark(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process
 int ttm_encoder_failure(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
                         const struct ttm_recorded_failure *failure)
 {
-    struct process *proc;
+    struct ttm_kept_process *proc;
 
     if (failure->region >= TTM_REGION_COUNT)
         return -EINVAL;
@@ -972,7 +772,7 @@ int ttm_encoder_failure(struct ttm_encoder *enc, uint64_t time_ns, uint32_t proc
 
 int ttm_encoder_loss(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t events)
 {
-    struct process *proc;
+    struct ttm_kept_process *proc;
     const int r = begin_event(enc, process, OP_LOSS, time_ns, &proc);
 
     if (r <= 0)
@@ -984,7 +784,7 @@ int ttm_encoder_loss(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process
 int ttm_encoder_counters(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
                          const struct ttm_recorded_counters *counters)
 {
-    struct process *proc;
+    struct ttm_kept_process *proc;
     const int r = begin_event(enc, process, OP_COUNTERS, time_ns, &proc);
 
     if (r < 0)
@@ -1021,7 +821,7 @@ struct ttm_block *ttm_encoder_free(struct ttm_encoder *enc)
         return NULL;
     struct ttm_block *block = enc->block;
     for (uint32_t i = 0; i < enc->process_count; i++)
-        free_process(enc->processes[i]);
+        ttm_kept_process_free(enc->processes[i]);
     free(enc->processes);
     ttm_u64_map_done(&enc->by_number);
     free(enc);
@@ -1030,12 +830,15 @@ struct ttm_block *ttm_encoder_free(struct ttm_encoder *enc)
 
 void ttm_encoder_flush(struct ttm_encoder *enc)
 {
+    /* There may be room again, and no event need come to find out. */
+    if (enc->is_mute) {
+        enc->mute_until = enc->events;
+        (void)begin_section(enc);
+    }
     /* Telling that waits for events to go along with would else wait for long. */
     if (enc->is_telling)
         (void)tell_some(enc, TELL_PER_FLUSH);
     pass_block(enc);
-    if (enc->is_mute)
-        enc->mute_until = enc->events; /* the next event tries again */
 }
 
 void ttm_encoder_finish(struct ttm_encoder *enc)
@@ -1067,9 +870,10 @@ void ttm_encoder_next_file(struct ttm_encoder *enc, uint64_t file_id, int64_t wa
 
 bool ttm_encoder_is_dirty(const struct ttm_encoder *enc, uint64_t *ret_since_ns)
 {
-    if (enc->is_dirty)
-        *ret_since_ns = enc->dirty_ns;
-    return enc->is_dirty;
+    const bool is_waiting = enc->is_mute || enc->is_telling;
+
+    *ret_since_ns = enc->is_dirty ? enc->dirty_ns : enc->last_ns;
+    return enc->is_dirty || is_waiting;
 }
 
 uint64_t ttm_encoder_lost_events(const struct ttm_encoder *enc)

@@ -55,7 +55,7 @@ void ttm_encoder_finish(struct ttm_encoder *enc);
 /* Finishes; what follows belongs to another file and begins with a section. */
 void ttm_encoder_next_file(struct ttm_encoder *enc, uint64_t file_id, int64_t wall_offset_ns);
 
-/* Whether anything waits to be flushed, and since when. */
+/* Whether anything waits to be flushed, a section too, and since when. */
 bool ttm_encoder_is_dirty(const struct ttm_encoder *enc, uint64_t *ret_since_ns);
 
 /* Events that were lost because a block was not taken. */

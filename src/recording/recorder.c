@@ -8,6 +8,7 @@
 #include "recording/recorder.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -62,6 +63,7 @@ struct ttm_recorder {
     uint64_t seed;
     uint64_t file_start_ns;
     uint64_t file_id;
+    uint64_t flushed_ns;
     uint64_t lost_events_said;
     bool is_error_said;
     bool is_thread_there;
@@ -327,10 +329,21 @@ static bool is_next_file_due(const struct ttm_recorder *rec, uint64_t now_ns)
            atomic_load_explicit(&rec->file_bytes, memory_order_relaxed) >= rec->limits.file_bytes;
 }
 
+/* When the next flush is due: a second after the first event, and after the flush before. */
+static bool flush_due_ns(const struct ttm_recorder *rec, uint64_t *ret)
+{
+    uint64_t since_ns;
+
+    if (!ttm_encoder_is_dirty(rec->encoder, &since_ns))
+        return false;
+    *ret = (since_ns > rec->flushed_ns ? since_ns : rec->flushed_ns) + FLUSH_NS;
+    return true;
+}
+
 int ttm_recorder_tick(struct ttm_recorder *rec, uint64_t now_ns, uint64_t now_wall_ns)
 {
     const int error = atomic_load_explicit(&rec->error, memory_order_relaxed); /* one value */
-    uint64_t since_ns;
+    uint64_t due_ns;
 
     if (error < 0) {
         const bool is_news = !rec->is_error_said;
@@ -342,8 +355,8 @@ int ttm_recorder_tick(struct ttm_recorder *rec, uint64_t now_ns, uint64_t now_wa
         rec->file_start_ns = now_ns;
         atomic_store_explicit(&rec->file_bytes, 0, memory_order_relaxed); /* not again at once */
         ttm_encoder_next_file(rec->encoder, rec->file_id, (int64_t)(now_wall_ns - now_ns));
-    } else if (ttm_encoder_is_dirty(rec->encoder, &since_ns) &&
-               (int64_t)(now_ns - since_ns) >= (int64_t)FLUSH_NS) {
+    } else if (flush_due_ns(rec, &due_ns) && now_ns >= due_ns) {
+        rec->flushed_ns = now_ns;
         ttm_encoder_flush(rec->encoder);
     }
     const uint64_t lost = ttm_encoder_lost_events(rec->encoder);
@@ -354,12 +367,15 @@ int ttm_recorder_tick(struct ttm_recorder *rec, uint64_t now_ns, uint64_t now_wa
 
 int ttm_recorder_timeout_ms(const struct ttm_recorder *rec, uint64_t now_ns)
 {
-    uint64_t since_ns;
+    uint64_t due_ns;
 
-    if (!ttm_encoder_is_dirty(rec->encoder, &since_ns))
+    /* What has stopped need not be waited for. */
+    if (rec->is_error_said || !flush_due_ns(rec, &due_ns))
         return -1;
-    const int64_t left = (int64_t)(since_ns + FLUSH_NS - now_ns);
-    return left <= 0 ? 0 : (int)(left / (int64_t)TTM_NS_PER_MS) + 1;
+    if (due_ns <= now_ns)
+        return 0;
+    const uint64_t left_ms = (due_ns - now_ns) / TTM_NS_PER_MS + 1;
+    return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
 }
 
 void ttm_recorder_flush(struct ttm_recorder *rec)

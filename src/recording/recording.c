@@ -69,9 +69,8 @@ static int is_head_at(const struct ttm_recording *rec, uint64_t offset)
 }
 
 /*
- * Finds the next block, or the end of a finished file, from '*offset' on. Returns 1,
- * 0 when there is none ('*offset' is then where to go on once there is more), or a
- * negative errno.
+ * Finds the next block of this file from '*offset' on. Returns 1; 0 when there is
+ * none ('*offset' is then where to go on once there is more); a negative errno.
  */
 static int search_block(struct ttm_recording *rec, uint64_t *offset)
 {

@@ -14,7 +14,7 @@
 
 static inline uint64_t ttm_fold(uint64_t difference)
 {
-    return difference << 1 ^ (uint64_t)((int64_t)difference >> 63);
+    return difference << 1 ^ (0 - (difference >> 63));
 }
 
 static inline uint64_t ttm_unfold(uint64_t folded)

@@ -23,7 +23,8 @@ static void ignore_event(struct ttm_watch *watch, uint32_t events)
     (void)events;
 }
 
-static void end_client(struct ttm_client *client)
+/* All that its program has said is taken in, whoever wants to know is told, and it is gone. */
+static void end_program(struct ttm_client *client)
 {
     struct ttm_server *server = client->server;
     struct ttm_departure departure;
@@ -40,8 +41,16 @@ static void end_client(struct ttm_client *client)
                                       false);
     ttm_record_process_end(client);
     ttm_registry_end_process(server->reg, client->process, &departure);
+    client->process = NULL;
     if (!ttm_list_is_empty(&server->tails))
         ttm_tail_process_end(server, client, &departure);
+}
+
+static void end_client(struct ttm_client *client)
+{
+    struct ttm_server *server = client->server;
+
+    end_program(client);
     if (client->pidfd >= 0) {
         (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, client->pidfd, NULL);
         (void)close(client->pidfd);
@@ -50,6 +59,28 @@ static void end_client(struct ttm_client *client)
     client->watch.handle = ignore_event; /* one for its pidfd may be under way */
     ttm_list_remove(&client->link);
     ttm_list_append(&server->dead_clients, &client->link);
+}
+
+int ttm_client_renew(struct ttm_client *client)
+{
+    struct ttm_process_info info = client->process->info;
+    struct ttm_process *process;
+
+    ttm_peer_command(client->pid, info.command);
+    if (ttm_registry_add_process(client->server->reg, &info, &process) < 0)
+        return -ENOMEM;
+    process->has_serials = client->process->has_serials;
+    process->counters.connections = client->process->counters.connections;
+    end_program(client);
+    client->process = process;
+    ttm_record_process(client);
+    return 0;
+}
+
+void ttm_client_end(struct ttm_client *client)
+{
+    if (client->session_count == 0 && !client->is_leaving)
+        end_client(client);
 }
 
 void ttm_client_free(struct ttm_client *client)

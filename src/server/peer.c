@@ -110,3 +110,26 @@ void ttm_peer_command(pid_t pid, char ret[TTM_STRING_MAX + 1])
         ret[strcspn(ret, "\n")] = '\0';
     }
 }
+
+bool ttm_peer_has_unmapped(pid_t pid, uint64_t inode)
+{
+    char path[64], line[512];
+    bool is_mapped = false, has_lines = false;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    while (!is_mapped && fgets(line, sizeof(line), file)) {
+        const char *at = line;
+        has_lines = true;
+        /* 7f12-7f34 rw-s 00000000 00:01 12345 /memfd:tt-mem (deleted) */
+        for (int field = 0; at && field < 4; field++) {
+            at = strchr(at, ' ');
+            at = at ? at + strspn(at, " ") : NULL;
+        }
+        is_mapped = at && strtoull(at, NULL, 10) == inode;
+    }
+    (void)fclose(file);
+    return has_lines && !is_mapped;
+}

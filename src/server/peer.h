@@ -26,4 +26,7 @@ uint64_t ttm_peer_start_ns(pid_t pid);
 /* The command line with spaces between its words, cut to fit; the bare name when there is none. */
 void ttm_peer_command(pid_t pid, char ret[TTM_STRING_MAX + 1]);
 
+/* Whether the process has no file of that inode mapped; false when that cannot be known. */
+bool ttm_peer_has_unmapped(pid_t pid, uint64_t inode);
+
 #endif /* TTM_SERVER_PEER_H */

@@ -210,6 +210,11 @@ void ttm_session_leave(struct ttm_session *session);
 bool ttm_session_may_see(const struct ttm_session *session, uid_t uid);
 
 /* client.c */
+/* Another program runs in the process, after an exec: it is one of its own. Returns 0 or -ENOMEM. */
+int ttm_client_renew(struct ttm_client *client);
+/* It has no connection, and its program is not there any more. */
+void ttm_client_end(struct ttm_client *client);
+
 int ttm_client_of(struct ttm_session *session, enum ttm_source source, struct ttm_client **ret);
 void ttm_client_drop_session(struct ttm_session *session);
 void ttm_client_free(struct ttm_client *client);

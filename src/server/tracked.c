@@ -27,9 +27,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "server/peer.h"
 #include "server/record.h"
 #include "wire/attach.h"
 #include "wire/event.h"
@@ -45,6 +47,7 @@
 #define LATE_NAMES_MAX 256
 #define RATE_NS UINT64_C(1000000000)
 #define SUM_CBS_NS UINT64_C(100000000) /* at most so often while events come in */
+#define ALONE_CHECK 10                 /* visits until it is looked at whether it is still there */
 #define ALONE_NS UINT64_C(50000000)    /* a process without connection may be unable to wake us */
 
 static void activate(struct ttm_tracked *tracked)
@@ -115,6 +118,9 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
         (void)close(wake_fd);
         return r < 0 ? r : -ENOMEM;
     }
+    struct stat st = {0};
+    (void)fstat(segment_fd, &st);
+    tracked->segment_inode = st.st_ino;
     r = ttm_ring_reader_open(segment_fd, &tracked->reader);
     (void)close(segment_fd);
     if (r == 0)
@@ -126,7 +132,13 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
         return r;
     }
     /* It connected before: what that connection's rings said is in the new telling. */
-    const bool is_back = client->tracked != NULL;
+    const bool is_back =
+        client->tracked && client->tracked->segment_inode == tracked->segment_inode;
+    /* Or it is another program by now, whose serials and notes begin anew. */
+    if (client->tracked && !is_back && ttm_client_renew(client) < 0) {
+        ttm_tracked_free(tracked);
+        return -ENOMEM;
+    }
     ttm_tracked_free(client->tracked);
     client->tracked = tracked;
     tracked->session = session;
@@ -156,10 +168,23 @@ void ttm_tracked_detach(struct ttm_session *session)
     ttm_list_append(&server->alone, &tracked->alone_link);
 }
 
+/* An exec() puts another program in its place, which may have nothing to do with us. */
+static bool has_gone(struct ttm_tracked *tracked)
+{
+    if (++tracked->alone_visits % ALONE_CHECK != 0)
+        return false;
+    return ttm_peer_has_unmapped(tracked->client->pid, (uint64_t)tracked->segment_inode);
+}
+
 void ttm_tracked_visit_alone(struct ttm_server *server)
 {
-    TTM_LIST_FOR_EACH(pos, &server->alone)
-        activate(TTM_CONTAINER_OF(pos, struct ttm_tracked, alone_link));
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->alone) {
+        struct ttm_tracked *tracked = TTM_CONTAINER_OF(pos, struct ttm_tracked, alone_link);
+        if (has_gone(tracked))
+            ttm_client_end(tracked->client);
+        else
+            activate(tracked);
+    }
     server->visit_alone_ns = server->now_ns + ALONE_NS;
 }
 
@@ -310,7 +335,10 @@ static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
     }
     if (cores >= 0)
         place_cb(tracked, &birth, cores);
-    ttm_record_birth(client, told, birth.site.origin, is_news);
+    /* One that is told before its record is read was heard of all the same, if nothing is missing. */
+    const struct ttm_process_counters *counters = &client->process->counters;
+    ttm_record_birth(client, told, birth.site.origin,
+                     is_news || (!counters->has_gap && counters->lost_events == 0));
     if (!is_news || ttm_list_is_empty(&server->tails))
         return;
     const struct ttm_life life = {

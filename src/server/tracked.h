@@ -10,6 +10,8 @@
 #ifndef TTM_SERVER_TRACKED_H
 #define TTM_SERVER_TRACKED_H
 
+#include <sys/types.h>
+
 #include "base/u64_set.h"
 #include "ring/reader.h"
 #include "server/notes.h"
@@ -27,6 +29,7 @@ struct ttm_tracked {
     struct ttm_client *client;
     struct ttm_session *session; /* where it is asked; NULL while it is not connected */
     struct ttm_ring_reader reader;
+    ino_t segment_inode; /* tells whether it is the same one again */
     int wake_fd;
     uint32_t empty_reads; /* in a row */
     uint64_t looked;      /* times that all rings were looked at */
@@ -46,6 +49,7 @@ struct ttm_tracked {
     struct ttm_life_view sweep;
     uint64_t sweep_at;
 
+    uint32_t alone_visits;
     struct ttm_notes notes;
     bool is_off;   /* tracking is switched off in the process: what comes is not believed */
     bool has_told; /* one telling is over */

@@ -19,6 +19,7 @@ static void load_demangler(void)
     /* Never closed: it stays in use. */
     if (library)
         *(void **)&demangler = dlsym(library, "__cxa_demangle");
+    /* cppcheck-suppress resourceLeak ; as said */
 }
 
 char *ttm_demangle(const char *name)
@@ -126,7 +127,7 @@ static void cut_step(struct cutter *cutter, const char *start, int *braces)
         cutter->at = skip_group(cutter->at);
     } else {
         *braces += (c == '{') - (c == '}');
-        *cutter->out++ = c == ' ' && *braces > 0 ? KEPT_BLANK : c;
+        *cutter->out++ = (char)(c == ' ' && *braces > 0 ? KEPT_BLANK : c);
         cutter->at++;
     }
 }
@@ -149,8 +150,109 @@ static void cut_end(char *text)
     }
 }
 
+/*
+ * Names with constraints, as C++20 has them, are beyond libstdc++ 12, and TT-Metal is
+ * full of them. Up to the first template argument a mangled name is plain: lengths
+ * and identifiers.
+ */
+struct speller {
+    const char *at;
+    char *out;
+    const char *last; /* identifier, as constructors repeat it */
+    size_t last_length;
+    char *start;
+};
+
+static void spell(struct speller *speller, const char *prefix, const char *text, size_t length)
+{
+    const size_t prefix_length = strlen(prefix);
+
+    if (speller->out != speller->start) {
+        memcpy(speller->out, "::", 2);
+        speller->out += 2;
+    }
+    memcpy(speller->out, prefix, prefix_length);
+    memcpy(speller->out + prefix_length, text, length);
+    speller->out += prefix_length + length;
+}
+
+/* A length and so many characters; returns false where that is not what stands there. */
+static bool take_identifier(struct speller *speller, const char **ret, size_t *ret_length)
+{
+    size_t length = 0, digits = 0;
+
+    while (digits < 5 && isdigit((unsigned char)speller->at[digits]))
+        length = length * 10 + (size_t)(speller->at[digits++] - '0');
+    if (digits == 0 || length == 0 || strnlen(speller->at + digits, length) < length)
+        return false;
+    *ret = speller->at + digits;
+    *ret_length = length;
+    speller->at += digits + length;
+    return true;
+}
+
+/* One part of a name; returns false where the plain part ends. */
+static bool spell_part(struct speller *speller)
+{
+    static const char anonymous[] = "_GLOBAL__N_1";
+    const char *text;
+    size_t length;
+
+    speller->at += *speller->at == 'L'; /* static */
+    if (speller->at[0] == 'B') {        /* a tag of the ABI: no part of the name */
+        speller->at++;
+        return take_identifier(speller, &text, &length);
+    }
+    if (begins_with(speller->at, "St")) {
+        spell(speller, "", "std", 3);
+        speller->at += 2;
+        return true;
+    }
+    if ((speller->at[0] == 'C' || speller->at[0] == 'D') && speller->last &&
+        isdigit((unsigned char)speller->at[1])) {
+        spell(speller, speller->at[0] == 'D' ? "~" : "", speller->last, speller->last_length);
+        speller->at += 2;
+        speller->last = NULL; /* once for each name, or the result could be of any length */
+        return true;
+    }
+    if (!take_identifier(speller, &text, &length))
+        return false;
+    speller->last = text;
+    speller->last_length = length;
+    if (length == strlen(anonymous) && begins_with(text, anonymous))
+        spell(speller, "", "(anonymous)", strlen("(anonymous)"));
+    else
+        spell(speller, "", text, length);
+    return true;
+}
+
+static char *shorten_mangled(const char *mangled)
+{
+    /* Two characters become five at most ("::std"), and each name may come twice. */
+    char *text = malloc(strlen(mangled) * 4 + sizeof("…"));
+    struct speller speller = {.at = mangled + 2, .out = text, .start = text};
+
+    if (!text)
+        return NULL;
+    speller.at += strspn(speller.at, "Z"); /* something within a function */
+    const bool is_local = speller.at > mangled + 2, is_nested = *speller.at == 'N';
+    if (is_nested)
+        speller.at += 1 + strspn(speller.at + 1, "rVKRO");
+    while (spell_part(&speller) && is_nested)
+        ;
+    if (speller.out == text) {
+        free(text);
+        return strdup(mangled);
+    }
+    const bool is_whole = !is_local && (is_nested ? *speller.at == 'E' : *speller.at != 'I');
+    (void)strcpy(speller.out, is_whole ? "" : "…"); /* NOLINT: there is room, see above */
+    return text;
+}
+
 char *ttm_demangle_shorten(const char *full)
 {
+    if (begins_with(full, "_Z"))
+        return shorten_mangled(full);
     char *text = malloc(strlen(full) + 1); /* nothing gets longer */
     struct cutter cutter = {.at = full, .out = text};
     int braces = 0;

@@ -22,8 +22,9 @@ char *ttm_demangle(const char *name);
 
 /*
  * "void ttnn::matmul<int>(int const&) [clone .cold]" → "ttnn::matmul": return type,
- * template arguments, parameters and what follows them are left out. To be freed;
- * NULL when memory is short.
+ * template arguments, parameters and what follows them are left out. Of a name that
+ * could not be demangled (compilers are ahead of demanglers) the part that can be read
+ * for certain: "ttnn::launch…". To be freed; NULL when memory is short.
  */
 char *ttm_demangle_shorten(const char *full);
 

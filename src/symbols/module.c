@@ -21,7 +21,7 @@
 
 struct function {
     uint64_t address;
-    uint64_t size;    /* 0: not said */
+    uint64_t size;    /* at least 1 */
     const char *name; /* in the file */
 };
 
@@ -114,10 +114,9 @@ static int compare_functions(const void *a, const void *b)
 
     if (x->address != y->address)
         return x->address < y->address ? -1 : 1;
-    /* Of several names at one place the one that has a size, then the shorter one: an alias of
-     * a constructor rather than its base variant. */
-    if ((x->size == 0) != (y->size == 0))
-        return x->size == 0 ? 1 : -1;
+    /* Of several names at one place the same one whatever their order in the file. */
+    if (x->size != y->size)
+        return x->size > y->size ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
@@ -127,6 +126,19 @@ static bool is_function(const GElf_Sym *sym, GElf_Word section, const char *name
 
     return name && name[0] != '\0' && section != SHN_UNDEF && sym->st_shndx != SHN_UNDEF &&
            (type == STT_FUNC || type == STT_GNU_IFUNC);
+}
+
+/* How far a function may reach that does not say: not into another section. */
+static uint64_t left_of_section(Elf *elf, GElf_Word section, uint64_t address)
+{
+    GElf_Shdr header;
+    Elf_Scn *scn = elf && section < SHN_LORESERVE ? elf_getscn(elf, section) : NULL;
+
+    if (!scn || !gelf_getshdr(scn, &header) || address < header.sh_addr ||
+        address - header.sh_addr >= header.sh_size)
+        return 1;
+    const uint64_t left = header.sh_size - (address - header.sh_addr);
+    return left < UNSIZED_MAX ? left : UNSIZED_MAX;
 }
 
 static int list_functions(struct ttm_module *module)
@@ -142,11 +154,16 @@ static int list_functions(struct ttm_module *module)
         GElf_Sym sym;
         GElf_Addr address;
         GElf_Word section;
+        Elf *elf = NULL;
+        Dwarf_Addr bias = 0;
         const char *name =
-            dwfl_module_getsym_info(module->mod, i, &sym, &address, &section, NULL, NULL);
-        if (name && is_function(&sym, section, name))
-            module->functions[module->count++] =
-                (struct function){.address = address, .size = sym.st_size, .name = name};
+            dwfl_module_getsym_info(module->mod, i, &sym, &address, &section, &elf, &bias);
+        if (!name || !is_function(&sym, section, name))
+            continue;
+        const uint64_t size =
+            sym.st_size > 0 ? sym.st_size : left_of_section(elf, section, address - bias);
+        module->functions[module->count++] =
+            (struct function){.address = address, .size = size, .name = name};
     }
     if (module->count == 0)
         return 0;
@@ -244,10 +261,7 @@ static const struct function *find_function(const struct ttm_module *module, uin
         return NULL;
     const struct function *function = &module->functions[low - 1];
     /* Behind its end there may be something that has no name. */
-    const uint64_t size = function->size > 0 ? function->size : UNSIZED_MAX;
-    if (address - function->address >= size)
-        return NULL;
-    return function;
+    return address - function->address < function->size ? function : NULL;
 }
 
 static const char *linkage_name(Dwarf_Die *die)

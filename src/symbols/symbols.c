@@ -211,6 +211,7 @@ static int keep_answer(struct known_module *known, uint64_t offset, struct answe
 {
     if (known->answer_count == known->answer_room) {
         const uint32_t room = known->answer_room ? known->answer_room * 2 : 64;
+        /* NOLINTNEXTLINE(bugprone-sizeof-expression): it holds pointers */
         struct answer **answers = realloc(known->answers, room * sizeof(answers[0]));
         if (!answers)
             return -ENOMEM;

@@ -7,7 +7,9 @@
  * Prints a Markdown table; judges nothing. A made-up decoder: layers of operations
  * that each allocate an output and free an input, addresses as a first-fit
  * allocator gives them, ids that count up, about 55 us between operations with
- * jitter; and the same with sizes that differ every time, which is the worst case.
+ * jitter. Then the same less even: each operation is dispatched too, and every fifth
+ * address is another than last time. Then with sizes and addresses that differ every
+ * time, which is the worst case. Making up the events is part of what is measured.
  * Times are CPU time of the whole process, the recorder's thread included.
  */
 #include <errno.h>
@@ -32,6 +34,7 @@
 
 struct shape {
     const char *name;
+    bool is_uneven; /* dispatches, and some addresses at random */
     bool is_random; /* sizes and addresses */
     unsigned processes;
 };
@@ -71,12 +74,15 @@ static void birth(struct ttm_encoder *enc, struct worker *worker, const struct s
 {
     const uint64_t bytes =
         shape->is_random ? 32 * (1 + next_random() % 100000) : 2048ull * (1 + op % 37);
+    const bool is_elsewhere = shape->is_uneven && next_random() % 5 == 0;
     const struct ttm_recorded_life life = {
         .process = worker->number,
         .serial = ++worker->serial,
         .birth_ns = time_ns,
         .id = ++worker->id,
-        .address = shape->is_random ? 32 * (next_random() % 30000000) : 4096ull * (op % 977 + 1),
+        .address = shape->is_random ? 32 * (next_random() % 30000000)
+                   : is_elsewhere   ? 2048 * (next_random() % 500)
+                                    : 4096ull * (op % 977 + 1),
         .bytes = bytes,
         .footprint_bytes = (bytes + 24575) / 24576 * 24576,
         .origin = 2000 + op,
@@ -112,9 +118,9 @@ static void begin_worker(struct ttm_encoder *enc, struct worker *worker, const s
         birth(enc, worker, shape, time_ns + i * 20000ull, i % OPERATIONS);
 }
 
-/* One operation: an output, and the input that is no longer needed. */
-static void step(struct ttm_encoder *enc, struct worker *worker, const struct shape *shape,
-                 uint64_t time_ns)
+/* One operation: an output, and the input that is no longer needed. Returns the events. */
+static unsigned step(struct ttm_encoder *enc, struct worker *worker, const struct shape *shape,
+                     uint64_t time_ns)
 {
     const unsigned op = (unsigned)(worker->operation++ % OPERATIONS);
     uint64_t *slot = &worker->slots[(op * 7 + op / 5) % SLOTS];
@@ -124,6 +130,13 @@ static void step(struct ttm_encoder *enc, struct worker *worker, const struct sh
                                       *slot, TTM_ENDED_FREED) < 0)
         die("end", -EINVAL);
     *slot = worker->serial;
+    if (!shape->is_uneven)
+        return 2;
+    const struct ttm_recorded_dispatch dispatch = {.program = 5000 + op};
+    if (ttm_encoder_dispatch(enc, time_ns + 9000 + next_random() % 3000, worker->number,
+                             &dispatch) < 0)
+        die("dispatch", -EINVAL);
+    return 3;
 }
 
 static double write_file(const char *path, const struct shape *shape, uint64_t events)
@@ -146,9 +159,9 @@ static double write_file(const char *path, const struct shape *shape, uint64_t e
         begin_worker(enc, &workers[i], shape, time_ns);
     }
     uint64_t start = 0;
-    for (uint64_t i = 0; i < events / 2; i++) {
+    for (uint64_t i = 0, done = 0; done < events; i++) {
         time_ns += (30000 + next_random() % 50000) / shape->processes;
-        step(enc, &workers[i / 8 % shape->processes], shape, time_ns);
+        done += step(enc, &workers[i / 8 % shape->processes], shape, time_ns);
         if (i == 0)
             start = cpu_ns();
         if (i % 64 == 0)
@@ -223,9 +236,10 @@ static void run(const char *path, const struct shape *shape, uint64_t events)
 int main(int argc, char **argv)
 {
     static const struct shape shapes[] = {
-        {"decode loop", false, 1},
-        {"8 processes at once", false, 8},
-        {"random sizes and addresses", true, 1},
+        {"decode loop", false, false, 1},
+        {"8 processes at once", false, false, 8},
+        {"less even, with dispatches", true, false, 1},
+        {"random sizes and addresses", false, true, 1},
     };
     const uint64_t events = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
     char path[] = "/tmp/ttm-bench-recording-XXXXXX";

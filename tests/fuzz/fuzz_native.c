@@ -9,6 +9,7 @@
 #include "wire/event.h"
 #include "wire/frame.h"
 #include "wire/life_row.h"
+#include "wire/origin_row.h"
 #include "wire/status.h"
 #include "wire/totals.h"
 
@@ -46,6 +47,26 @@ static size_t encode_checked(const struct ttm_checked *checked, uint8_t *buf)
     return TTM_CHECKED_SIZE;
 }
 
+/* A decoded origin and the room that its texts lie in. */
+struct origin {
+    struct ttm_origin_row row;
+    struct ttm_origin_texts texts;
+};
+
+static int decode_origin(const uint8_t *buf, size_t len, struct origin *ret)
+{
+    return ttm_origin_row_decode(buf, len, &ret->texts, &ret->row);
+}
+
+static size_t encode_origin(const struct origin *origin, uint8_t *buf)
+{
+    return ttm_origin_row_encode(&origin->row, buf);
+}
+
+ROUND_TRIP(origin, struct origin, decode_origin, encode_origin, TTM_ORIGIN_ROW_SIZE_MAX)
+ROUND_TRIP(mark, struct ttm_mark_row, ttm_mark_row_decode, ttm_mark_row_encode, TTM_ROW_SIZE_MAX)
+ROUND_TRIP(failure, struct ttm_failure_row, ttm_failure_row_decode, ttm_failure_row_encode,
+           TTM_ROW_SIZE_MAX)
 ROUND_TRIP(moment, struct ttm_moment, ttm_moment_decode, ttm_moment_encode, TTM_ROW_SIZE_MAX)
 ROUND_TRIP(device, struct ttm_device_row, ttm_device_row_decode, ttm_device_row_encode,
            TTM_ROW_SIZE_MAX)
@@ -84,6 +105,9 @@ static void try_frame(const struct ttm_frame *frame)
     try_process(payload, frame->length);
     try_process_device(payload, frame->length);
     try_site(payload, frame->length);
+    try_origin(payload, frame->length);
+    try_mark(payload, frame->length);
+    try_failure(payload, frame->length);
     try_status(payload, frame->length);
     try_checked(payload, frame->length);
     try_lives(payload, frame->length);

@@ -45,6 +45,15 @@ def clean_env(**extra: str | None) -> dict[str, str]:
     return env
 
 
+# A machine on which TT-Metal counts nothing, whatever else runs on this one meanwhile.
+NO_RUNTIME = {"TTMEM_ROOT": "/nonexistent"}
+
+
+def machine_of(args: tuple[Any, ...]) -> dict[str, str | None]:
+    """What is known beside the server is left out, unless the test has a machine of its own."""
+    return dict(NO_RUNTIME) if args and args[0] in ("monitor", "dump") else {}
+
+
 def become(uid: int) -> None:
     """In a new process: be another user from here on."""
     os.setgroups([])
@@ -106,7 +115,8 @@ def run(
     timeout_s: float = 2 * PATIENCE_S,
 ) -> Result:
     """Runs a command to its end. With 'server' it talks to that one."""
-    full_env = clean_env(**({"TTMEM_SOCKET": server.socket} if server else {}), **(env or {}))
+    chosen = {"TTMEM_SOCKET": server.socket} if server else {}
+    full_env = clean_env(**{**machine_of(args), **chosen, **(env or {})})
     done = subprocess.run(
         [tt_mem_for_all() if uid is not None else TT_MEM, *map(str, args)],
         stdin=subprocess.DEVNULL,
@@ -147,7 +157,14 @@ def run_on_terminal(
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=subprocess.DEVNULL,
-        env=clean_env(**{"TTMEM_SOCKET": server.socket, "TERM": "xterm", **(env or {})}),
+        env=clean_env(
+            **{
+                **machine_of(args),
+                "TTMEM_SOCKET": server.socket,
+                "TERM": "xterm",
+                **(env or {}),
+            }
+        ),
     )
     os.close(theirs)
     written = b""
@@ -175,7 +192,7 @@ class Command:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=clean_env(TTMEM_SOCKET=server.socket, **(env or {})),
+            env=clean_env(**{**machine_of(args), "TTMEM_SOCKET": server.socket, **(env or {})}),
             preexec_fn=(lambda: become(uid)) if uid is not None else None,
         )
         assert self.process.stdout

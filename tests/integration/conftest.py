@@ -6,6 +6,7 @@ import pytest
 pytest.register_assert_rewrite(
     "basics",
     "commands",
+    "containers",
     "library",
     "native",
     "original",
@@ -17,4 +18,5 @@ pytest.register_assert_rewrite(
     "workers",
 )
 
+from skips import pytest_sessionfinish  # noqa: E402, F401
 from support import folder, make_server, server, tree  # noqa: E402, F401

@@ -3,6 +3,7 @@
 
 import os
 import platform
+import socket as sockets
 import struct
 import time
 from pathlib import Path
@@ -399,27 +400,6 @@ def test_a_host_that_takes_all_fds_for_its_own(make_server, kind: str) -> None:
         assert worker.end() == 0
 
 
-def cpu_ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return int(fields[11]) + int(fields[12])
-
-
-def test_a_helper_whose_connection_was_closed_does_not_spin(make_server) -> None:
-    server: Server = make_server().start()
-    with Library(server) as worker:
-        worker.do("alloc 1 100")
-        worker.wait_for_ids(1)
-        worker.do("swap_fds file")
-        server.kill()
-        worker.do("alloc 2 100")
-        before = cpu_ticks(worker.pid)
-        until = time.monotonic() + 1.0
-        wait_for(lambda: time.monotonic() > until)
-        # A thread that spins would have taken about 100 ticks on one of the cores.
-        assert cpu_ticks(worker.pid) - before < 50
-        assert worker.end() == 0
-
-
 @pytest.mark.parametrize("verb", ["pthread_exit", "late_worker"])
 def test_a_process_whose_main_thread_has_left_ends_with_its_last_thread(
     make_server, verb: str
@@ -473,7 +453,6 @@ def test_a_host_under_seccomp_is_unharmed(server: Server, denied: str) -> None:
     number = SYSTEM_CALLS[denied]
     with Library(server) as worker:  # tracking begins with its first event, under the filter
         worker.do(f"deny {number}", "alloc 1 100", "free 1", "mark x", "push a", "pop", "alloc 2 1")
-        assert worker.do("enabled") in (0, 1)
         assert client_of(server, worker.pid) is None
         assert worker.end() == 0
     with Library(server) as worker:  # the filter comes while it is tracked
@@ -574,8 +553,6 @@ def test_a_newer_major_version_is_refused_in_words(server: Server) -> None:
 
 def test_a_program_that_is_refused_goes_on_unharmed(make_server) -> None:
     """A server of another major version stands there: it says ERROR and closes."""
-    import socket as sockets
-
     server: Server = make_server()
     with sockets.socket(sockets.AF_UNIX) as fake:
         fake.bind(server.socket)

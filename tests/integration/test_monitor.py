@@ -25,7 +25,9 @@ from support import (
 )
 
 REGIONS = ["DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE", "CB", "KERNEL"]
-CSV_HEADER = "time_ns,device,arch,region,bytes,footprint_bytes,count,capacity_bytes"
+CSV_HEADER = (
+    "time_ns,device,arch,region,bytes,footprint_bytes,count,capacity_bytes,runtime_bytes"
+)
 
 
 @pytest.fixture
@@ -42,7 +44,8 @@ def test_json_has_the_keys_of_the_contract(board_server: Server) -> None:
         client.sync()
         before = time.time_ns()
         document = server.monitor()
-        assert list(document) == ["schema", "time_ns", "devices"]
+        assert list(document) == ["schema", "time_ns", "devices", "server"]
+        assert document["server"] is True
         assert document["schema"] == "tt-mem/monitor/1"
         assert abs(document["time_ns"] - before) < 60 * 10**9
         assert [d["id"] for d in document["devices"]] == [0, 2, 5]
@@ -51,9 +54,16 @@ def test_json_has_the_keys_of_the_contract(board_server: Server) -> None:
             assert list(device["regions"]) == REGIONS
             for name, region in device["regions"].items():
                 extra = {"resident_bytes", "registered_bytes"} if name == "CB" else set()
-                assert set(region) == {"bytes", "footprint_bytes", "count", "capacity_bytes"} | extra
+                assert set(region) == {
+                    "bytes",
+                    "footprint_bytes",
+                    "count",
+                    "capacity_bytes",
+                    "runtime_bytes",
+                    *extra,
+                }
             for process in device["processes"]:
-                assert set(process) == {"pid", "name", "regions"}
+                assert set(process) == {"pid", "name", "source", "regions"}
                 assert list(process["regions"]) == REGIONS
                 for region in process["regions"].values():
                     assert {"bytes", "footprint_bytes", "count"} <= set(region)
@@ -65,6 +75,7 @@ def test_json_has_the_keys_of_the_contract(board_server: Server) -> None:
             "footprint_bytes": 1024,
             "count": 2,
             "capacity_bytes": 12 << 30,
+            "runtime_bytes": 0,
         }
         assert third["regions"]["KERNEL"]["bytes"] == 77
         assert third["regions"]["DRAM"]["capacity_bytes"] is None  # not known is not zero

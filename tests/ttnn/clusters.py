@@ -20,9 +20,10 @@ class Cluster:
     board_family: int  # part of the serial number of a board, which has to fit its name
     eth_harvest_mask: int = 0
     pcie_harvest_mask: int = 0
+    first_asic_id: int = 7_000_000_000  # by it TT-Metal names its files in /dev/shm
 
     def asic_id(self, chip: int) -> int:
-        return 7_000_000_000 + 11 * chip
+        return self.first_asic_id + 11 * chip
 
     def description(self) -> str:
         """YAML; JSON is part of it, but for keys, which have to be numbers."""

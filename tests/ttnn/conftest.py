@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "integration"))
 pytest.register_assert_rewrite("basics", "commands", "servers", "support", "tracked", "programs")
 
 from programs import Program, hooked  # noqa: E402
+from skips import pytest_sessionfinish  # noqa: E402, F401
 from support import folder, make_server, server  # noqa: E402, F401
 
 

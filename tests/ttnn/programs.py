@@ -83,13 +83,15 @@ class Program:
         cluster: Cluster = N150,
         env: dict[str, str | None] | None = None,
         is_importing: bool = True,
+        within: list[str] | None = None,
     ):
+        """'within' is what starts it, in front of its own command."""
         self._folder = folder
         self._errors = tempfile.TemporaryFile()
         theirs_in, ours_out = os.pipe()
         ours_in, theirs_out = os.pipe()
         self.process = subprocess.Popen(
-            [PYTHON, DRIVER, str(theirs_in), str(theirs_out)],
+            [*(within or []), PYTHON, str(DRIVER), str(theirs_in), str(theirs_out)],
             stdin=subprocess.DEVNULL,
             stdout=self._errors,
             stderr=self._errors,

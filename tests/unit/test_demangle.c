@@ -66,6 +66,30 @@ static void operators_keep_their_signs(void **state)
     assert_short("void f<&A::operator()>(int)", "f");
 }
 
+/* As clang 17 and later mangle constraints; libstdc++ 12 cannot read them. */
+static void names_that_cannot_be_demangled_are_read_as_far_as_they_are_plain(void **state)
+{
+    (void)state;
+    assert_short("_ZN4ttnn16device_operation6detail6launchITkNS0_22DeviceOperationConceptENS_4prim"
+                 "21TilizeDeviceOperationEEENT_21tensor_return_value_tE",
+                 "ttnn::device_operation::detail::launch…");
+    assert_short("_ZZN7reflect6v1_2_58for_eachIZN4ttsl4hash6detail11hash_objectIN4ttnn",
+                 "reflect::v1_2_5::for_each…");
+    assert_short("_ZN4ttnn12_GLOBAL__N_13fooEXX", "ttnn::(anonymous)::foo");
+    assert_short("_ZNK4ttnn6Tensor4sizeEXX", "ttnn::Tensor::size");
+    assert_short("_ZN4ttnn6TensorC2EXX", "ttnn::Tensor::Tensor");
+    assert_short("_ZN4ttnn6TensorD1EXX", "ttnn::Tensor::~Tensor");
+    assert_short("_ZNSt6vectorIXX", "std::vector…");
+    assert_short("_Z3fooITkXX", "foo…");
+    assert_short("_Z3fooXX", "foo");
+    assert_short("_ZN3fooB5cxx113barEXX", "foo::bar");
+    assert_short("_ZTV3foo", "_ZTV3foo");
+    assert_short("_Z", "_Z");
+    assert_short("_Z9999foo", "_Z9999foo");
+    assert_short("_ZN", "_ZN");
+    assert_short("_ZN16aaaaaaaaaaaaaaaaC1C1C1C1C1C1C1C1E", "aaaaaaaaaaaaaaaa::aaaaaaaaaaaaaaaa…");
+}
+
 static void text_that_is_no_name_comes_back_in_some_form(void **state)
 {
     static const char *const odd[] = {
@@ -95,10 +119,15 @@ static void random_text_breaks_nothing(void **state)
         for (size_t k = 0; k < length; k++)
             text[k] = alphabet[random_below(&random, sizeof(alphabet) - 1)];
         text[length] = '\0';
+        if (i % 4 == 0) { /* mangled, or nearly so */
+            for (size_t k = 0; k < length; k++)
+                text[k] = "_ZNSt12345IECDBL"[random_below(&random, 16)];
+            memcpy(text, "_Z", length < 2 ? length : 2);
+        }
         struct bytes exact = bytes_of(text, length + 1);
         char *cut = ttm_demangle_shorten((const char *)exact.data);
         assert_non_null(cut);
-        assert_true(strlen(cut) <= length);
+        assert_true(i % 4 == 0 || strlen(cut) <= length);
         free(cut);
         bytes_done(&exact);
     }
@@ -145,6 +174,7 @@ int main(void)
         cmocka_unit_test(arguments_and_return_types_are_left_out),
         cmocka_unit_test(lambdas_and_anonymous_namespaces_stay_readable),
         cmocka_unit_test(operators_keep_their_signs),
+        cmocka_unit_test(names_that_cannot_be_demangled_are_read_as_far_as_they_are_plain),
         cmocka_unit_test(text_that_is_no_name_comes_back_in_some_form),
         cmocka_unit_test(random_text_breaks_nothing),
         cmocka_unit_test(mangled_names_are_demangled_and_others_left_alone),

@@ -189,6 +189,36 @@ static void blocks_that_find_no_room_are_counted_and_what_is_live_is_right_again
     }
 }
 
+/* The last thing that happens is that a block is refused; then all is quiet. */
+static void after_a_loss_no_event_is_needed_to_be_right_again(void **state)
+{
+    struct pair pair = {0};
+    struct truth truth = {.random = 5, .now = START_NS};
+    uint64_t since;
+    (void)state;
+
+    pair_begin(&pair, 1 << 20);
+    for (unsigned i = 0; i < 500; i++)
+        act(&truth, pair.encoder);
+    ttm_encoder_flush(pair.encoder);
+    assert_false(ttm_encoder_is_dirty(pair.encoder, &since));
+    for (unsigned i = 0; i < 500; i++)
+        act(&truth, pair.encoder);
+    pair.refuse_from = pair.passed;
+    pair.refuse_until = pair.passed + 3;
+    for (unsigned i = 0; i < 3; i++) {
+        ttm_encoder_flush(pair.encoder);
+        assert_true(ttm_encoder_is_dirty(pair.encoder, &since));
+    }
+    ttm_encoder_flush(pair.encoder);
+    assert_false(ttm_encoder_is_dirty(pair.encoder, &since));
+    assert_mirror_is_truth(&pair.mirror, &truth);
+    assert_int_equal(pair.mirror.gaps, 1);
+    assert_int_equal(pair.mirror.lost, ttm_encoder_lost_events(pair.encoder));
+    assert_true(ttm_decoder_is_exact(pair.decoder));
+    pair_end(&pair);
+}
+
 static void blocks_that_never_arrive_leave_a_gap_until_the_next_section(void **state)
 {
     (void)state;
@@ -394,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_read_is_what_was_live),
         cmocka_unit_test(blocks_that_find_no_room_are_counted_and_what_is_live_is_right_again),
+        cmocka_unit_test(after_a_loss_no_event_is_needed_to_be_right_again),
         cmocka_unit_test(blocks_that_never_arrive_leave_a_gap_until_the_next_section),
         cmocka_unit_test(the_next_file_can_be_read_alone),
         cmocka_unit_test(a_serial_that_is_told_again_changes_nothing),

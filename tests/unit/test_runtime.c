@@ -75,6 +75,60 @@ static void what_is_tracked_or_dead_is_left_out(void **state)
     assert_int_equal(answer.process_count + answer.device_count, 0);
 }
 
+static void who_the_answer_itself_tracks_is_left_out(void **state)
+{
+    (void)state;
+
+    answer.processes = calloc(1, sizeof(answer.processes[0]));
+    assert_non_null(answer.processes);
+    answer.process_count = 1;
+    answer.processes[0].row = (struct ttm_process_row){.pid = PID, .source = TTM_SOURCE_TRACKED};
+    assert_int_equal(ttm_machine_join(&machine), 0);
+    assert_int_equal(ttm_runtime_merge(&machine, &answer), 0);
+    assert_int_equal(answer.process_count, 1);
+    assert_int_equal(answer.processes[0].row.source, TTM_SOURCE_TRACKED);
+    assert_int_equal(answer.processes[0].device_count, 0);
+    assert_false(ttm_runtime_has_any(&answer));
+}
+
+static void the_row_of_a_process_in_which_tracking_is_off_is_taken_over(void **state)
+{
+    (void)state;
+
+    answer.processes = calloc(1, sizeof(answer.processes[0]));
+    assert_non_null(answer.processes);
+    answer.process_count = 1;
+    answer.processes[0].row = (struct ttm_process_row){
+        .pid = PID, .source = TTM_SOURCE_TRACKED, .is_disabled = true, .has_lives = true};
+    assert_int_equal(ttm_machine_join(&machine), 0);
+    assert_int_equal(ttm_runtime_merge(&machine, &answer), 0);
+    assert_int_equal(answer.process_count, 1);
+    assert_int_equal(answer.processes[0].row.source, TTM_SOURCE_RUNTIME);
+    assert_true(answer.processes[0].row.is_disabled);
+    assert_false(answer.processes[0].row.has_lives);
+    assert_int_equal(answer.processes[0].device_count, 2);
+}
+
+static void bytes_of_the_runtime_are_summed_beside_the_devices(void **state)
+{
+    (void)state;
+
+    files[0].process_count = 2;
+    files[0].processes[1] = files[0].processes[0];
+    files[0].processes[1].pid = PID - 1;
+    assert_int_equal(ttm_machine_join(&machine), 0);
+    assert_int_equal(ttm_runtime_merge(&machine, &answer), 0);
+    assert_int_equal(ttm_runtime_bytes(&answer, 3, TTM_REGION_CB), 200);
+    assert_int_equal(ttm_runtime_bytes(&answer, 1, TTM_REGION_CB), 100);
+    assert_int_equal(ttm_runtime_bytes(&answer, 1, TTM_REGION_DRAM), 0);
+    const struct ttm_answer_process *process = &answer.processes[0];
+    assert_int_equal(ttm_runtime_used(process, &process->devices[0].totals, TTM_REGION_CB), 100);
+    assert_true(ttm_runtime_has_any(&answer));
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        assert_int_equal(ttm_runtime_counts(r),
+                         r != TTM_REGION_KERNEL && r != TTM_REGION_SYSTEM_MEMORY);
+}
+
 static void short_memory_is_told_and_leaks_nothing(void **state)
 {
     bool has_failed = true;
@@ -98,6 +152,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_process_is_added_with_its_bytes_on_each_device),
         TEST(what_is_tracked_or_dead_is_left_out),
+        TEST(who_the_answer_itself_tracks_is_left_out),
+        TEST(the_row_of_a_process_in_which_tracking_is_off_is_taken_over),
+        TEST(bytes_of_the_runtime_are_summed_beside_the_devices),
         TEST(short_memory_is_told_and_leaks_nothing),
     };
 

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A decode loop, acted out: weights and caches stay, activations come and go, and
+ * one line forgets a buffer with every token. There is no device behind it.
+ *
+ *   tt-mem run ./decoder
+ *   tt-mem report
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+#include <ttmem/ttmem.h>
+
+#define KIB 1024ull
+#define MIB (1024 * KIB)
+#define LAYERS 16
+#define TOKENS 60
+#define TOKEN_MS 25
+
+static uint64_t next_id = 1;
+static uint64_t next_address = 0x100040;
+
+/* What an allocator would do, if there was a device. */
+static uint64_t allocate(uint8_t region, uint64_t bytes)
+{
+    const struct ttmem_allocation allocation = {
+        .id = next_id++,
+        .address = next_address,
+        .bytes = bytes,
+        .region = region,
+    };
+
+    next_address += bytes;
+    ttmem_alloc(&allocation);
+    return allocation.id;
+}
+
+static void open_device(void)
+{
+    struct ttmem_device device = {.arch = 2, .core_count = 64, .board = "n150"};
+
+    device.bank_bytes[TTMEM_DRAM] = 1072693184;
+    device.bank_count[TTMEM_DRAM] = 12;
+    device.bank_bytes[TTMEM_L1] = 1393312;
+    device.bank_count[TTMEM_L1] = 64;
+    ttmem_device_open(&device);
+}
+
+static void load_weights(void)
+{
+    ttmem_context_push("load");
+    for (int layer = 0; layer < LAYERS; layer++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "layer_%d_weights", layer);
+        ttmem_name(0, TTMEM_DRAM, allocate(TTMEM_DRAM, 24 * MIB), name, NULL);
+    }
+    ttmem_context_pop();
+    ttmem_mark("weights loaded");
+}
+
+static void cache_scores(void)
+{
+    (void)allocate(TTMEM_DRAM, 132 * KIB); /* nobody keeps its id: it can never be freed */
+}
+
+static void decode_token(void)
+{
+    const struct timespec pause = {.tv_nsec = TOKEN_MS * 1000000L};
+    uint64_t hidden = allocate(TTMEM_L1, 2 * MIB);
+
+    for (int layer = 0; layer < LAYERS; layer++) {
+        const uint64_t output = allocate(TTMEM_L1, 2 * MIB);
+        ttmem_free(0, TTMEM_L1, hidden);
+        hidden = output;
+    }
+    ttmem_free(0, TTMEM_L1, hidden);
+    cache_scores();
+    (void)nanosleep(&pause, NULL);
+}
+
+int main(void)
+{
+    open_device();
+    load_weights();
+    ttmem_context_push("decode");
+    for (int token = 0; token < TOKENS; token++)
+        decode_token();
+    ttmem_context_pop();
+    return 0;
+}
