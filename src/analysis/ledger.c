@@ -39,13 +39,6 @@ struct ttm_live {
     bool is_placed;
 };
 
-struct ttm_memory {
-    uint32_t allocator;
-    uint32_t devices;
-    uint8_t region;
-    struct ttm_extents extents;
-};
-
 void ttm_ledger_init(struct ttm_ledger *ledger, uint32_t process, uint64_t seed)
 {
     *ledger = (struct ttm_ledger){.process = process, .seed = seed, .first_ns = UINT64_MAX};
@@ -56,7 +49,7 @@ void ttm_ledger_init(struct ttm_ledger *ledger, uint32_t process, uint64_t seed)
     ttm_groups_init(&ledger->groups);
     ttm_device_sets_init(&ledger->cb_sets);
     ttm_cb_map_init(&ledger->cbs);
-    ttm_u64_map_init(&ledger->reused_places, seed);
+    ttm_addresses_init(&ledger->addresses, seed);
     ttm_u64_map_init(&ledger->kin_places, seed);
     ttm_arena_init(&ledger->texts);
 }
@@ -68,14 +61,10 @@ void ttm_ledger_done(struct ttm_ledger *ledger)
         free(ledger->cells[i].remaining.sizes);
         ttm_u64_map_done(&ledger->cells[i].remaining.size_places);
     }
-    for (uint32_t i = 0; i < ledger->memory_count; i++)
-        ttm_extents_done(&ledger->memories[i].extents);
     free(ledger->cells);
     free(ledger->cell_index);
     free(ledger->kins);
     free(ledger->lives);
-    free(ledger->memories);
-    free(ledger->reused);
     free(ledger->marks);
     free(ledger->failures);
     free(ledger->devices);
@@ -84,7 +73,7 @@ void ttm_ledger_done(struct ttm_ledger *ledger)
     ttm_groups_done(&ledger->groups);
     ttm_device_sets_done(&ledger->cb_sets);
     ttm_cb_map_done(&ledger->cbs);
-    ttm_u64_map_done(&ledger->reused_places);
+    ttm_addresses_done(&ledger->addresses);
     ttm_u64_map_done(&ledger->kin_places);
     ttm_arena_done(&ledger->texts);
     *ledger = (struct ttm_ledger){0};
@@ -509,111 +498,19 @@ static int take_dispatch(struct ttm_ledger *ledger, const struct ttm_recorded_di
 
 /* ---- addresses ---- */
 
-/* The part of each bank that a life takes; 0 when the banks are not known. */
+/*
+ * The part of each bank that a life takes; 0 when the banks are not known, or the life is
+ * not one that has memory for itself.
+ */
 static uint64_t bank_bytes_of(const struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
                               const struct ttm_group_set *set)
 {
+    if (life->region >= TTM_REGION_CB || (life->flags & TTM_SITE_ALIAS) ||
+        ledger->seen.source != TTM_SOURCE_TRACKED)
+        return 0;
     const struct ttm_recorded_device *device = ttm_ledger_device(ledger, set->devices[0]);
     const uint32_t banks = device ? device->bank_count[life->region] : 0;
-
     return banks > 0 ? life->footprint_bytes / banks : 0;
-}
-
-static bool has_place(const struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
-{
-    return life->region < TTM_REGION_CB && (life->flags & TTM_SITE_ALIAS) == 0 &&
-           ledger->seen.source == TTM_SOURCE_TRACKED;
-}
-
-#define MEMORIES_MAX 256
-
-static struct ttm_memory *memory_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
-{
-    for (uint32_t i = 0; i < ledger->memory_count; i++) {
-        struct ttm_memory *memory = &ledger->memories[i];
-        if (memory->allocator == life->allocator && memory->devices == life->devices &&
-            memory->region == life->region)
-            return memory;
-    }
-    if (ledger->memory_count == MEMORIES_MAX)
-        return NULL;
-    struct ttm_memory *grown =
-        realloc(ledger->memories, (ledger->memory_count + 1) * sizeof(grown[0]));
-    if (!grown)
-        return NULL;
-    ledger->memories = grown;
-    struct ttm_memory *memory = &grown[ledger->memory_count++];
-    *memory = (struct ttm_memory){
-        .allocator = life->allocator, .devices = life->devices, .region = life->region};
-    ttm_extents_init(&memory->extents);
-    return memory;
-}
-
-/* Returns whether it lies in its memory now, alone. */
-static bool place_extent(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
-                         const struct ttm_group_set *set)
-{
-    const uint64_t bytes = has_place(ledger, life) ? bank_bytes_of(ledger, life, set) : 0;
-    struct ttm_memory *memory = bytes > 0 ? memory_of(ledger, life) : NULL;
-    struct ttm_extent other;
-
-    if (!memory || life->address + bytes < life->address)
-        return false;
-    const int r = ttm_extents_add(&memory->extents, life->address, life->address + bytes, &other);
-    if (r == 1 && ledger->overlaps++ == 0) {
-        ledger->overlap[0] = (struct ttm_extent){life->address, life->address + bytes};
-        ledger->overlap[1] = other;
-        ledger->overlap_region = life->region;
-    }
-    return r == 0;
-}
-
-static void remove_extent(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
-                          const struct ttm_group_set *set)
-{
-    const uint64_t bytes = bank_bytes_of(ledger, life, set);
-    struct ttm_memory *memory = memory_of(ledger, life);
-
-    if (memory)
-        (void)ttm_extents_remove(&memory->extents, life->address, life->address + bytes);
-}
-
-/* The place of an address that is watched + 1, else 0. */
-static uint32_t watch_address(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
-{
-    const uint64_t key =
-        ttm_hash_u64(life->address ^ (uint64_t)life->region << 60 ^ (uint64_t)life->devices << 40);
-    uint32_t place;
-
-    if (ttm_u64_map_find(&ledger->reused_places, key, &place))
-        return place + 1;
-    if (ledger->reused_count == TTM_REUSED_ADDRESSES)
-        return 0;
-    if (!ledger->reused)
-        ledger->reused = malloc(TTM_REUSED_ADDRESSES * sizeof(ledger->reused[0]));
-    if (!ledger->reused || ttm_u64_map_add(&ledger->reused_places, key, ledger->reused_count) < 0)
-        return 0;
-    ledger->reused[ledger->reused_count] = (struct ttm_reused){.address = life->address,
-                                                               .devices = life->devices,
-                                                               .region = life->region,
-                                                               .smallest_bytes = UINT64_MAX};
-    return ++ledger->reused_count;
-}
-
-static uint32_t count_address(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
-{
-    const bool has_address = life->region < TTM_REGION_CB && (life->flags & TTM_SITE_ALIAS) == 0;
-    const uint32_t place = has_address ? watch_address(ledger, life) : 0;
-
-    if (place == 0)
-        return 0;
-    struct ttm_reused *reused = &ledger->reused[place - 1];
-    reused->births++;
-    if (life->bytes > reused->largest_bytes)
-        reused->largest_bytes = life->bytes;
-    if (life->bytes < reused->smallest_bytes)
-        reused->smallest_bytes = life->bytes;
-    return place;
 }
 
 /* ---- lives ---- */
@@ -693,9 +590,13 @@ static void count_visit(struct ttm_ledger *ledger, struct ttm_kin *kin, uint64_t
     }
 }
 
-static void count_birth(struct ttm_ledger *ledger, struct ttm_cell *cell, uint64_t birth_ns)
+static void count_birth(const struct ttm_ledger *ledger, struct ttm_cell *cell,
+                        const struct ttm_live *live)
 {
+    const uint64_t birth_ns = live->birth_ns;
+
     cell->allocs++;
+    cell->born_bytes += live->held.footprint_bytes;
     if (birth_ns < cell->first_ns)
         cell->first_ns = birth_ns;
     if (birth_ns > cell->last_ns)
@@ -729,11 +630,12 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
             change_coreless(ledger, set, life->footprint_bytes);
         ledger->are_cbs_changed = true;
     } else {
-        live->is_placed = place_extent(ledger, life, set);
+        live->is_placed =
+            ttm_addresses_put(&ledger->addresses, life, bank_bytes_of(ledger, life, set));
     }
     count_visit(ledger, &ledger->kins[cell->kin], life->bytes);
-    count_birth(ledger, cell, life->birth_ns);
-    live->reused = count_address(ledger, life);
+    count_birth(ledger, cell, live);
+    live->reused = ttm_addresses_count(&ledger->addresses, life);
     ledger->births++;
     ledger->told += life->is_told;
     save_cell(ledger, cell);
@@ -781,7 +683,7 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
             change_coreless(ledger, set, 0 - life->footprint_bytes);
         ledger->are_cbs_changed = true;
     } else if (live->is_placed) {
-        remove_extent(ledger, life, set);
+        ttm_addresses_take(&ledger->addresses, life, bank_bytes_of(ledger, life, set));
     }
     save_cell(ledger, cell);
     ttm_held_take(&cell->now, &live->held);
@@ -792,7 +694,7 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
         count_late(ledger, cell, live);
         cell->lifetime_ns += time_ns > live->birth_ns ? time_ns - live->birth_ns : 0;
         if (live->reused > 0)
-            ledger->reused[live->reused - 1].frees++;
+            ledger->addresses.reused[live->reused - 1].frees++;
     } else if (is_remaining_end(how)) {
         const int added = add_remaining(ledger, cell, live);
         r = r < 0 ? r : added;
@@ -849,7 +751,8 @@ static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life
     ttm_held_take(&from->now, &live->held);
     ttm_held_add(&to->now, &live->held);
     from->allocs--;
-    count_birth(ledger, to, live->birth_ns);
+    from->born_bytes -= live->held.footprint_bytes;
+    count_birth(ledger, to, live);
     live->cell = index + 1;
     return 0;
 }
@@ -907,7 +810,7 @@ static void add_owner(struct ttm_ledger_failure *failure, uint32_t cell,
         failure->owner_count++;
     memmove(failure->owners + at + 1, failure->owners + at,
             (failure->owner_count - at - 1) * sizeof(failure->owners[0]));
-    failure->owners[at] = (struct ttm_owner){.cell = cell, .held = *held};
+    failure->owners[at] = (struct ttm_ledger_owner){.cell = cell, .held = *held};
 }
 
 static int take_failure(struct ttm_ledger *ledger, const struct ttm_recorded_failure *failure,

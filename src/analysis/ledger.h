@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/extents.h"
+#include "analysis/addresses.h"
 #include "analysis/groups.h"
 #include "analysis/notebook.h"
 #include "analysis/spread.h"
@@ -82,6 +82,7 @@ struct ttm_cell {
     uint32_t kin;
     struct ttm_held now;
     uint64_t allocs;
+    uint64_t born_bytes; /* footprints of all that were allocated */
     uint64_t frees;
     uint64_t replaced;
     uint64_t unheard;     /* gone when asked after */
@@ -95,7 +96,7 @@ struct ttm_cell {
     struct ttm_remaining remaining;
 };
 
-struct ttm_owner {
+struct ttm_ledger_owner {
     uint32_t cell;
     struct ttm_held held;
 };
@@ -108,7 +109,7 @@ struct ttm_ledger_failure {
     uint64_t time_ns;
     uint16_t device; /* the first, of a mesh */
     uint32_t owner_count;
-    struct ttm_owner owners[TTM_OWNERS]; /* largest first */
+    struct ttm_ledger_owner owners[TTM_OWNERS]; /* largest first */
 };
 
 struct ttm_ledger_mark {
@@ -118,21 +119,7 @@ struct ttm_ledger_mark {
 
 #define TTM_LEDGER_MARKS 65536
 
-/* How often an address was used again. */
-struct ttm_reused {
-    uint64_t address;
-    uint32_t devices;
-    uint8_t region;
-    uint64_t births;
-    uint64_t frees;
-    uint64_t largest_bytes;
-    uint64_t smallest_bytes;
-};
-
-#define TTM_REUSED_ADDRESSES 8192 /* that are watched: the first ones */
-
 struct ttm_live; /* one live allocation */
-struct ttm_memory;
 
 struct ttm_ledger {
     uint32_t process;
@@ -167,15 +154,8 @@ struct ttm_ledger {
     uint32_t kin_count;
     struct ttm_u64_map kin_places;
     uint64_t last_line;
-    uint64_t visit;              /* goes up as another line allocates */
-    struct ttm_memory *memories; /* an allocator's region each */
-    uint32_t memory_count;
-    uint64_t overlaps;
-    struct ttm_extent overlap[2]; /* the first: what was put, and where something lay */
-    uint8_t overlap_region;
-    struct ttm_reused *reused;
-    uint32_t reused_count;
-    struct ttm_u64_map reused_places;
+    uint64_t visit; /* goes up as another line allocates */
+    struct ttm_addresses addresses;
     struct ttm_ledger_mark *marks;
     uint32_t mark_count;
     struct ttm_ledger_failure *failures;

@@ -246,6 +246,7 @@ static void add_cell(const struct making *making, const struct ttm_cell *cell,
     const struct ttm_held peak = peak_of(making->ledger, cell);
 
     origin->allocs += cell->allocs;
+    origin->born_bytes += cell->born_bytes;
     origin->frees += cell->frees;
     origin->replaced += cell->replaced;
     origin->lifetime_ns += cell->lifetime_ns;
@@ -688,7 +689,7 @@ static int make_rest(struct making *making)
     struct ttm_report_process *process = making->process;
     struct ttm_arena *arena = &making->report->arena;
     struct ttm_ledger_mark *marks = ttm_arena_take(arena, ledger->mark_count, sizeof(marks[0]));
-    const uint32_t n = ledger->reused_count;
+    const uint32_t n = ledger->addresses.reused_count;
     struct ttm_reused *reused = ttm_arena_take(arena, n, sizeof(reused[0]));
 
     if (!marks || !reused)
@@ -700,13 +701,13 @@ static int make_rest(struct making *making)
     process->marks = marks;
     process->mark_count = ledger->mark_count;
     if (n > 0)
-        memcpy(reused, ledger->reused, n * sizeof(reused[0]));
+        memcpy(reused, ledger->addresses.reused, n * sizeof(reused[0]));
     qsort(reused, n, sizeof(reused[0]), by_reuse);
     process->reused = reused;
     process->reused_count = n < REUSED_SHOWN ? n : REUSED_SHOWN;
-    process->overlaps = ledger->overlaps;
-    memcpy(process->overlap, ledger->overlap, sizeof(process->overlap));
-    process->overlap_region = ledger->overlap_region;
+    process->overlaps = ledger->addresses.overlaps;
+    memcpy(process->overlap, ledger->addresses.overlap, sizeof(process->overlap));
+    process->overlap_region = ledger->addresses.overlap_region;
     for (uint32_t i = 0; i < TTM_MOMENTS; i++) {
         process->has_moment[i] = ledger->moment_version[i] > 1;
         process->moment_ns[i] = ledger->moment_ns[i];

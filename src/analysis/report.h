@@ -28,6 +28,7 @@ struct ttm_report_origin {
     uint8_t kind;
     bool is_alias;
     uint64_t allocs;
+    uint64_t born_bytes; /* footprints of all that were allocated */
     uint64_t frees;
     uint64_t replaced;
     uint64_t lifetime_ns;      /* of all that were freed */

@@ -640,6 +640,41 @@ static void losses_leave_the_live_set_exact_and_the_history_not(void **state)
     ttm_report_done(&scene.report);
 }
 
+static void a_report_without_memory_is_no_report_and_leaks_nothing(void **state)
+{
+    struct scene scene;
+    bool has_failed = true;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t leak = story_line(&scene.story, "x.py:5:keep", "ttnn.zeros");
+    for (unsigned i = 0; i < 4; i++) {
+        run_steps(&scene, 1);
+        story_mark(&scene.story, "step");
+        story_birth(&scene.story, leak, TTM_REGION_DRAM, 64 * KIB);
+    }
+    story_exit(&scene.story, 0);
+    struct bytes bytes = memory_end(&scene.file, true);
+    for (unsigned grants = 0; has_failed; grants++) {
+        const struct ttm_report_options options = {.seed = 9};
+        struct ttm_recording *recording;
+        struct ttm_report report;
+        assert_int_equal(ttm_recording_open_fd(memory_fd(bytes.data, bytes.length), &recording), 0);
+        faults_begin(grants);
+        const int r = ttm_report_read(recording, &options, &report);
+        has_failed = faults_end();
+        assert_true(has_failed || r == 0);
+        /* What could do without its memory has all the same numbers. */
+        if (r == 0)
+            assert_int_equal(report.processes[0].allocs, 8);
+        else
+            assert_int_equal(r, -ENOMEM);
+        ttm_report_done(&report);
+        ttm_recording_close(recording);
+    }
+    bytes_done(&bytes);
+}
+
 /* Whatever byte is wrong: never a crash, and never all that is claimed when something is missing. */
 static void every_flipped_byte_gives_an_honest_report(void **state)
 {
@@ -703,6 +738,7 @@ int main(void)
         cmocka_unit_test(a_failure_knows_who_held_the_memory_then),
         cmocka_unit_test(a_recording_that_breaks_off_is_not_called_complete),
         cmocka_unit_test(losses_leave_the_live_set_exact_and_the_history_not),
+        cmocka_unit_test(a_report_without_memory_is_no_report_and_leaks_nothing),
         cmocka_unit_test(every_flipped_byte_gives_an_honest_report),
     };
 

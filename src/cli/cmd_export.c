@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/flame.h"
+#include "base/log.h"
+#include "cli/ask.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/recording_file.h"
+#include "cli/terminal.h"
+
+enum { OPTION_FORMAT = 256, OPTION_OF, OPTION_BY };
+
+static const struct ttm_option options[] = {
+    {.id = OPTION_FORMAT, .name = "format", .arg = "FORMAT", .help = "folded or speedscope"},
+    {.id = 'o', .name = "output", .arg = "OUT", .help = "where to write it; - is stdout"},
+    {.id = OPTION_OF,
+     .name = "of",
+     .arg = "WHAT",
+     .help = "remaining (the default), peak or allocated"},
+    {.id = OPTION_BY, .name = "by", .arg = "UNIT", .help = "bytes (the default) or count"},
+    TTM_OPTION_HELP_ROW,
+    {0},
+};
+
+typedef int (*write_fn)(const struct ttm_report *report, const struct ttm_flame_options *options,
+                        struct ttm_text *out);
+
+struct wish {
+    write_fn write;
+    const char *output;
+    struct ttm_flame_options flame;
+};
+
+static int take_option(const struct ttm_options *parsed, int id, struct wish *wish)
+{
+    static const char *const of[] = {"remaining", "peak", "allocated"};
+    const char *value = parsed->value;
+
+    if (id == 'o')
+        wish->output = value;
+    if (id == OPTION_FORMAT) {
+        wish->write = strcmp(value, "folded") == 0       ? ttm_flame_folded
+                      : strcmp(value, "speedscope") == 0 ? ttm_flame_speedscope
+                                                         : NULL;
+        return wish->write ? 0 : ttm_options_complain(parsed, "'%s' is no format", value);
+    }
+    if (id == OPTION_BY) {
+        wish->flame.is_count = strcmp(value, "count") == 0;
+        if (!wish->flame.is_count && strcmp(value, "bytes") != 0)
+            return ttm_options_complain(parsed, "'%s' is neither bytes nor count", value);
+    }
+    if (id != OPTION_OF)
+        return 0;
+    for (unsigned i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+        if (strcmp(value, of[i]) == 0) {
+            wish->flame.of = (enum ttm_flame_of)i;
+            return 0;
+        }
+    }
+    return ttm_options_complain(parsed, "'%s' is not remaining, peak or allocated", value);
+}
+
+static int write_out(const struct ttm_text *text, const char *path)
+{
+    if (strcmp(path, "-") == 0) {
+        const int r = ttm_terminal_print(text);
+        return r < 0 ? ttm_ask_unwritten(r) : TTM_EXIT_OK;
+    }
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int r = fd < 0 ? -errno : ttm_terminal_write(fd, text);
+    if (fd >= 0 && close(fd) < 0 && r == 0)
+        r = -errno;
+    if (r == 0)
+        return TTM_EXIT_OK;
+    ttm_log("cannot write '%s': %s", path, strerror(-r));
+    return TTM_EXIT_FAILED;
+}
+
+static int export(const char *path, const struct wish *wish)
+{
+    const struct ttm_report_options wanted = {0};
+    struct ttm_report report = {0};
+    struct ttm_text out;
+    int status = ttm_recording_report(path, &wanted, &report);
+
+    ttm_text_init(&out);
+    if (status == TTM_EXIT_OK && wish->write(&report, &wish->flame, &out) < 0) {
+        ttm_log("cannot export '%s': %s", path, strerror(ENOMEM));
+        status = TTM_EXIT_FAILED;
+    } else if (status == TTM_EXIT_OK) {
+        status = write_out(&out, wish->output);
+    }
+    ttm_text_done(&out);
+    ttm_report_done(&report);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct ttm_options parsed;
+    struct wish wish = {0};
+    int id, r = 0;
+
+    ttm_options_init(&parsed, &ttm_command_export, argc, argv);
+    while (r == 0 && (id = ttm_options_next(&parsed)) > 0)
+        r = take_option(&parsed, id, &wish);
+    if (r < 0 || id != TTM_OPTION_END)
+        return r == 0 && id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
+    char **rest = ttm_options_rest(&parsed);
+    if (!rest[0] || rest[1] || !wish.write || !wish.output) {
+        (void)ttm_options_complain(&parsed, !rest[0]      ? "which recording?"
+                                            : rest[1]     ? "one recording, please"
+                                            : !wish.write ? "which --format?"
+                                                          : "where to, with -o?");
+        return TTM_EXIT_USAGE;
+    }
+    return export(rest[0], &wish);
+}
+
+const struct ttm_command ttm_command_export = {
+    .name = "export",
+    .synopsis = "FILE --format FORMAT -o OUT [--of WHAT] [--by UNIT]",
+    .summary = "Writes a recording in a form that other tools read.",
+    .details = "folded: flamegraph.pl, inferno; speedscope: https://www.speedscope.app.",
+    .options = options,
+    .run = run,
+    .takes_operands = true,
+};

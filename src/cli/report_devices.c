@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/report_sheet.h"
+#include "wire/region.h"
+
+static bool is_used(const struct ttm_report_region *region)
+{
+    return region->allocs > 0;
+}
+
+/* Devices that look alike are shown once: a mesh is not 32 times as long. */
+static bool looks_alike(const struct ttm_report_device *a, const struct ttm_report_device *b)
+{
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        const struct ttm_report_region *x = &a->region[r], *y = &b->region[r];
+        if (x->allocs != y->allocs ||
+            x->remaining.footprint_bytes != y->remaining.footprint_bytes ||
+            x->peak_footprint_bytes != y->peak_footprint_bytes ||
+            x->capacity_bytes != y->capacity_bytes)
+            return false;
+    }
+    return a->arch == b->arch && strcmp(a->board, b->board) == 0;
+}
+
+/* "0", "0-7", "0,2,5": those of the process that look like 'like', or are in the list. */
+static uint32_t put_alike(const struct sheet *sheet, const struct ttm_report_device *like,
+                          struct ttm_text *out)
+{
+    const struct ttm_report_process *process = sheet->process;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0, next; i < process->device_count; i = next) {
+        next = i + 1;
+        if (!looks_alike(&process->devices[i], like))
+            continue;
+        while (next < process->device_count && looks_alike(&process->devices[next], like) &&
+               process->devices[next].id == process->devices[next - 1].id + 1)
+            next++;
+        ttm_text_format(out, next - i > 1 ? "%s%u-%u" : "%s%u", count > 0 ? "," : "",
+                        process->devices[i].id, process->devices[next - 1].id);
+        count += next - i;
+    }
+    return count;
+}
+
+#define LABEL_COLUMNS 26
+
+static void put_region(struct sheet *sheet, const struct ttm_report_device *device, unsigned r)
+{
+    const struct ttm_report_region *region = &device->region[r];
+    const bool is_cb = r == TTM_REGION_CB;
+    const uint64_t now = is_cb ? device->cbs.registered_bytes : region->remaining.footprint_bytes;
+    const uint64_t peak = is_cb ? device->cbs.peak_resident_bytes > 0
+                                      ? device->cbs.peak_resident_bytes
+                                      : device->cbs.peak_registered_bytes
+                                : region->peak_footprint_bytes;
+    const uint64_t capacity = region->capacity_bytes;
+    const size_t width = sheet->terminal->columns;
+    char text[TTM_NUMBER_SIZE], label[64];
+
+    (void)snprintf(label, sizeof(label), "%s%s", ttm_region_name(r),
+                   !is_cb                                ? ""
+                   : device->cbs.peak_resident_bytes > 0 ? " (peak resident)"
+                                                         : "");
+    ttm_text_format(sheet->out, "    %-*s%10s", LABEL_COLUMNS - 2, label,
+                    now ? ttm_format_bytes(now, text) : "0");
+    ttm_text_format(sheet->out, " %10s", ttm_format_bytes(peak, text));
+    if (capacity > 0) {
+        ttm_text_format(sheet->out, " %10s  ", ttm_format_bytes(capacity, text));
+        ttm_terminal_colour(sheet->terminal, sheet->out, ttm_terminal_load_colour(peak, capacity));
+        ttm_terminal_bar(sheet->terminal, sheet->out, peak, capacity,
+                         width > 100  ? 24
+                         : width > 76 ? 8
+                                      : 0);
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+        ttm_text_format(sheet->out, " %5.1f %%", 100.0 * (double)peak / (double)capacity);
+    }
+    end_line(sheet);
+}
+
+static void put_device(struct sheet *sheet, const struct ttm_report_device *device, bool is_first)
+{
+    struct ttm_text label, ids;
+
+    ttm_text_init(&label);
+    ttm_text_init(&ids);
+    const uint32_t count = put_alike(sheet, device, &ids);
+    ttm_text_format(&label, "%s %s%s ", count == 1 ? "device" : "devices", ttm_text_string(&ids),
+                    count == 1 ? "" : " each");
+    ttm_text_append_safe(&label, device->board);
+    if (device->arch != TTM_ARCH_UNKNOWN && (count == 1 || !device->board[0]))
+        ttm_text_format(&label, "%s%s", device->board[0] ? " " : "", ttm_arch_name(device->arch));
+    put(sheet, "  ");
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
+    put_columns(sheet, ttm_text_string(&label), LABEL_COLUMNS + 2);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+    if (is_first)
+        put_in(sheet, TTM_DIM, " remains       peak   capacity");
+    end_line(sheet);
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        if (is_used(&device->region[r]) &&
+            (sheet->choice->region < 0 || sheet->choice->region == (int)r))
+            put_region(sheet, device, r);
+    }
+    sheet->out->failed |= label.failed || ids.failed;
+    ttm_text_done(&label);
+    ttm_text_done(&ids);
+}
+
+/* At most so many kinds of devices, unless all are asked for. */
+#define DEVICES_SHOWN 3
+
+void ttm_report_devices(struct sheet *sheet)
+{
+    const struct ttm_report_process *process = sheet->process;
+    uint32_t shown = 0, left_out = 0;
+
+    for (uint32_t i = 0; i < process->device_count; i++) {
+        const struct ttm_report_device *device = &process->devices[i];
+        uint32_t before = 0;
+        while (before < i && !looks_alike(&process->devices[before], device))
+            before++;
+        if (before < i || !ttm_device_filter_has(&sheet->choice->devices, device->id))
+            continue;
+        if (shown == DEVICES_SHOWN && !sheet->choice->is_unfolded) {
+            left_out++;
+            continue;
+        }
+        put_device(sheet, device, shown++ == 0);
+    }
+    if (left_out > 0) {
+        ttm_text_format(sheet->out, "  %s %u more that differ: --all",
+                        ttm_terminal_ellipsis(sheet->terminal), left_out);
+        end_line(sheet);
+    }
+}

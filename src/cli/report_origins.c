@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Suspects come first, each with its source line, its callers and the evidence, as far as
+ * there are rows; then the rest, a row each.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/report_sheet.h"
+#include "cli/source_line.h"
+#include "wire/region.h"
+
+#define CALLERS_SHOWN 2
+#define SUSPECTS_LEAST 3
+#define SPARK_BARS 8
+
+void ttm_report_place(const struct sheet *sheet, const struct ttm_origin_words *words,
+                      struct ttm_text *out)
+{
+    if (words->python_count > 0) {
+        const struct ttm_frame_words *frame = &words->python[0];
+        ttm_text_append_safe(out, sheet->choice->has_full_paths ? frame->file
+                                                                : ttm_base_name(frame->file));
+        if (frame->line > 0)
+            ttm_text_format(out, ":%u", frame->line);
+        ttm_text_append(out, " ");
+        ttm_text_append_safe(out, frame->function);
+    } else if (words->operation[0] != '\0') {
+        ttm_text_append_safe(out, words->operation);
+    } else if (words->native_count > 0) {
+        ttm_text_append_safe(out, words->native[0]);
+    } else {
+        ttm_text_append(out, "(origin not known)");
+    }
+}
+
+static bool is_same_frame(const struct ttm_frame_words *a, const struct ttm_frame_words *b)
+{
+    return a->line == b->line && strcmp(a->file, b->file) == 0 &&
+           strcmp(a->function, b->function) == 0;
+}
+
+/* Where several origins share their innermost line, the first caller that tells this one apart. */
+static const struct ttm_frame_words *telling_caller(const struct ttm_report_process *process,
+                                                    const struct ttm_origin_words *words)
+{
+    const struct ttm_frame_words *caller = NULL;
+    uint32_t depth = 0;
+
+    for (uint32_t i = 0; i < process->origin_count && words->python_count > 0; i++) {
+        const struct ttm_origin_words *other = &process->origins[i].words;
+        uint32_t at = 0;
+        while (at < words->python_count && at < other->python_count &&
+               is_same_frame(&words->python[at], &other->python[at]))
+            at++;
+        if (at > depth && at < words->python_count) {
+            depth = at;
+            caller = &words->python[at];
+        }
+    }
+    return caller;
+}
+
+static void put_place_and_caller(const struct sheet *sheet, const struct ttm_origin_words *words,
+                                 struct ttm_text *out)
+{
+    const struct ttm_frame_words *caller = telling_caller(sheet->process, words);
+
+    if (!caller || is_wide(sheet)) {
+        ttm_report_place(sheet, words, out);
+    } else {
+        ttm_text_append_safe(out, ttm_base_name(words->python[0].file));
+        ttm_text_format(out, ":%u", words->python[0].line);
+    }
+    if (!caller)
+        return;
+    ttm_text_append(out, sheet->terminal->has_utf8 ? " ← " : " < ");
+    if (is_wide(sheet)) {
+        ttm_text_append_safe(out, ttm_base_name(caller->file));
+        ttm_text_format(out, ":%u ", caller->line);
+    }
+    ttm_text_append_safe(out, caller->function);
+}
+
+/* What was there as the run went on: growth is a ramp, what came at the start a block. */
+static void put_spark(const struct sheet *sheet, const struct ttm_report_origin *origin)
+{
+    static const char *const levels[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const plain[] = {" ", ".", ".", ":", ":", "+", "+", "#", "#"};
+    uint64_t all = 0, sum = 0;
+
+    for (uint32_t i = 0; i < TTM_REPORT_BARS; i++)
+        all += origin->bars[i];
+    for (uint32_t i = 0; i < TTM_REPORT_BARS; i++) {
+        sum += origin->bars[i];
+        if ((i + 1) % (TTM_REPORT_BARS / SPARK_BARS) != 0)
+            continue;
+        const uint64_t level = all > 0 ? (sum * 8 + all - 1) / all : 0;
+        put(sheet, sheet->terminal->has_utf8 ? levels[level] : plain[level]);
+    }
+}
+
+static const char *class_words(const struct ttm_report_origin *origin)
+{
+    static const char *const words[TTM_CLASS_COUNT] = {
+        [TTM_CLASS_UNSURE] = "unsure",        [TTM_CLASS_SYSTEM] = "system",
+        [TTM_CLASS_PROGRAM_CACHE] = "cached", [TTM_CLASS_CIRCULAR_BUFFER] = "circular",
+        [TTM_CLASS_KERNEL] = "kernel",        [TTM_CLASS_STEADY] = "steady",
+        [TTM_CLASS_GROWING] = "growing",      [TTM_CLASS_TEMPORARY] = "temporary",
+    };
+
+    return words[origin->verdict.class];
+}
+
+/* Number, region, count, bytes, share, bars and class take so much. */
+#define FIXED_COLUMNS 55
+#define OPERATION_COLUMNS 20
+
+static size_t place_columns(const struct sheet *sheet)
+{
+    const size_t width = sheet->terminal->columns < 60 ? 60 : sheet->terminal->columns;
+    const size_t taken = FIXED_COLUMNS + (is_wide(sheet) ? OPERATION_COLUMNS + 1 : 0);
+    const size_t room = width - taken;
+
+    return room < 16 ? 16 : room > 60 ? 60 : room;
+}
+
+static void put_titles(struct sheet *sheet, uint64_t all_bytes)
+{
+    const struct ttm_report_choice *choice = sheet->choice;
+    char title[160], bytes[TTM_NUMBER_SIZE];
+
+    (void)snprintf(title, sizeof(title), "%s%s, by origin",
+                   choice->at == TTM_AT_PEAK   ? "at the peak"
+                   : choice->at == TTM_AT_MARK ? "live at "
+                                               : "what remains",
+                   choice->at == TTM_AT_MARK ? choice->mark : "");
+    (void)ttm_format_bytes(all_bytes, bytes);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
+    put(sheet, "  ");
+    put_columns(sheet, title, place_columns(sheet) + (is_wide(sheet) ? OPERATION_COLUMNS + 2 : 1));
+    put(sheet, " region   count      takes share  over run class");
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+    end_line(sheet);
+}
+
+static void put_row(struct sheet *sheet, const struct ttm_report_origin *origin, uint32_t number,
+                    uint64_t all_bytes)
+{
+    const struct ttm_held held = ttm_report_held(sheet->choice, origin);
+    const bool is_suspect = origin->verdict.is_suspect;
+    const unsigned share =
+        all_bytes > 0 ? (unsigned)((double)held.footprint_bytes * 100 / (double)all_bytes + 0.5)
+                      : 0;
+    char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
+    struct ttm_text place;
+
+    ttm_text_init(&place);
+    put_place_and_caller(sheet, &origin->words, &place);
+    ttm_text_format(sheet->out, "%2u ", number);
+    ttm_terminal_colour(sheet->terminal, sheet->out, is_suspect ? TTM_BOLD : TTM_PLAIN);
+    put_columns(sheet, ttm_text_string(&place), place_columns(sheet));
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+    if (is_wide(sheet)) {
+        ttm_text_clear(&place);
+        ttm_text_append_safe(&place, origin->words.operation);
+        put(sheet, " ");
+        put_columns(sheet, ttm_text_string(&place), OPERATION_COLUMNS);
+    }
+    put(sheet, " ");
+    put_columns(sheet, ttm_region_name(origin->region), 6);
+    ttm_text_format(sheet->out, "%8s %10s %3u %%  ", ttm_format_count(held.count, count),
+                    ttm_format_bytes(held.footprint_bytes, bytes), share);
+    ttm_terminal_colour(sheet->terminal, sheet->out, is_suspect ? TTM_RED : TTM_DIM);
+    put_spark(sheet, origin);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+    put(sheet, " ");
+    put_in(sheet, is_suspect ? TTM_RED : TTM_PLAIN, class_words(origin));
+    end_line(sheet);
+    sheet->out->failed |= place.failed;
+    ttm_text_done(&place);
+}
+
+/* The line of source below its place; nothing when it cannot be read any more. */
+static void put_source(struct sheet *sheet, const struct ttm_frame_words *frame)
+{
+    const uint64_t until_ns = ttm_report_wall(sheet->report, sheet->report->info.last_ns);
+    struct ttm_text line;
+
+    ttm_text_init(&line);
+    if (ttm_source_line(frame->file, frame->line, until_ns, &line)) {
+        put(sheet, "     ");
+        put_in(sheet, TTM_BOLD, ttm_text_string(&line));
+        end_line(sheet);
+    }
+    sheet->out->failed |= line.failed;
+    ttm_text_done(&line);
+}
+
+#define FRAME_COLUMNS 30
+
+/* "from decode.py:15 cache_kv   LEAKED.append(zeros(dev))" */
+static void put_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
+{
+    const uint64_t until_ns = ttm_report_wall(sheet->report, sheet->report->info.last_ns);
+    struct ttm_text place, line;
+
+    ttm_text_init(&place);
+    ttm_text_init(&line);
+    ttm_text_append_safe(&place,
+                         sheet->choice->has_full_paths ? frame->file : ttm_base_name(frame->file));
+    ttm_text_format(&place, ":%u ", frame->line);
+    ttm_text_append_safe(&place, frame->function);
+    put(sheet, "     from ");
+    const size_t width = ttm_terminal_width(ttm_text_string(&place));
+    put_columns(sheet, ttm_text_string(&place), width < FRAME_COLUMNS ? FRAME_COLUMNS : width);
+    if (ttm_source_line(frame->file, frame->line, until_ns, &line)) {
+        put(sheet, " ");
+        put_in(sheet, TTM_BOLD, ttm_text_string(&line));
+    }
+    end_line(sheet);
+    sheet->out->failed |= place.failed || line.failed;
+    ttm_text_done(&place);
+    ttm_text_done(&line);
+}
+
+/* Words, wrapped to the terminal, each line behind so many spaces. */
+static void put_wrapped(struct sheet *sheet, const char *text, size_t indent)
+{
+    const size_t width =
+        sheet->terminal->columns > indent + 20 ? sheet->terminal->columns - indent : 20;
+    size_t column = 0;
+
+    ttm_text_repeat(sheet->out, " ", indent);
+    while (*text) {
+        const size_t length = strcspn(text, " ");
+        char word[TTM_VERDICT_TEXT];
+        (void)snprintf(word, sizeof(word), "%.*s", (int)length, text);
+        const size_t columns = ttm_terminal_width(word);
+        if (column > 0 && column + 1 + columns > width) {
+            end_line(sheet);
+            ttm_text_repeat(sheet->out, " ", indent);
+            column = 0;
+        }
+        if (column > 0)
+            put(sheet, " ");
+        put(sheet, word);
+        column += columns + (column > 0);
+        text += length;
+        text += strspn(text, " ");
+    }
+    end_line(sheet);
+}
+
+/* "ttnn.zeros · on devices 0-7 each · "weights" in model_init · MainThread" */
+static void put_particulars(struct sheet *sheet, const struct ttm_report_origin *origin)
+{
+    const struct ttm_origin_words *words = &origin->words;
+    struct ttm_text line;
+
+    ttm_text_init(&line);
+    if (words->operation[0] != '\0' && !is_wide(sheet))
+        ttm_text_append_safe(&line, words->operation);
+    if (words->name[0] != '\0') {
+        ttm_text_format(&line, "%s\"", line.length ? dot(sheet) : "");
+        ttm_text_append_safe(&line, words->name);
+        ttm_text_append(&line, "\"");
+    }
+    if (words->context[0] != '\0') {
+        ttm_text_format(&line, "%sin ", line.length ? dot(sheet) : "");
+        ttm_text_append_safe(&line, words->context);
+    }
+    if (words->thread[0] != '\0' && strcmp(words->thread, "MainThread") != 0) {
+        ttm_text_format(&line, "%sthread ", line.length ? dot(sheet) : "");
+        ttm_text_append_safe(&line, words->thread);
+    }
+    if (origin->device_count > 1)
+        ttm_text_format(&line, "%son each of %u devices", line.length ? dot(sheet) : "",
+                        origin->device_count);
+    ttm_text_format(&line, "%s%s", line.length ? dot(sheet) : "", origin->verdict.why);
+    put_wrapped(sheet, ttm_text_string(&line), 5);
+    sheet->out->failed |= line.failed;
+    ttm_text_done(&line);
+}
+
+/* With --all: where it was called from, sizes, and the native frames. */
+static void put_whole(struct sheet *sheet, const struct ttm_report_origin *origin)
+{
+    char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
+
+    for (uint32_t i = origin->verdict.is_suspect ? CALLERS_SHOWN + 1 : 1;
+         i < origin->words.python_count; i++)
+        put_frame(sheet, &origin->words.python[i]);
+    for (uint32_t i = 0; i < origin->words.native_count; i++) {
+        put(sheet, "       ");
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
+        ttm_text_append_safe(sheet->out, origin->words.native[i]);
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+        end_line(sheet);
+    }
+    for (uint32_t i = 0; i < origin->size_count; i++) {
+        ttm_text_format(sheet->out, "       %s x %s",
+                        ttm_format_count(origin->sizes[i].count, count),
+                        ttm_format_bytes(origin->sizes[i].bytes, bytes));
+        end_line(sheet);
+    }
+}
+
+/* 'spare' rows may be used for the evidence and the advice. */
+static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *origin, size_t spare)
+{
+    if (origin->words.python_count > 0)
+        put_source(sheet, &origin->words.python[0]);
+    /* Callers first: the line that keeps a buffer is seldom the one that makes it. */
+    for (uint32_t i = 1; i < origin->words.python_count && i <= CALLERS_SHOWN && spare > i + 1; i++)
+        put_frame(sheet, &origin->words.python[i]);
+    if (spare >= 2)
+        put_particulars(sheet, origin);
+    if (spare < 7)
+        return;
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_GREEN);
+    put_wrapped(sheet, origin->verdict.advice, 5);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+}
+
+static bool is_shown(const struct sheet *sheet, const struct ttm_report_origin *origin)
+{
+    return ttm_report_held(sheet->choice, origin).count > 0;
+}
+
+/* The rest, in one line. */
+static void put_left_out(struct sheet *sheet, const struct ttm_report_origin *const *order,
+                         uint32_t from, uint32_t count)
+{
+    char number[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
+    uint64_t buffers = 0, sum = 0;
+    uint32_t left = 0;
+
+    for (uint32_t i = from; i < count; i++) {
+        const struct ttm_held held = ttm_report_held(sheet->choice, order[i]);
+        left += held.count > 0;
+        buffers += held.count;
+        sum += held.footprint_bytes;
+    }
+    if (left == 0)
+        return;
+    ttm_text_format(sheet->out, "   %s %u more %s with %s %s, %s: --all",
+                    ttm_terminal_ellipsis(sheet->terminal), left, plural(left, "origin", "origins"),
+                    ttm_format_count(buffers, number), plural(buffers, "buffer", "buffers"),
+                    ttm_format_bytes(sum, bytes));
+    end_line(sheet);
+}
+
+/* Suspects behind this one that should be on the screen as well, with two rows each. */
+static size_t rows_of_suspects(const struct ttm_report_origin *const *order, uint32_t from,
+                               uint32_t count)
+{
+    size_t rows = 0;
+
+    while (from < count && order[from]->verdict.is_suspect && rows < 6) {
+        rows += 2;
+        from++;
+    }
+    return rows;
+}
+
+static void put_list(struct sheet *sheet, const struct ttm_report_origin *const *order,
+                     uint32_t count)
+{
+    const struct ttm_report_choice *choice = sheet->choice;
+    uint64_t all_bytes = 0;
+    uint32_t shown = 0, i;
+
+    for (i = 0; i < count; i++)
+        all_bytes += ttm_report_held(choice, order[i]).footprint_bytes;
+    put_titles(sheet, all_bytes);
+    for (i = 0; i < count; i++) {
+        /* A screen that leaves out a suspect has failed: rather three rows too many. */
+        const bool is_needed = order[i]->verdict.is_suspect && shown < SUSPECTS_LEAST;
+        const bool is_full =
+            choice->top > 0 ? shown == choice->top
+                            : !choice->is_unfolded && shown > 0 && sheet->rows < 4 && !is_needed;
+        if (is_full)
+            break;
+        if (!is_shown(sheet, order[i]))
+            continue;
+        put_row(sheet, order[i], ++shown, all_bytes);
+        const size_t others = rows_of_suspects(order, i + 1, count) + 5;
+        if (order[i]->verdict.is_suspect && choice->at == TTM_AT_REMAINING)
+            put_suspect(sheet, order[i],
+                        choice->is_unfolded    ? SIZE_MAX
+                        : sheet->rows > others ? sheet->rows - others
+                                               : 0);
+        else if (choice->is_unfolded)
+            put_particulars(sheet, order[i]);
+        if (choice->is_unfolded)
+            put_whole(sheet, order[i]);
+    }
+    put_left_out(sheet, order, i, count);
+}
+
+static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *const *order,
+                       uint32_t count)
+{
+    uint64_t suspects = 0, buffers = 0, bytes = 0, all = 0;
+    char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE], text[160];
+
+    for (uint32_t i = 0; i < count; i++) {
+        all += order[i]->remaining.count;
+        if (!order[i]->verdict.is_suspect)
+            continue;
+        suspects++;
+        buffers += order[i]->remaining.count;
+        bytes += order[i]->remaining.footprint_bytes;
+    }
+    put(sheet, "  ");
+    if (suspects > 0) {
+        (void)snprintf(text, sizeof(text), "%llu %s: %s %s that keep growing, %s",
+                       (unsigned long long)suspects, plural(suspects, "suspect", "suspects"),
+                       ttm_format_count(buffers, number), plural(buffers, "buffer", "buffers"),
+                       ttm_format_bytes(bytes, sum));
+        put_in(sheet, TTM_RED, text);
+    } else if (all > 0) {
+        (void)snprintf(text, sizeof(text), "no suspects: the %s %s left look intended",
+                       ttm_format_count(all, number), plural(all, "buffer", "buffers"));
+        put_in(sheet, TTM_GREEN, text);
+    } else {
+        put_in(sheet, TTM_GREEN,
+               sheet->process->allocs > 0 ? "nothing remains: all that was allocated was freed"
+                                          : "nothing was allocated");
+    }
+    end_line(sheet);
+}
+
+/* What came and went, in one line. */
+static void put_temporaries(struct sheet *sheet)
+{
+    const struct ttm_report_process *process = sheet->process;
+    const struct ttm_report_origin *most = NULL;
+    char number[TTM_NUMBER_SIZE], frees[TTM_NUMBER_SIZE], mean[TTM_NUMBER_SIZE];
+    uint64_t births = 0, lines = 0;
+
+    for (uint32_t i = 0; i < process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &process->origins[i];
+        if (origin->verdict.class != TTM_CLASS_TEMPORARY ||
+            !ttm_report_has_origin(sheet->choice, origin))
+            continue;
+        births += origin->allocs;
+        lines++;
+        if (!most || origin->allocs > most->allocs)
+            most = origin;
+    }
+    if (!most)
+        return;
+    ttm_text_format(sheet->out, "  temporary: %s from %llu %s, most at ",
+                    ttm_format_count(births, number), (unsigned long long)lines,
+                    plural(lines, "origin", "origins"));
+    ttm_report_place(sheet, &most->words, sheet->out);
+    const uint64_t mean_ns = most->lifetime_ns / most->frees;
+    ttm_text_format(sheet->out, " (%s, %s each)", ttm_format_count(most->allocs, frees),
+                    mean_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(mean_ns, mean));
+    end_line(sheet);
+}
+
+/* What grew and was freed only at the end: nothing remains, but it was there. */
+static void put_kept(struct sheet *sheet)
+{
+    const struct ttm_report_process *process = sheet->process;
+    char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
+
+    for (uint32_t i = 0; i < process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &process->origins[i];
+        if (origin->verdict.class != TTM_CLASS_GROWING || origin->remaining.count > 0 ||
+            !ttm_report_has_origin(sheet->choice, origin))
+            continue;
+        put(sheet, "  ");
+        put_in(sheet, TTM_YELLOW, "grew all through the run, freed only at its end: ");
+        ttm_text_format(sheet->out, "%s %s, %s", ttm_format_count(origin->late.count, count),
+                        plural(origin->late.count, "buffer", "buffers"),
+                        ttm_format_bytes(origin->late.footprint_bytes, bytes));
+        end_line(sheet);
+        put(sheet, "   ");
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
+        ttm_report_place(sheet, &origin->words, sheet->out);
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+        ttm_text_format(sheet->out, "  %s", ttm_region_name(origin->region));
+        end_line(sheet);
+        put_suspect(sheet, origin, sheet->choice->is_unfolded ? SIZE_MAX : 4);
+    }
+}
+
+static int put_table(struct sheet *sheet)
+{
+    uint32_t count = 0;
+    const struct ttm_report_origin **order = ttm_report_order(
+        sheet->choice, sheet->process, sheet->choice->at == TTM_AT_REMAINING, &count);
+    bool has_any = false;
+
+    if (!order)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count && !has_any; i++)
+        has_any = is_shown(sheet, order[i]);
+    end_line(sheet);
+    if (sheet->choice->at == TTM_AT_REMAINING)
+        put_sum_up(sheet, order, count);
+    if (has_any)
+        put_list(sheet, order, count);
+    else if (sheet->choice->at != TTM_AT_REMAINING)
+        put(sheet, "  nothing was live then\n");
+    free(order);
+    return 0;
+}
+
+int ttm_report_origins(struct sheet *sheet)
+{
+    const int r = put_table(sheet);
+
+    if (sheet->choice->at == TTM_AT_REMAINING)
+        put_kept(sheet);
+    put_temporaries(sheet);
+    return r;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_sheet - what the parts of a report's screen share. Private to report_*.c.
+ */
+#ifndef TTM_CLI_REPORT_SHEET_H
+#define TTM_CLI_REPORT_SHEET_H
+
+#include <stdint.h>
+
+#include "base/text.h"
+#include "cli/report_choice.h"
+#include "cli/terminal.h"
+
+#define WIDE_COLUMNS 110 /* from here on, more columns */
+
+struct sheet {
+    const struct ttm_report *report;
+    const struct ttm_report_choice *choice;
+    const struct ttm_report_process *process;
+    const struct ttm_terminal *terminal;
+    struct ttm_text *out;
+    const char *path;
+    size_t rows; /* that are left */
+};
+
+static inline void put(const struct sheet *sheet, const char *text)
+{
+    ttm_text_append(sheet->out, text);
+}
+
+static inline void put_in(const struct sheet *sheet, enum ttm_colour colour, const char *text)
+{
+    ttm_terminal_colour(sheet->terminal, sheet->out, colour);
+    put(sheet, text);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+}
+
+static inline void put_columns(const struct sheet *sheet, const char *text, size_t columns)
+{
+    ttm_text_append_column(sheet->out, text, columns, sheet->terminal->has_utf8);
+}
+
+static inline const char *plural(uint64_t count, const char *one, const char *many)
+{
+    return count == 1 ? one : many;
+}
+
+static inline void end_line(struct sheet *sheet)
+{
+    put(sheet, "\n");
+    sheet->rows -= sheet->rows > 0;
+}
+
+static inline const char *dot(const struct sheet *sheet)
+{
+    return ttm_terminal_dot(sheet->terminal);
+}
+
+static inline bool is_wide(const struct sheet *sheet)
+{
+    return sheet->terminal->columns >= WIDE_COLUMNS;
+}
+
+/* Devices of the process, those alike once. */
+void ttm_report_devices(struct sheet *sheet);
+
+/* What remains or was live, by origin; what grew or came and went besides. Returns 0 or -ENOMEM. */
+int ttm_report_origins(struct sheet *sheet);
+
+/* "decode.py:28 cache_kv", or what is known instead. */
+void ttm_report_place(const struct sheet *sheet, const struct ttm_origin_words *words,
+                      struct ttm_text *out);
+
+#endif /* TTM_CLI_REPORT_SHEET_H */

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tt-mem export: recordings for other tools."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import run, run_json, run_ok
+
+
+@pytest.fixture(autouse=True)
+def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([os.environ["MAKE_STORY"], "leak", "leak.ttmem"], check=True)
+
+
+def test_folded_stacks_sum_up_to_what_remains() -> None:
+    lines = run_ok("export", "leak.ttmem", "--format", "folded", "-o", "-").lines
+    stacks = {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in lines}
+    leak = "pid 4242;DRAM;main (decode.py:61);cache_kv (decode.py:28);ttnn.zeros"
+    (process,) = run_json("report", "leak.ttmem")["processes"]
+    assert stacks[leak] == process["origins"][0]["remaining_footprint_bytes"]
+    assert sum(stacks.values()) == sum(
+        origin["remaining_footprint_bytes"] for origin in process["origins"]
+    )
+    counts = run_ok(
+        "export", "leak.ttmem", "--format", "folded", "-o", "-", "--of", "allocated", "--by", "count"
+    ).lines
+    assert sum(int(line.rpartition(" ")[2]) for line in counts) == sum(
+        origin["allocs"] for origin in process["origins"]
+    )
+
+
+@pytest.mark.parametrize("of", ["remaining", "peak", "allocated"])
+@pytest.mark.parametrize("by", ["bytes", "count"])
+def test_speedscope_files_are_what_its_schema_asks_for(of: str, by: str) -> None:
+    run_ok(
+        "export", "leak.ttmem", "--format", "speedscope", "-o", "out.json", "--of", of, "--by", by
+    )
+    file = json.loads(Path("out.json").read_text(encoding="utf-8"))
+    assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    frames = file["shared"]["frames"]
+    assert len({json.dumps(frame) for frame in frames}) == len(frames)
+    assert all(frame["name"] for frame in frames)
+    assert 0 <= file["activeProfileIndex"] < len(file["profiles"])
+    for profile in file["profiles"]:
+        assert profile["type"] == "sampled"
+        assert profile["unit"] == {"bytes": "bytes", "count": "none"}[by]
+        assert len(profile["samples"]) == len(profile["weights"])
+        assert profile["endValue"] - profile["startValue"] == sum(profile["weights"])
+        for sample in profile["samples"]:
+            assert sample and all(0 <= number < len(frames) for number in sample)
+    names = [profile["name"] for profile in file["profiles"]]
+    assert names == [f"{region} of pid 4242" for region in ("DRAM", "L1", "CB", "KERNEL")]
+
+
+def test_wrong_usage_and_files() -> None:
+    assert "which recording" in run("export", "--format", "folded", "-o", "-").complains(2)
+    assert "which --format" in run("export", "leak.ttmem", "-o", "-").complains(2)
+    assert "where to" in run("export", "leak.ttmem", "--format", "folded").complains(2)
+    assert "no format" in run("export", "leak.ttmem", "--format", "pdf", "-o", "-").complains(2)
+    assert "cannot write" in run(
+        "export", "leak.ttmem", "--format", "folded", "-o", "no/such/folder"
+    ).complains(1)
