@@ -271,6 +271,14 @@ void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
         ttm_tracker_count_unknown_end(&ttm_own_tracker);
 }
 
+void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t id)
+{
+    const struct ttm_live live = {.id = id, .allocator = allocator, .region = region};
+
+    if (region < TTM_REGION_COUNT)
+        report(TTM_REPORT_CLOSE, &live);
+}
+
 void ttmem_allocator_close(uint16_t allocator)
 {
     const struct ttm_live live = {.allocator = allocator};

@@ -43,6 +43,9 @@ TTMEM_EXPORT void ttmem_guest_register(const struct ttmem_guest *guest);
  */
 TTMEM_EXPORT uint32_t ttmem_guest_note(uint32_t kind, const void *bytes, uint32_t length);
 
+/* As ttmem_free(), but it ends with its program and not because its owner gave it back. */
+TTMEM_EXPORT void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t id);
+
 /*
  * What this process is ("ttnn 0.81.1") and why tracking does not work in it or lacks
  * something, one line each, "" for nothing. The server tells those who ask.

@@ -145,9 +145,9 @@ static void report_birth(struct ttm_tracker *tracker, struct ttm_slot *slot,
 }
 
 static void report_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                       const struct ttm_live *key)
+                       const struct ttm_live *key, uint8_t how)
 {
-    if (!end_life(tracker, slot, key, TTM_RECORD_END))
+    if (!end_life(tracker, slot, key, how))
         ttm_tracker_count_unknown_end(tracker);
 }
 
@@ -235,7 +235,10 @@ static void report_one(struct ttm_tracker *tracker, struct ttm_slot *slot,
         report_birth(tracker, slot, report);
         break;
     case TTM_REPORT_END:
-        report_end(tracker, slot, &report->live);
+        report_end(tracker, slot, &report->live, TTM_RECORD_END);
+        break;
+    case TTM_REPORT_CLOSE:
+        report_end(tracker, slot, &report->live, TTM_RECORD_CLOSED);
         break;
     case TTM_REPORT_PROGRAM_FREE:
         report_program_free(tracker, slot, &report->live);

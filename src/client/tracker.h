@@ -24,6 +24,7 @@
 enum ttm_report_op {
     TTM_REPORT_BIRTH,
     TTM_REPORT_END,             /* live: its key */
+    TTM_REPORT_CLOSE,           /* the same, ended by something else than its owner */
     TTM_REPORT_PROGRAM_FREE,    /* live: program (id) and region; all its parts end */
     TTM_REPORT_NAME,            /* live: its key, and the origin's new name and context */
     TTM_REPORT_DEVICE_CLOSE,    /* live.devices: all on that device ends */

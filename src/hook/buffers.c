@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "client/guest.h"
 #include "hook/allocators.h"
+#include "hook/ending.h"
 #include "hook/gate.h"
 #include "hook/tracking.h"
 
@@ -118,6 +120,14 @@ void ttm_buffers_announced(const struct ttm_runtime *runtime, const void *buffer
     errno = saved_errno;
 }
 
+static void end_life(uint16_t allocator, uint8_t region, uint64_t id)
+{
+    if (ttm_ending_has_begun())
+        ttmem_guest_close(allocator, region, id);
+    else
+        ttmem_free(allocator, region, id);
+}
+
 static void before_release(const struct ttm_runtime *runtime, void *self, void *buffer)
 {
     const int saved_errno = ttm_event_begin();
@@ -129,7 +139,7 @@ static void before_release(const struct ttm_runtime *runtime, void *self, void *
 
         if (allocator && runtime->metal->buffer_key(runtime, buffer, &id, &region) &&
             id >= atomic_load_explicit(&first_own_id, memory_order_relaxed)) /* see there */
-            ttmem_free(ttm_allocator_number(allocator), region, id);
+            end_life(ttm_allocator_number(allocator), region, id);
     }
     errno = saved_errno;
 }

@@ -10,6 +10,7 @@
 #include "hook/allocators.h"
 #include "hook/buffers.h"
 #include "hook/devices.h"
+#include "hook/ending.h"
 #include "hook/gate.h"
 #include "hook/origins.h"
 #include "hook/programs.h"
@@ -31,6 +32,7 @@ static void begin_anew(const struct ttm_runtime *runtime)
 {
     ttm_allocators_forget_notes();
     ttm_origins_begin(runtime ? runtime->metal : NULL);
+    ttm_ending_look();
     set_flag(true);
     if (runtime)
         ttm_devices_tell_all(runtime);
