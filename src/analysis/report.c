@@ -832,3 +832,22 @@ void ttm_report_done(struct ttm_report *report)
     ttm_arena_done(&report->arena);
     *report = (struct ttm_report){0};
 }
+
+uint64_t ttm_report_leaked_bytes(const struct ttm_report *report)
+{
+    uint64_t worst = 0;
+
+    for (unsigned device = 0; device < TTM_DEVICE_COUNT; device++) {
+        uint64_t sum = 0;
+        for (uint32_t p = 0; p < report->process_count; p++) {
+            const struct ttm_report_process *process = &report->processes[p];
+            for (uint32_t o = 0; o < process->origin_count; o++) {
+                const struct ttm_report_origin *origin = &process->origins[o];
+                for (uint16_t d = 0; origin->verdict.is_suspect && d < origin->device_count; d++)
+                    sum += origin->devices[d] == device ? origin->remaining.footprint_bytes : 0;
+            }
+        }
+        worst = sum > worst ? sum : worst;
+    }
+    return worst;
+}

@@ -138,6 +138,9 @@ struct ttm_report_options {
 int ttm_report_read(struct ttm_recording *recording, const struct ttm_report_options *options,
                     struct ttm_report *ret);
 
+/* What suspects take of the device that has most of it, of all processes together. */
+uint64_t ttm_report_leaked_bytes(const struct ttm_report *report);
+
 /* Fine for a report that was never read. */
 void ttm_report_done(struct ttm_report *report);
 

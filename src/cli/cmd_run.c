@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/suppressions.h"
 #include "base/log.h"
 #include "cli/ask.h"
 #include "cli/child.h"
@@ -20,6 +21,7 @@
 #include "cli/options.h"
 #include "cli/program.h"
 #include "cli/record_file.h"
+#include "cli/recording_file.h"
 #include "cli/run_summary.h"
 #include "cli/terminal.h"
 #include "cli/tracked_env.h"
@@ -63,18 +65,16 @@ static const struct ttm_option options[] = {
      .name = "connect",
      .arg = "SOCKET",
      .help = "report to the server that listens there"},
-    TTM_OPTION_HELP_ROW,
-    /* Understood, and refused with a line of their own. */
     {.id = OPTION_FAIL_ON_LEAK,
      .name = "fail-on-leak",
      .arg = "[=BYTES]",
-     .help = "exit with 3 when more than BYTES leak",
-     .is_hidden = true},
+     .help = "exit with 3 when suspects take more than BYTES"},
     {.id = OPTION_SUPPRESSIONS,
      .name = "suppressions",
      .arg = "FILE",
-     .help = "leaks that are known",
-     .is_hidden = true},
+     .help = "suspects that are known: lines 'leak:PATTERN'"},
+    TTM_OPTION_HELP_ROW,
+    /* Understood, and refused with a line of their own. */
     {.id = OPTION_DEBUG_LOG,
      .name = "debug-log",
      .arg = "FILE",
@@ -92,6 +92,11 @@ struct run {
     bool is_untracked;      /* there is no server, which was said */
     const char *output;     /* NULL: named after the program's process */
     bool is_unrecorded;
+    bool has_leak_limit;
+    uint64_t leak_limit_bytes;
+    const char *suppressions_path;
+    struct ttm_suppressions suppressions;
+    char folder[64]; /* of a recording that nobody wants to keep, "" for none */
     struct ttm_recorder *recorder;
     enum ttm_program program;
     struct ttm_env env;
@@ -124,6 +129,14 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
         return 0;
     case OPTION_NO_RECORD:
         run->is_unrecorded = true;
+        return 0;
+    case OPTION_FAIL_ON_LEAK:
+        run->has_leak_limit = true;
+        return parsed->value ? ttm_options_number(parsed, "a number of bytes", 0, UINT64_MAX,
+                                                  &run->leak_limit_bytes)
+                             : 0;
+    case OPTION_SUPPRESSIONS:
+        run->suppressions_path = parsed->value;
         return 0;
     case OPTION_PYTHON_FRAMES:
         return ttm_options_number(parsed, "a number of frames", 0, FRAMES_MAX, &run->python_frames);
@@ -218,12 +231,20 @@ static int open_server(struct run *run)
 /* Named after the program's process, which is what people see in other tools. */
 static void start_recording(struct run *run)
 {
-    char path[64];
+    char path[128];
 
-    if (run->is_unrecorded || run->connect || !run->embedded.server)
+    if (run->connect || !run->embedded.server)
         return;
     (void)snprintf(path, sizeof(path), "tt-mem.%d.ttmem", (int)run->child.pid);
-    run->recorder = ttm_record_file_open(run->output ? run->output : path);
+    if (run->is_unrecorded) { /* the analysis needs one all the same */
+        (void)snprintf(run->folder, sizeof(run->folder), "/tmp/tt-mem-run-XXXXXX");
+        if (!mkdtemp(run->folder)) {
+            run->folder[0] = '\0';
+            return;
+        }
+        (void)snprintf(path, sizeof(path), "%s/run.ttmem", run->folder);
+    }
+    run->recorder = ttm_record_file_open(run->output && !run->is_unrecorded ? run->output : path);
     ttm_server_set_recorder(run->embedded.server, run->recorder);
 }
 
@@ -285,8 +306,7 @@ static void join_words(struct ttm_text *out, char *const *words)
 }
 
 static void print_summary(const struct run *run, const struct ttm_child_end *end,
-                          const struct ttm_departed *departed, const char *recording,
-                          uint64_t recording_bytes)
+                          const struct ttm_departed *departed, const struct ttm_run_summary *found)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDERR_FILENO);
     struct ttm_text command, whole, out;
@@ -303,8 +323,10 @@ static void print_summary(const struct run *run, const struct ttm_child_end *end
         .departed = departed,
         .server = run->connect,
         .is_server_gone = run->watched.is_server_gone,
-        .recording = recording,
-        .recording_bytes = recording_bytes,
+        .report = found->report,
+        .leak_verdict = found->leak_verdict,
+        .recording = found->recording,
+        .recording_bytes = found->recording_bytes,
     };
     ttm_run_summary_text(&summary, &terminal, &whole);
     ttm_terminal_fit(&terminal, &whole, &out);
@@ -325,7 +347,7 @@ static char *finish_recording(struct run *run, const struct ttm_departed *depart
         ttm_server_set_recorder(run->embedded.server, NULL);
     char *path = ttm_record_file_close(run->recorder, ret_bytes);
     run->recorder = NULL;
-    if (path && !run->output && departed->process_count == 0) {
+    if (path && (!run->output || run->is_unrecorded) && departed->process_count == 0) {
         (void)unlink(path);
         free(path);
         return NULL;
@@ -339,9 +361,48 @@ static char *finish_recording(struct run *run, const struct ttm_departed *depart
     return path;
 }
 
+/* ---- what the recording shows ---- */
+
+/* Reads the recording, if there is one. Returns whether there is a report. */
+static bool analyse(struct run *run, const char *path, struct ttm_report *ret)
+{
+    const struct ttm_report_options report_options = {0};
+
+    if (!path || ttm_recording_report(path, &report_options, ret) != TTM_EXIT_OK)
+        return false;
+    (void)ttm_suppressions_apply(&run->suppressions, ret);
+    return true;
+}
+
+/* Whether the limit on leaks is passed; in words in 'text'. */
+static bool has_leaked(const struct run *run, const struct ttm_report *report, char text[160])
+{
+    char leaked[TTM_NUMBER_SIZE], limit[TTM_NUMBER_SIZE];
+    const uint64_t bytes = report ? ttm_report_leaked_bytes(report) : 0;
+    const bool is_over = bytes > run->leak_limit_bytes;
+
+    (void)snprintf(text, 160, "%s: suspects take %s of a device, the limit is %s",
+                   is_over ? "leaks found" : "no leaks over the limit",
+                   ttm_format_bytes(bytes, leaked), ttm_format_bytes(run->leak_limit_bytes, limit));
+    if (!report)
+        (void)snprintf(text, 160, "no leaks found: nothing was recorded");
+    return is_over;
+}
+
+static void drop_folder(const struct run *run, const char *path)
+{
+    if (run->folder[0] == '\0')
+        return;
+    if (path)
+        (void)unlink(path);
+    (void)rmdir(run->folder);
+}
+
 static int run_program(struct run *run)
 {
     struct ttm_child_end end;
+    struct ttm_report report = {0};
+    char verdict[160] = "";
     uint64_t bytes;
     int status = start_program(run);
 
@@ -353,9 +414,20 @@ static int run_program(struct run *run)
     ttm_child_reap(&run->child);
     char *path = finish_recording(run, departed, &bytes);
     ttm_log_stop(LOG_STOP_MS); /* what was said in between comes before the summary */
-    print_summary(run, &end, departed, path, bytes);
+    const bool has_report = analyse(run, path, &report);
+    const bool is_leaky =
+        run->has_leak_limit && has_leaked(run, has_report ? &report : NULL, verdict);
+    const struct ttm_run_summary summary = {
+        .report = has_report ? &report : NULL,
+        .leak_verdict = run->has_leak_limit ? verdict : NULL,
+        .recording = run->is_unrecorded ? NULL : path,
+        .recording_bytes = bytes,
+    };
+    print_summary(run, &end, departed, &summary);
+    ttm_report_done(&report);
+    drop_folder(run, path);
     free(path);
-    return ttm_child_status(&end);
+    return is_leaky ? TTM_EXIT_FOUND : ttm_child_status(&end);
 }
 
 static void look_at_program(struct run *run)
@@ -366,6 +438,23 @@ static void look_at_program(struct run *run)
         run->program = ttm_program_look(file);
 }
 
+/* A file that cannot be read is told before the program starts, which may take hours. */
+static int read_suppressions(struct run *run)
+{
+    unsigned line = 0;
+
+    if (!run->suppressions_path)
+        return TTM_EXIT_OK;
+    const int r = ttm_suppressions_read(run->suppressions_path, &run->suppressions, &line);
+    if (r == 0)
+        return TTM_EXIT_OK;
+    if (r == -EBADMSG)
+        ttm_log("'%s', line %u: not of the form 'leak:PATTERN'", run->suppressions_path, line);
+    else
+        ttm_log("cannot read '%s': %s", run->suppressions_path, strerror(-r));
+    return TTM_EXIT_USAGE;
+}
+
 static int run_command(int argc, char **argv)
 {
     extern char **environ;
@@ -374,6 +463,9 @@ static int run_command(int argc, char **argv)
     const int id = parse(&run, argc, argv);
     if (id != TTM_OPTION_END)
         return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
+    const int suppressed = read_suppressions(&run);
+    if (suppressed != TTM_EXIT_OK)
+        return suppressed;
     ttm_child_init(&run.child);
     ttm_watched_init(&run.watched);
     ttm_env_init(&run.env, environ);
@@ -388,13 +480,15 @@ static int run_command(int argc, char **argv)
     ttm_embedded_done(&run.embedded);
     ttm_watched_done(&run.watched);
     ttm_env_done(&run.env);
+    ttm_suppressions_done(&run.suppressions);
     return status;
 }
 
 const struct ttm_command ttm_command_run = {
     .name = "run",
     .synopsis = "[-o FILE | --no-record] [--python-frames N] [--native-frames N]\n"
-                "                  [--no-stacks] [--connect SOCKET] [--] CMD [ARG…]",
+                "                  [--no-stacks] [--fail-on-leak[=BYTES]] [--suppressions FILE]\n"
+                "                  [--connect SOCKET] [--] CMD [ARG…]",
     .summary = "Runs a program with tracking and sums up what it left in device memory.",
     .details = "No server is needed: the command brings one, which the other commands find while\n"
                "the program runs. The program's input, output, signals and exit status are its\n"

@@ -18,11 +18,11 @@ void ttm_failure_reporter_init(struct ttm_failure_reporter *reporter,
 
 /* ---- what there is to say ---- */
 
-static struct ttm_origin_words words_of(const struct ttm_process *process, uint32_t number)
+static struct ttm_origin_brief words_of(const struct ttm_process *process, uint32_t number)
 {
     const struct ttm_origin *origin = ttm_origin_table_find(&process->origins, number);
 
-    return ttm_origin_words_of(number != 0 ? origin : NULL);
+    return ttm_origin_brief_of(number != 0 ? origin : NULL);
 }
 
 /* Programs that have circular buffers on the device, and what those take. */

@@ -68,11 +68,11 @@ static void put_what(const struct sheet *sheet)
     }
     if (sheet->view->pid != 0)
         ttm_text_format(sheet->out, " in process %d", sheet->view->pid);
-    if (ttm_origin_words_are_empty(&sheet->view->where))
+    if (ttm_origin_brief_are_empty(&sheet->view->where))
         return;
     put(sheet, sheet->view->where.place[0] != '\0' ? " at " : " ");
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
-    ttm_origin_words_text(sheet->out, &sheet->view->where);
+    ttm_origin_brief_text(sheet->out, &sheet->view->where);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
 }
 
@@ -146,7 +146,7 @@ static void put_clash(const struct sheet *sheet)
         ttm_text_format(sheet->out, "  %-18s 0x%-8llx %10s  ", i == 0 ? "lowest L1 buffers" : "",
                         (unsigned long long)low->address,
                         ttm_format_bytes(low->footprint_bytes, bytes));
-        ttm_origin_words_text(sheet->out, &sheet->view->lowest_words[i]);
+        ttm_origin_brief_text(sheet->out, &sheet->view->lowest_words[i]);
         put(sheet, "\n");
     }
 }
@@ -180,9 +180,9 @@ static void put_holders(const struct sheet *sheet)
         const struct ttm_owner *owner = &holders->largest[i];
         put_amount(sheet, i == 0, owner->footprint_bytes);
         put_buffers(sheet, owner->count);
-        if (ttm_origin_words_are_empty(&sheet->view->holder_words[i]))
+        if (ttm_origin_brief_are_empty(&sheet->view->holder_words[i]))
             put_in(sheet, TTM_DIM, "from where is not known");
-        ttm_origin_words_text(sheet->out, &sheet->view->holder_words[i]);
+        ttm_origin_brief_text(sheet->out, &sheet->view->holder_words[i]);
         put(sheet, "\n");
         rest.count -= owner->count;
         rest.footprint_bytes -= owner->footprint_bytes;

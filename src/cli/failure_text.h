@@ -14,7 +14,7 @@
 #include "cli/terminal.h"
 #include "model/bank_map.h"
 #include "model/holders.h"
-#include "model/origin_words.h"
+#include "model/origin_brief.h"
 
 #define TTM_FAILURE_OPERATIONS_MAX 3
 
@@ -22,13 +22,13 @@
 struct ttm_failure_view {
     const struct ttm_failure_row *failure;
     int32_t pid; /* 0: there is one process only, and no need to name it */
-    struct ttm_origin_words where;
+    struct ttm_origin_brief where;
     uint32_t bank_count; /* 0: not known */
     uint64_t bank_bytes; /* likewise */
     struct ttm_holders holders;
-    struct ttm_origin_words holder_words[TTM_OWNERS_MAX]; /* of holders.largest */
+    struct ttm_origin_brief holder_words[TTM_OWNERS_MAX]; /* of holders.largest */
     struct ttm_bank_map map;
-    struct ttm_origin_words lowest_words[TTM_BANK_LOWEST_MAX]; /* of map.lowest */
+    struct ttm_origin_brief lowest_words[TTM_BANK_LOWEST_MAX]; /* of map.lowest */
     /* Circular buffers, which take L1 beside its buffers. */
     uint32_t program_count;
     uint64_t cb_bytes;

@@ -31,7 +31,7 @@ static void put_word(struct ttm_text *out, const char **separator, const char *b
     *separator = " ";
 }
 
-void ttm_origin_words_text(struct ttm_text *out, const struct ttm_origin_words *words)
+void ttm_origin_brief_text(struct ttm_text *out, const struct ttm_origin_brief *words)
 {
     const char *separator = "";
 
@@ -48,13 +48,13 @@ void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origi
 {
     if (!origin)
         return;
-    const struct ttm_origin_words words = {
+    const struct ttm_origin_brief words = {
         .place = origin->python[0] != '\0' ? origin->python : origin->native,
         .operation = origin->operation,
         .name = origin->name,
         .context = origin->context,
     };
-    ttm_origin_words_text(out, &words);
-    if (!ttm_origin_words_are_empty(&words))
+    ttm_origin_brief_text(out, &words);
+    if (!ttm_origin_brief_are_empty(&words))
         ttm_text_append(out, " ");
 }

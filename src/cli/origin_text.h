@@ -6,11 +6,11 @@
 #define TTM_CLI_ORIGIN_TEXT_H
 
 #include "base/text.h"
-#include "model/origin_words.h"
+#include "model/origin_brief.h"
 #include "query/answer.h"
 
 /* 'model.py:88 load_layer (ttnn.to_device) "weights" in model_init'; nothing where nothing is known. */
-void ttm_origin_words_text(struct ttm_text *out, const struct ttm_origin_words *words);
+void ttm_origin_brief_text(struct ttm_text *out, const struct ttm_origin_brief *words);
 
 /* The same with a space behind it; nothing for NULL. */
 void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origin);

@@ -329,19 +329,45 @@ static void put_others(struct sheet *sheet, const struct ttm_report_process *sho
     }
 }
 
-int ttm_report_text(const struct ttm_report *report, const struct ttm_report_choice *choice,
-                    const char *path, const struct ttm_terminal *terminal, struct ttm_text *out)
+static const struct ttm_report_process *find_worst(const struct ttm_report *report,
+                                                   const struct ttm_report_choice *choice)
 {
-    struct sheet sheet = {
-        .report = report, .choice = choice, .terminal = terminal, .out = out, .path = path};
     const struct ttm_report_process *worst = NULL;
-    int r = 0;
 
     for (uint32_t i = 0; i < report->process_count; i++) {
         const struct ttm_report_process *process = &report->processes[i];
         if (ttm_report_has_process(choice, process) && (!worst || is_worse(process, worst)))
             worst = process;
     }
+    return worst;
+}
+
+int ttm_report_remains_text(const struct ttm_report *report, const struct ttm_terminal *terminal,
+                            size_t rows, struct ttm_text *out)
+{
+    const struct ttm_report_choice choice = {.devices.is_all = true, .region = -1};
+    struct sheet sheet = {
+        .report = report,
+        .choice = &choice,
+        .process = find_worst(report, &choice),
+        .terminal = terminal,
+        .out = out,
+        .path = "",
+        .rows = rows,
+    };
+    const int r = sheet.process ? ttm_report_origins(&sheet) : 0;
+
+    return r < 0 || ttm_text_failed(out) ? -ENOMEM : 0;
+}
+
+int ttm_report_text(const struct ttm_report *report, const struct ttm_report_choice *choice,
+                    const char *path, const struct ttm_terminal *terminal, struct ttm_text *out)
+{
+    struct sheet sheet = {
+        .report = report, .choice = choice, .terminal = terminal, .out = out, .path = path};
+    const struct ttm_report_process *worst = find_worst(report, choice);
+    int r = 0;
+
     if (!worst) {
         ttm_text_append(out, "nothing was recorded: no program reported\n");
         return ttm_text_failed(out) ? -ENOMEM : 0;

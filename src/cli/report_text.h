@@ -13,4 +13,11 @@
 int ttm_report_text(const struct ttm_report *report, const struct ttm_report_choice *choice,
                     const char *path, const struct ttm_terminal *terminal, struct ttm_text *out);
 
+/*
+ * What remains of the process with the most suspects, by origin, in about so many
+ * rows: for a screen that has its own head. Returns 0 or -ENOMEM.
+ */
+int ttm_report_remains_text(const struct ttm_report *report, const struct ttm_terminal *terminal,
+                            size_t rows, struct ttm_text *out);
+
 #endif /* TTM_CLI_REPORT_TEXT_H */

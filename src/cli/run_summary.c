@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/origin_text.h"
+#include "cli/report_text.h"
 #include "wire/region.h"
 
 #define COMMAND_MIN 12
@@ -596,7 +597,7 @@ static void put_kind(const struct sheet *sheet, const struct widths *widths,
                      const struct kind *kind)
 {
     const struct ttm_remains *like = &kind->like;
-    const struct ttm_origin_words *words =
+    const struct ttm_origin_brief *words =
         ttm_origin_book_get(&sheet->departed->origins, like->origin);
     char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
     struct sheet part = *sheet;
@@ -616,7 +617,7 @@ static void put_kind(const struct sheet *sheet, const struct widths *widths,
     part_done(sheet, &devices);
     if (words) {
         put(sheet, "  ");
-        ttm_origin_words_text(sheet->out, words);
+        ttm_origin_brief_text(sheet->out, words);
     }
     if (like->region == TTM_REGION_KERNEL)
         ttm_text_format(sheet->out, "  %s", ttm_kernel_kind_name(like->kind));
@@ -708,7 +709,7 @@ static void put_program_parts(const struct sheet *sheet)
                         ttm_format_bytes(sums->program_footprint_bytes, sum));
 }
 
-static void put_remains(const struct sheet *sheet, uint32_t row_max)
+static void put_remains(const struct sheet *sheet, uint32_t row_max, size_t analysis_rows)
 {
     const struct ttm_departed *d = sheet->departed;
     char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
@@ -743,7 +744,11 @@ static void put_remains(const struct sheet *sheet, uint32_t row_max)
                         d->sums.closed == remaining ? plural(d->sums.closed, "held", "all held")
                                                     : ttm_format_count(d->sums.closed, count));
     put(sheet, "\n");
-    put_list_of_remains(sheet, row_max);
+    if (sheet->summary->report && ttm_report_leaked_bytes(sheet->summary->report) > 0)
+        (void)ttm_report_remains_text(sheet->summary->report, sheet->terminal, analysis_rows,
+                                      sheet->out);
+    else
+        put_list_of_remains(sheet, row_max);
     put_program_parts(sheet);
     part_done(sheet, &head);
 }
@@ -894,15 +899,23 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     put_oddities(&sheet);
     put_trouble(&sheet);
     /* Three for the head, two around the devices, two for what comes last, one for the prompt. */
-    size_t others = 8 + 3 + within(d->remains.count, 0, remains_max);
+    const bool has_suspects = summary->report && ttm_report_leaked_bytes(summary->report) > 0;
+    const size_t analysis_rows = is_high ? 24 : 7;
+    size_t others =
+        8 + 3 + (has_suspects ? analysis_rows : within(d->remains.count, 0, remains_max));
     others += d->sums.program_parts > 0 ? 1 : 0;
     others += trouble_of(d) ? 1 : 0;
     if (process_total(d) > 1)
         others += 2 + within(process_total(d), 0, processes_max);
     others += d->running_count > 0 ? 2 : 0;
     put_devices(&sheet, terminal->rows > others ? terminal->rows - others : 0);
-    put_remains(&sheet, remains_max);
+    put_remains(&sheet, remains_max, analysis_rows);
     put_processes(&sheet, processes_max);
     put_running(&sheet);
     put_next(&sheet);
+    if (summary->leak_verdict) {
+        put(&sheet, "\n  ");
+        put_in(&sheet, TTM_BOLD, summary->leak_verdict);
+        put(&sheet, "\n");
+    }
 }

@@ -16,6 +16,8 @@
 #include "cli/terminal.h"
 #include "model/departed.h"
 
+struct ttm_report;
+
 struct ttm_run_summary {
     const char *command; /* as it was typed */
     struct ttm_child_end end;
@@ -27,8 +29,10 @@ struct ttm_run_summary {
      * remained only the sums are known, of allocations and frees nothing.
      */
     const char *server;
-    bool is_server_gone;   /* before the end */
-    const char *recording; /* where it is, NULL: there is none */
+    bool is_server_gone;             /* before the end */
+    const struct ttm_report *report; /* of its recording, NULL: there is none */
+    const char *leak_verdict;        /* of --fail-on-leak, NULL: it was not asked for */
+    const char *recording;           /* where it is, NULL: there is none */
     uint64_t recording_bytes;
 };
 

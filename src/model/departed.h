@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/origin_words.h"
+#include "model/origin_brief.h"
 #include "model/registry.h"
 #include "model/remains.h"
 

@@ -41,6 +41,9 @@ class Place:
         self.work_folder = folder / "work"  # where recordings go
         self.work_folder.mkdir()
         self.work_folder.chmod(0o777)
+        # With it nothing is a suspect, and all that remains is listed by size.
+        self.no_suspects = folder / "no-suspects"
+        self.no_suspects.write_text("leak:*\n")
 
     def env(self, **extra: str | None) -> dict[str, str]:
         machine = self.runtime.parent / "machine"  # one without cards, whatever this one has
@@ -86,9 +89,9 @@ class Place:
         assert_no_sanitizer_report(result.err, f"tt-mem run {' '.join(args)}")
         return result
 
-    def work(self, *lines: str, last: str = "truth") -> Result:
+    def work(self, *lines: str, last: str = "truth", args: tuple[str, ...] = ()) -> Result:
         """Runs a worker on these lines; the last one comes when the server knows of it."""
-        with self.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        with self.start(*args, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
             for line in lines:
                 it.do(line)
             wait_for(lambda: it.knows(it.child()), "the worker to be known")

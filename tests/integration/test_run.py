@@ -147,9 +147,6 @@ def test_no_program_is_wrong_usage(place: Place) -> None:
 @pytest.mark.parametrize(
     ("args", "name"),
     [
-        (["--fail-on-leak"], "--fail-on-leak"),
-        (["--fail-on-leak=4096"], "--fail-on-leak"),
-        (["--suppressions", "x"], "--suppressions"),
         (["--debug-log", "x"], "--debug-log"),
         (["--holders"], "--holders"),
     ],
@@ -428,7 +425,8 @@ def test_nothing_remains_is_one_line(place: Place) -> None:
 
 
 def test_a_mesh_is_one_block_and_counts_once(place: Place) -> None:
-    text = summary_of(place.work("mesh 5 1000000"))
+    calm = ("--suppressions", str(place.no_suspects))
+    text = summary_of(place.work("mesh 5 1000000", args=calm))
     assert "tracked on 8 devices · 5 allocations, 0 frees" in text
     assert re.search(r"devices 0-7 each", text)
     assert re.search(r"^ +\d .* L1 +0-7 each$", text, re.M)
@@ -797,7 +795,8 @@ def test_a_recording_that_cannot_be_written_is_told_and_the_program_runs(place: 
 
 
 def test_what_was_held_when_the_device_was_closed_remains(place: Place) -> None:
-    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+    calm = ("--suppressions", str(place.no_suspects))
+    with place.start(*calm, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
         for line in ("open 0", "within 1", "alloc 0 0 3 100000", "within 2", "alloc 0 0 4 200000"):
             it.do(line)
         it.do("free 1")
@@ -831,3 +830,43 @@ def test_a_mesh_that_lost_a_device_remains_once_and_on_each(place: Place) -> Non
     assert "5 allocations remain" in text and "all held until the device was closed" in text
     assert re.search(r"^  devices 0-7 each +remains", text, re.M)
     assert rows_of(text)["L1"][0] == "4.8 MiB"
+
+
+# ---- leaks ----
+
+
+def leak(place: Place, *args: str) -> Result:
+    """A program that forgets a buffer at each of many steps, in a context of its own."""
+    with place.start(*args, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        for _ in range(30):
+            it.do("alloc 0 0 1 4096")
+            it.do("alloc 0 1 4 2048")
+            it.do("free 4")
+        wait_for(lambda: it.knows(it.child()), "the worker to be known")
+        it.send("truth")
+        return it.end()
+
+
+def test_leaks_over_the_limit_decide_the_exit_status(place: Place) -> None:
+    result = leak(place, "--fail-on-leak")
+    assert result.status == 3
+    assert "1 suspect: " in result.err and "leaks found: suspects take" in result.err
+    assert leak(place, "--fail-on-leak=1000000000").status == 0
+
+
+def test_leaks_are_found_without_a_recording_that_is_kept(place: Place) -> None:
+    result = leak(place, "--no-record", "--fail-on-leak")
+    assert result.status == 3 and recordings(place) == []
+
+
+def test_suppressed_suspects_are_no_leaks(place: Place) -> None:
+    result = leak(place, "--fail-on-leak", "--suppressions", str(place.no_suspects))
+    assert result.status == 0 and "no leaks over the limit" in result.err
+
+
+def test_suppressions_that_make_no_sense_are_told_before_the_program_runs(place: Place) -> None:
+    known = place.work_folder / "known"
+    known.write_text("leak:x\nwhat is this\n")
+    result = place.run("--suppressions", str(known), "echo", "hello")
+    assert "'leak:PATTERN'" in result.complains(2) and result.out == ""
+    assert "No such file" in place.run("--suppressions", "none", "true").complains(2)

@@ -11,10 +11,10 @@ static struct ttm_failure_row failure;
 static struct ttm_failure_view view;
 static struct ttm_text text;
 
-static const struct ttm_origin_words nowhere = {"", "", "", ""};
-static const struct ttm_origin_words worker = {"decode.py:44:worker\ndecode.py:9:main",
+static const struct ttm_origin_brief nowhere = {"", "", "", ""};
+static const struct ttm_origin_brief worker = {"decode.py:44:worker\ndecode.py:9:main",
                                                "ttnn.zeros", "", ""};
-static const struct ttm_origin_words attention = {"model.py:210:attention", "ttnn.add", "kv",
+static const struct ttm_origin_brief attention = {"model.py:210:attention", "ttnn.add", "kv",
                                                   "layer_0"};
 
 static int set_up(void **state)
@@ -112,7 +112,7 @@ static void the_process_is_named_where_there_are_several(void **state)
     (void)state;
     view.pid = 4242;
     assert_has(text_on(&plain), "of device 0 in process 4242 at decode.py:61 main");
-    view.where = (struct ttm_origin_words){"", "ttnn.matmul", "", ""};
+    view.where = (struct ttm_origin_brief){"", "ttnn.matmul", "", ""};
     assert_has(text_on(&plain), "in process 4242 (ttnn.matmul)");
 }
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * origin_words - an origin in the few words that people read in a list, each once.
+ * origin_brief - an origin in the few words that people read in a list, each once.
  *
  * Origins that read the same are one here, from whatever process and by whatever
  * way the program came there. Bounded. One thread, no I/O, no clock.
  */
-#ifndef TTM_MODEL_ORIGIN_WORDS_H
-#define TTM_MODEL_ORIGIN_WORDS_H
+#ifndef TTM_MODEL_ORIGIN_BRIEF_H
+#define TTM_MODEL_ORIGIN_BRIEF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/u64_map.h"
 
-#define TTM_ORIGIN_WORDS_MAX 4096
+#define TTM_ORIGIN_BRIEF_MAX 4096
 
 struct ttm_origin;
 
 /* "" for what is not known. */
-struct ttm_origin_words {
+struct ttm_origin_brief {
     const char *place; /* "decode.py:28:cache_kv"; what comes behind a newline is not meant */
     const char *operation;
     const char *name;
@@ -27,12 +27,12 @@ struct ttm_origin_words {
 
 /* The words of an origin, borrowed from it: its innermost frame, a native one where there is no
  * other. All are "" for NULL. */
-struct ttm_origin_words ttm_origin_words_of(const struct ttm_origin *origin);
+struct ttm_origin_brief ttm_origin_brief_of(const struct ttm_origin *origin);
 
-bool ttm_origin_words_are_empty(const struct ttm_origin_words *words);
+bool ttm_origin_brief_are_empty(const struct ttm_origin_brief *words);
 
 struct ttm_origin_book {
-    struct ttm_origin_words **words; /* number 1 is the first; each with its texts behind it */
+    struct ttm_origin_brief **words; /* number 1 is the first; each with its texts behind it */
     uint32_t count;
     struct ttm_u64_map numbers; /* by a hash of the words */
 };
@@ -44,7 +44,7 @@ void ttm_origin_book_done(struct ttm_origin_book *book);
 uint32_t ttm_origin_book_add(struct ttm_origin_book *book, const struct ttm_origin *origin);
 
 /* NULL for 0. */
-const struct ttm_origin_words *ttm_origin_book_get(const struct ttm_origin_book *book,
+const struct ttm_origin_brief *ttm_origin_book_get(const struct ttm_origin_book *book,
                                                    uint32_t number);
 
-#endif /* TTM_MODEL_ORIGIN_WORDS_H */
+#endif /* TTM_MODEL_ORIGIN_BRIEF_H */

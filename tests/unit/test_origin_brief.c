@@ -2,7 +2,7 @@
 #include "testing.h"
 
 #include "model/origin_table.h"
-#include "model/origin_words.h"
+#include "model/origin_brief.h"
 
 static struct ttm_origin_book book;
 
@@ -45,7 +45,7 @@ static void origins_that_read_the_same_are_one(void **state)
     assert_int_equal(add("a.py:11:f\n", "", "ttnn.add"), 3);
     assert_int_equal(add("", "a.py:1:f\n", "ttnn.add"),
                      one); /* whoever it was, it reads the same */
-    const struct ttm_origin_words *words = ttm_origin_book_get(&book, one);
+    const struct ttm_origin_brief *words = ttm_origin_book_get(&book, one);
     assert_string_equal(words->place, "a.py:1:f");
     assert_string_equal(words->operation, "ttnn.add");
     assert_string_equal(words->name, "");
@@ -60,8 +60,8 @@ static void nothing_known_has_no_number(void **state)
     assert_int_equal(ttm_origin_book_add(&book, &nothing), 0);
     assert_null(ttm_origin_book_get(&book, 0));
     assert_null(ttm_origin_book_get(&book, 1));
-    const struct ttm_origin_words words = ttm_origin_words_of(NULL);
-    assert_true(ttm_origin_words_are_empty(&words));
+    const struct ttm_origin_brief words = ttm_origin_brief_of(NULL);
+    assert_true(ttm_origin_brief_are_empty(&words));
 }
 
 static void a_full_book_takes_no_more_and_keeps_what_it_has(void **state)
@@ -69,7 +69,7 @@ static void a_full_book_takes_no_more_and_keeps_what_it_has(void **state)
     char text[32];
     (void)state;
 
-    for (uint32_t i = 1; i <= TTM_ORIGIN_WORDS_MAX; i++) {
+    for (uint32_t i = 1; i <= TTM_ORIGIN_BRIEF_MAX; i++) {
         (void)snprintf(text, sizeof(text), "a.py:%u:f", i);
         assert_int_equal(add(text, "", ""), i);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/origin_words.h"
+#include "model/origin_brief.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -31,12 +31,12 @@ void ttm_origin_book_done(struct ttm_origin_book *book)
     ttm_origin_book_init(book);
 }
 
-struct ttm_origin_words ttm_origin_words_of(const struct ttm_origin *origin)
+struct ttm_origin_brief ttm_origin_brief_of(const struct ttm_origin *origin)
 {
     if (!origin)
-        return (struct ttm_origin_words){"", "", "", ""};
+        return (struct ttm_origin_brief){"", "", "", ""};
     const char *python = origin->text[TTM_ORIGIN_PYTHON];
-    return (struct ttm_origin_words){
+    return (struct ttm_origin_brief){
         .place = python[0] != '\0' ? python : origin->text[TTM_ORIGIN_NATIVE],
         .operation = origin->text[TTM_ORIGIN_OPERATION],
         .name = origin->text[TTM_ORIGIN_NAME],
@@ -44,13 +44,13 @@ struct ttm_origin_words ttm_origin_words_of(const struct ttm_origin *origin)
     };
 }
 
-bool ttm_origin_words_are_empty(const struct ttm_origin_words *words)
+bool ttm_origin_brief_are_empty(const struct ttm_origin_brief *words)
 {
     return words->place[0] == '\0' && words->operation[0] == '\0' && words->name[0] == '\0' &&
            words->context[0] == '\0';
 }
 
-static void take_pieces(const struct ttm_origin_words *words, struct piece ret[WORDS])
+static void take_pieces(const struct ttm_origin_brief *words, struct piece ret[WORDS])
 {
     const char *texts[WORDS] = {words->place, words->operation, words->name, words->context};
 
@@ -70,7 +70,7 @@ static uint64_t hash_of(const struct piece pieces[WORDS])
     return hash;
 }
 
-static bool is_same(const struct ttm_origin_words *words, const struct piece pieces[WORDS])
+static bool is_same(const struct ttm_origin_brief *words, const struct piece pieces[WORDS])
 {
     const char *texts[WORDS] = {words->place, words->operation, words->name, words->context};
 
@@ -83,14 +83,14 @@ static bool is_same(const struct ttm_origin_words *words, const struct piece pie
 }
 
 /* The words and their texts in one piece of memory. */
-static struct ttm_origin_words *copy_of(const struct piece pieces[WORDS])
+static struct ttm_origin_brief *copy_of(const struct piece pieces[WORDS])
 {
-    size_t bytes = sizeof(struct ttm_origin_words);
+    size_t bytes = sizeof(struct ttm_origin_brief);
     const char *texts[WORDS];
 
     for (size_t i = 0; i < WORDS; i++)
         bytes += pieces[i].length + 1;
-    struct ttm_origin_words *words = malloc(bytes);
+    struct ttm_origin_brief *words = malloc(bytes);
     if (!words)
         return NULL;
     char *at = (char *)(words + 1);
@@ -100,7 +100,7 @@ static struct ttm_origin_words *copy_of(const struct piece pieces[WORDS])
         at[pieces[i].length] = '\0';
         at += pieces[i].length + 1;
     }
-    *words = (struct ttm_origin_words){
+    *words = (struct ttm_origin_brief){
         .place = texts[0], .operation = texts[1], .name = texts[2], .context = texts[3]};
     return words;
 }
@@ -108,12 +108,12 @@ static struct ttm_origin_words *copy_of(const struct piece pieces[WORDS])
 /* Room for one more: there is a power of two of places, or none. */
 static bool make_room(struct ttm_origin_book *book)
 {
-    if (book->count >= TTM_ORIGIN_WORDS_MAX)
+    if (book->count >= TTM_ORIGIN_BRIEF_MAX)
         return false;
     if (book->count & (book->count - 1))
         return true;
     const size_t room = book->count ? (size_t)book->count * 2 : 1;
-    struct ttm_origin_words **grown = realloc(book->words, room * sizeof(void *));
+    struct ttm_origin_brief **grown = realloc(book->words, room * sizeof(void *));
     if (!grown)
         return false;
     book->words = grown;
@@ -125,8 +125,8 @@ uint32_t ttm_origin_book_add(struct ttm_origin_book *book, const struct ttm_orig
     struct piece pieces[WORDS];
     uint32_t number;
 
-    const struct ttm_origin_words borrowed = ttm_origin_words_of(origin);
-    if (ttm_origin_words_are_empty(&borrowed))
+    const struct ttm_origin_brief borrowed = ttm_origin_brief_of(origin);
+    if (ttm_origin_brief_are_empty(&borrowed))
         return 0;
     take_pieces(&borrowed, pieces);
     uint64_t key = hash_of(pieces);
@@ -134,7 +134,7 @@ uint32_t ttm_origin_book_add(struct ttm_origin_book *book, const struct ttm_orig
         if (is_same(book->words[number - 1], pieces))
             return number;
     }
-    struct ttm_origin_words *words = make_room(book) ? copy_of(pieces) : NULL;
+    struct ttm_origin_brief *words = make_room(book) ? copy_of(pieces) : NULL;
     if (!words || ttm_u64_map_add(&book->numbers, key, book->count + 1) < 0) {
         free(words);
         return 0;
@@ -143,7 +143,7 @@ uint32_t ttm_origin_book_add(struct ttm_origin_book *book, const struct ttm_orig
     return book->count;
 }
 
-const struct ttm_origin_words *ttm_origin_book_get(const struct ttm_origin_book *book,
+const struct ttm_origin_brief *ttm_origin_book_get(const struct ttm_origin_book *book,
                                                    uint32_t number)
 {
     return number > 0 && number <= book->count ? book->words[number - 1] : NULL;
