@@ -17,7 +17,7 @@ _Static_assert(FAILURE_FIXED <= TTM_ROW_SIZE_MAX, "a failure fits");
 /* As row_put_string(), but a text that is too long ends with its last whole line. */
 static size_t put_lines(uint8_t *at, const char *text)
 {
-    size_t n = strlen(text);
+    size_t n = strnlen(text, TTM_FRAMES_TEXT_MAX + 1);
 
     if (n > TTM_FRAMES_TEXT_MAX) {
         n = TTM_FRAMES_TEXT_MAX;
