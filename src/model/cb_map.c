@@ -182,7 +182,7 @@ static void sum_cores(struct work *work, struct ttm_cb_sums *ret)
     struct {
         uint64_t signature;
         struct ttm_cb_sums sums;
-    } memo[MEMO];
+    } memo[MEMO] = {0};
     uint32_t known = 0;
 
     for (uint32_t y = 0; y < TTM_CORE_GRID; y++) {
