@@ -16,7 +16,7 @@ from support import (
     wait_until_exact,
 )
 
-ROUNDS = 1000 if LONG else 60
+ROUNDS = 1000 if LONG else 20 if IS_SANITIZED else 60
 EVENTS = 10_000 if IS_SANITIZED else 60_000
 
 
