@@ -760,9 +760,10 @@ static void count_pass(struct ttm_tracked *tracked)
     if (tracked->is_telling)
         return;
     /* An end without a birth is one whose birth was lost: the process reports only its own. */
-    ttm_u64_set_done(&tracked->ended_before);
+    const struct ttm_u64_set emptied = tracked->ended_before;
     tracked->ended_before = tracked->ended;
-    ttm_u64_set_init(&tracked->ended);
+    tracked->ended = emptied;
+    ttm_u64_set_clear(&tracked->ended);
     /* The same goes for names. */
     tracked->late_name_count -= tracked->late_names_old;
     if (tracked->late_name_count > 0)
