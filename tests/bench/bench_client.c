@@ -33,8 +33,8 @@
 #define EVENTS 200000u
 /* Events between two pauses: a program that allocates fast, not one that does nothing else. */
 #define PACE 1000u
-#define PAUSE_US 200
-#define THREADS_PAUSE_US 8000 /* of each of the threads: they and the server fit into two cores */
+#define PAUSE_US 1000
+#define THREADS_PAUSE_US 16000 /* of each of the threads: they and the server fit into two cores */
 #define LIVE 64u
 #define FILL 4000u /* events that a ring takes while nobody reads */
 #define ROUNDS_MAX 64
@@ -234,8 +234,10 @@ static pid_t start_server(const char *tt_mem)
     return -1;
 }
 
+/* Since the last time that it was asked. */
 static uint64_t lost_events(void)
 {
+    static uint64_t known;
     struct ttm_connection conn;
     struct ttm_answer answer;
     uint64_t lost = 0;
@@ -248,7 +250,9 @@ static uint64_t lost_events(void)
     }
     ttm_answer_done(&answer);
     ttm_connection_close(&conn);
-    return lost;
+    const uint64_t since = lost - known;
+    known = lost;
+    return since;
 }
 
 static pthread_barrier_t filled, drained;
@@ -299,6 +303,8 @@ static double bench_drain(pid_t server)
     (void)pthread_barrier_wait(&drained);
     for (unsigned i = 0; i < THREADS; i++)
         (void)pthread_join(threads[i], NULL);
+    (void)pthread_barrier_destroy(&filled);
+    (void)pthread_barrier_destroy(&drained);
     return (double)spent / (THREADS * FILL);
 }
 
@@ -328,6 +334,7 @@ static int compare(const void *a, const void *b)
 int main(int argc, char **argv)
 {
     static double values[ROWS][ROUNDS_MAX];
+    uint64_t lost[ROWS] = {0};
     const unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 9;
     struct ttm_original_client client;
     struct ttm_producer producer;
@@ -353,11 +360,14 @@ int main(int argc, char **argv)
         values[CONTEXT][i] = bench_context(next_base());
         values[NAMES][i] = bench_names(next_base());
         pause_us(500000);
+        lost[SHIPPED] += lost_events();
         const uint64_t before = server_ns(server);
         values[THREADED][i] = bench_threads();
         values[SERVER][i] = (double)(server_ns(server) - before) / (THREADS * EVENTS);
         pause_us(100000); /* the rings are empty */
+        lost[THREADED] += lost_events();
         values[DRAIN][i] = bench_drain(server);
+        lost[DRAIN] += lost_events();
         ttmem_disable();
         values[OFF][i] = bench_off();
         (void)ttmem_enable();
@@ -369,7 +379,10 @@ int main(int argc, char **argv)
         (void)printf("| %s | %.1f [%.1f–%.1f] |\n", labels[row], values[row][rounds / 2],
                      values[row][0], values[row][rounds - 1]);
     }
-    (void)printf("\n%llu events were lost to full rings.\n", (unsigned long long)lost_events());
+    (void)printf(
+        "\nEvents lost to full rings: %llu with one thread, %llu with 8, %llu when filled.\n",
+        (unsigned long long)lost[SHIPPED], (unsigned long long)lost[THREADED],
+        (unsigned long long)lost[DRAIN]);
     (void)kill(server, SIGTERM);
     (void)waitpid(server, NULL, 0);
     (void)rmdir(folder);
