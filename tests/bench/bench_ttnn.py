@@ -136,6 +136,7 @@ def bench_rows(bench: Bench, rounds: int) -> None:
     disk = ""
     for name, (env, is_recorded) in ROWS.items():
         recordings = bench.folder / "recordings"
+        recordings.mkdir(exist_ok=True)
         args = ["--record", str(recordings)] if is_recorded else []
         with bench.server(*args) as server:
             numbers = [PAIRS, rounds, STEADY_BLOCKS, server]
