@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 
@@ -17,10 +18,34 @@ void ttm_u64_set_done(struct ttm_u64_set *set)
     ttm_u64_set_init(set);
 }
 
+/* A set that was filled to less than this share of its size is larger than needed. */
+#define SMALL_SHARE 16
+
+void ttm_u64_set_clear(struct ttm_u64_set *set)
+{
+    if (set->count == 0)
+        return;
+    if (set->count < set->size / SMALL_SHARE) {
+        ttm_u64_set_done(set);
+        return;
+    }
+    memset(set->places, 0, set->size * sizeof(set->places[0]));
+    set->count = 0;
+}
+
+/*
+ * Where a search for the number begins. Numbers that follow each other, as serials
+ * do, lie side by side by the eight, in one cache line; the eights are scattered.
+ */
+static size_t home_of(uint64_t number, size_t size)
+{
+    return ((size_t)ttm_hash_u64(number >> 3) << 3 | (number & 7)) & (size - 1);
+}
+
 /* Where 'number' is, or the empty place where it would go. */
 static size_t find(const uint64_t *places, size_t size, uint64_t number)
 {
-    size_t at = (size_t)ttm_hash_u64(number) & (size - 1);
+    size_t at = home_of(number, size);
 
     while (places[at] != 0 && places[at] != number)
         at = (at + 1) & (size - 1);
@@ -48,7 +73,7 @@ int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
 {
     if (number == 0)
         return -EINVAL;
-    if (set->count * 4 >= set->size * 3 && grow(set) < 0)
+    if (set->count * 2 >= set->size && grow(set) < 0)
         return -ENOMEM;
     const size_t at = find(set->places, set->size, number);
     set->count += set->places[at] == 0;
@@ -71,7 +96,7 @@ bool ttm_u64_set_remove(struct ttm_u64_set *set, uint64_t number)
 
     /* What follows in the run moves up where it may, so that no search stops at the hole. */
     for (size_t at = (hole + 1) & mask; set->places[at] != 0; at = (at + 1) & mask) {
-        const size_t home = (size_t)ttm_hash_u64(set->places[at]) & mask;
+        const size_t home = home_of(set->places[at], set->size);
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             set->places[hole] = set->places[at];
             hole = at;

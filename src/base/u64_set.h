@@ -20,6 +20,9 @@ void ttm_u64_set_init(struct ttm_u64_set *set);
 /* Empties it and gives its memory back; it can be used again. */
 void ttm_u64_set_done(struct ttm_u64_set *set);
 
+/* Empties it and keeps its memory if it was in use: for who fills it again and again. */
+void ttm_u64_set_clear(struct ttm_u64_set *set);
+
 /* Returns 0; -EINVAL for 0; -ENOMEM. A number that is in it already is fine. */
 int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "client/switch.h"
 #include "wire/note.h"
 #include "wire/region.h"
@@ -167,14 +168,27 @@ void ttmem_context_pop(void)
     set_context_origin(slot);
 }
 
-/* The same as the last time, more often than not. */
+/* A loop has the same few origins again and again; they are found without the table of notes. */
 static uint32_t origin_note(struct ttm_slot *slot, const struct ttm_origin_note *origin)
 {
-    if (memcmp(&slot->last_origin, origin, sizeof(*origin)) == 0)
-        return slot->last_origin_note;
+    const uint64_t stacks = (uint64_t)origin->python << 32 | origin->native;
+    const uint64_t rest = (uint64_t)origin->operation << 32 | origin->context;
+    struct ttm_slot_origin *known =
+        &slot->origins[ttm_hash_u64(stacks ^ rest * 3) % TTM_SLOT_ORIGINS];
+
+    const uint32_t known_note = known->note;
+    /* In this order: a signal handler of this thread may put another origin here in between. */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (known_note != 0 && memcmp(&known->origin, origin, sizeof(*origin)) == 0)
+        return known_note;
     const uint32_t note = ttm_tracker_origin(&ttm_own_tracker, origin);
-    slot->last_origin = *origin;
-    slot->last_origin_note = note;
+    if (slot->is_keeping_origin) /* we are such a handler */
+        return note;
+    slot->is_keeping_origin = true;
+    atomic_signal_fence(memory_order_seq_cst);
+    *known = (struct ttm_slot_origin){.origin = *origin, .note = note};
+    atomic_signal_fence(memory_order_seq_cst);
+    slot->is_keeping_origin = false;
     return note;
 }
 

@@ -26,10 +26,17 @@
 #include "base/hash.h"
 
 #define ENTRIES 15
-#define FIRST_BUCKETS 8192u /* 512 KiB where all are touched */
 /*
- * With these, places and buckets together are at most 64 bytes a life and the first
- * generation, also when the next generation has just begun (see test_live_table.c).
+ * The first generation is small: most programs have a few thousand live at most, and
+ * between two events the program's own work leaves little of a large table in the
+ * caches. From the second one on they are large, as each one more is one more to
+ * search.
+ */
+#define FIRST_BUCKETS 256u   /* 16 KiB */
+#define SECOND_BUCKETS 8192u /* 512 KiB where all are touched */
+/*
+ * With these, places and buckets together are at most 64 bytes a life and the first two
+ * generations, also when the next generation has just begun (see test_live_table.c).
  */
 #define GROWTH 2u
 #define GROW_SHARE 2u     /* of the overflow buckets in use: time for the next generation */
@@ -85,12 +92,13 @@ static int reserve_generations(struct ttm_live_table *table)
 {
     uint32_t buckets = FIRST_BUCKETS;
 
-    for (uint32_t i = 0; i < TTM_LIVE_GENERATIONS; i++, buckets *= GROWTH) {
+    for (uint32_t i = 0; i < TTM_LIVE_GENERATIONS; i++) {
         table->generations[i] = reserve(generation_bytes(buckets));
         if (!table->generations[i])
             break;
         table->bucket_counts[i] = buckets;
         table->generations_reserved = i + 1;
+        buckets = i == 0 ? SECOND_BUCKETS : buckets * GROWTH;
     }
     if (table->generations_reserved == 0)
         return -ENOMEM;

@@ -42,7 +42,7 @@ struct ttm_live {
 /* enum ttm_record_flags; this one belongs to the key: 'id' is a program, 'allocator' its part. */
 #define TTM_LIVE_PROGRAM 4
 
-#define TTM_LIVE_GENERATIONS 8
+#define TTM_LIVE_GENERATIONS 9
 #define TTM_LIVES_PER_PROCESS ((1u << 24) - 2)
 
 /* Places that a thread has at hand, so that taking one is nobody else's business. */

@@ -43,6 +43,13 @@ struct ttm_report {
 };
 
 #define TTM_CONTEXTS_MAX 64
+#define TTM_SLOT_ORIGINS 256 /* a power of two */
+
+/* An origin that the thread has used, and its note. */
+struct ttm_slot_origin {
+    struct ttm_origin_note origin;
+    uint32_t note; /* 0: none yet */
+};
 
 /* What a thread has to itself while it owns the ring of the same number. */
 struct ttm_slot {
@@ -57,9 +64,9 @@ struct ttm_slot {
     uint32_t context_epoch; /* contexts of an earlier one have gone */
     uint32_t context_depth; /* may be more than there is room for */
     uint32_t contexts[TTM_CONTEXTS_MAX];
-    uint32_t context_origin; /* an origin that says nothing but the context */
-    struct ttm_origin_note last_origin;
-    uint32_t last_origin_note;
+    uint32_t context_origin;         /* an origin that says nothing but the context */
+    volatile bool is_keeping_origin; /* as is_busy */
+    struct ttm_slot_origin origins[TTM_SLOT_ORIGINS];
 };
 
 struct ttm_tracker {

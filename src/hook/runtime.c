@@ -253,6 +253,22 @@ const struct ttm_runtime *ttm_runtime_tracked(void)
     return atomic_load_explicit(&tracked, memory_order_acquire);
 }
 
+/*
+ * For tests/bench/bench_ttnn alone, which compares short blocks with and without tracking inside
+ * one process; ttmem_disable() would forget all that is live. While nobody listens every function
+ * of interpose.c calls its original and no more. Only while no other thread is in TT-Metal, and
+ * with all that was born since the last switch ended.
+ */
+__attribute__((visibility("default"))) void ttmem_bench_listen(bool is_listening);
+__attribute__((visibility("default"))) void ttmem_bench_listen(bool is_listening)
+{
+    static const struct ttm_metal *metal;
+
+    if (!metal)
+        metal = runtimes[0].metal; /* of the one that is tracked */
+    runtimes[0].metal = is_listening ? metal : NULL;
+}
+
 void ttm_runtime_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);

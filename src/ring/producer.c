@@ -13,6 +13,9 @@
 #define PAGE 4096u
 #define PREFETCH 8 /* records ahead */
 
+/* A reader that dozes is woken from here on: the rest of the ring lasts until it is there. */
+#define WAKE_AT (TTM_RING_SLOTS / 4)
+
 static size_t ring_stride(void)
 {
     return sizeof(struct ttm_ring) + TTM_RING_SLOTS * sizeof(struct ttm_record);
@@ -165,23 +168,35 @@ void ttm_producer_release(struct ttm_ring *ring)
     atomic_store_explicit(&ring->owner, 0, memory_order_release);
 }
 
-/* Wakes the reader if it has announced that it sleeps. */
+/* Wakes the reader, which has announced that it sleeps, unless another thread does. */
 static void wake_reader(struct ttm_producer *producer)
 {
-    struct ttm_segment *segment = producer->segment;
+    const uint64_t one = 1;
 
-    if (atomic_load_explicit(&segment->is_reader_asleep, memory_order_seq_cst) != 0 &&
-        atomic_exchange_explicit(&segment->is_reader_asleep, 0, memory_order_seq_cst) != 0) {
-        const uint64_t one = 1;
-        const int saved_errno = errno; /* the host may be about to read it */
-        /*
-         * Not write(), which is a cancellation point: the thread would end in mid-event. A reader
-         * that is not woken because the fd is gone looks by itself now and then.
-         */
-        if (ttm_own_fd_is_ours(&producer->wake_fd))
-            (void)syscall(SYS_write, producer->wake_fd.fd, &one, sizeof(one));
-        errno = saved_errno;
-    }
+    if (atomic_exchange_explicit(&producer->segment->reader_sleep, TTM_READER_AWAKE,
+                                 memory_order_seq_cst) == TTM_READER_AWAKE)
+        return;
+    const int saved_errno = errno; /* the host may be about to read it */
+    /*
+     * Not write(), which is a cancellation point: the thread would end in mid-event. A reader
+     * that is not woken because the fd is gone looks by itself now and then.
+     */
+    if (ttm_own_fd_is_ours(&producer->wake_fd))
+        (void)syscall(SYS_write, producer->wake_fd.fd, &one, sizeof(one));
+    errno = saved_errno;
+}
+
+static uint32_t reader_sleep(const struct ttm_producer *producer)
+{
+    return atomic_load_explicit(&producer->segment->reader_sleep, memory_order_seq_cst);
+}
+
+static bool is_filling_up(struct ttm_ring *ring, uint64_t tail)
+{
+    if (tail - ring->head_seen < WAKE_AT)
+        return false;
+    ring->head_seen = atomic_load_explicit(&ring->head, memory_order_acquire); /* as below */
+    return tail - ring->head_seen >= WAKE_AT;
 }
 
 void ttm_ring_lose(struct ttm_producer *producer, struct ttm_ring *ring)
@@ -194,7 +209,8 @@ void ttm_ring_lose(struct ttm_producer *producer, struct ttm_ring *ring)
      * ring and gone to sleep since we found it full.
      */
     atomic_store_explicit(&ring->lost, lost + 1, memory_order_seq_cst);
-    wake_reader(producer);
+    if (reader_sleep(producer) != TTM_READER_AWAKE)
+        wake_reader(producer);
 }
 
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
@@ -222,7 +238,9 @@ bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
      * and looks at tail once more, in that order: one of us sees the other.
      */
     atomic_store_explicit(&ring->tail, tail + 1, memory_order_seq_cst);
-    wake_reader(producer);
+    const uint32_t sleep = reader_sleep(producer);
+    if (sleep != TTM_READER_AWAKE && (sleep != TTM_READER_DOZING || is_filling_up(ring, tail + 1)))
+        wake_reader(producer);
     return true;
 }
 

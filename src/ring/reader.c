@@ -221,7 +221,7 @@ bool ttm_ring_reader_has_more(const struct ttm_ring_reader *reader)
 bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader)
 {
     /* seq_cst: comes before our look at the tails; see ttm_ring_push(). */
-    atomic_store_explicit(&reader->segment->is_reader_asleep, 1, memory_order_seq_cst);
+    atomic_store_explicit(&reader->segment->reader_sleep, TTM_READER_ASLEEP, memory_order_seq_cst);
     if (is_empty(reader))
         return true;
     ttm_ring_reader_wake(reader);
@@ -230,8 +230,14 @@ bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader)
 
 void ttm_ring_reader_wake(struct ttm_ring_reader *reader)
 {
-    /* relaxed: a producer that still reads 1 wakes us once more than needed. */
-    atomic_store_explicit(&reader->segment->is_reader_asleep, 0, memory_order_relaxed);
+    /* relaxed: a producer that does not read it yet wakes us once more than needed. */
+    atomic_store_explicit(&reader->segment->reader_sleep, TTM_READER_AWAKE, memory_order_relaxed);
+}
+
+void ttm_ring_reader_doze(struct ttm_ring_reader *reader)
+{
+    /* relaxed: what is pushed before a producer reads it is found when we look by ourselves. */
+    atomic_store_explicit(&reader->segment->reader_sleep, TTM_READER_DOZING, memory_order_relaxed);
 }
 
 long ttm_ring_reader_note(const struct ttm_ring_reader *reader, uint32_t number, uint32_t kind,

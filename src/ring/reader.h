@@ -62,6 +62,12 @@ uint64_t ttm_ring_reader_lost(const struct ttm_ring_reader *reader);
  */
 bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader);
 
+/*
+ * Announces that the reader looks again by itself in a while, and wants to be woken
+ * by the eventfd only when a ring is a quarter full or has lost something.
+ */
+void ttm_ring_reader_doze(struct ttm_ring_reader *reader);
+
 /* Takes the announcement back, after waking for another reason. */
 void ttm_ring_reader_wake(struct ttm_ring_reader *reader);
 

@@ -113,6 +113,13 @@ struct ttm_device_cell {
 
 #define TTM_SEGMENT_DEVICES 1024
 
+/* What the reader says of itself. A producer that does not know a value takes it for asleep. */
+enum ttm_reader_sleep {
+    TTM_READER_AWAKE = 0,
+    TTM_READER_ASLEEP = 1, /* to be woken by the next record */
+    TTM_READER_DOZING = 2, /* looks by itself soon: to be woken when a ring fills up before that */
+};
+
 struct ttm_segment {
     uint64_t magic;
     uint32_t version;
@@ -123,9 +130,9 @@ struct ttm_segment {
     uint64_t ring_stride;
     uint64_t notes_offset;
     uint64_t notes_bytes;
-    _Alignas(64) _Atomic uint32_t rings_used; /* rings from here on were never taken */
-    _Atomic uint32_t notes_used;              /* bytes */
-    _Alignas(64) _Atomic uint32_t is_reader_asleep;
+    _Alignas(64) _Atomic uint32_t rings_used;   /* rings from here on were never taken */
+    _Atomic uint32_t notes_used;                /* bytes */
+    _Alignas(64) _Atomic uint32_t reader_sleep; /* enum ttm_reader_sleep */
     /* What the process says of itself. */
     _Alignas(64) _Atomic uint64_t unknown_ends; /* ends of what was not live */
     _Atomic uint64_t untracked;                 /* events for which there was no room at all */
@@ -141,7 +148,7 @@ _Static_assert(sizeof(struct ttm_ring) == 128, "layout");
 _Static_assert(offsetof(struct ttm_ring, head) == 64, "layout");
 _Static_assert(offsetof(struct ttm_segment, ring_stride) == 32, "layout");
 _Static_assert(offsetof(struct ttm_segment, rings_used) == 64, "layout");
-_Static_assert(offsetof(struct ttm_segment, is_reader_asleep) == 128, "layout");
+_Static_assert(offsetof(struct ttm_segment, reader_sleep) == 128, "layout");
 _Static_assert(offsetof(struct ttm_segment, unknown_ends) == 192, "layout");
 _Static_assert(offsetof(struct ttm_segment, devices) == 256, "layout");
 _Static_assert(sizeof(struct ttm_device_cell) == 64, "layout");

@@ -224,14 +224,15 @@ static void read_texts(const struct ttm_notes *notes, const struct ttm_origin_no
     put_native(notes, note->native, &ret->native);
 }
 
-uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number)
+/* Puts it together the first time. Returns its number, 0 when that cannot be. */
+static uint32_t learn_origin(struct ttm_notes *notes, uint32_t number)
 {
     struct ttm_origin_table *origins = &notes->process->origins;
     uint8_t bytes[NOTE_MAX];
     struct ttm_origin_note note;
     struct origin_texts texts;
 
-    if (number == 0 || ttm_origin_table_find(origins, number))
+    if (ttm_origin_table_find(origins, number))
         return number;
     const long n = read_note(notes, number, TTM_NOTE_ORIGIN, bytes, sizeof(bytes));
     if (n < 0 || ttm_origin_note_decode(bytes, (size_t)n, &note) < 0)
@@ -250,6 +251,15 @@ uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number)
     ttm_text_done(&texts.python);
     ttm_text_done(&texts.native);
     return r == 0 ? number : 0;
+}
+
+uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number)
+{
+    uint32_t *known = &notes->known_origins[number % TTM_NOTES_ORIGINS];
+
+    if (number != 0 && *known != number)
+        *known = learn_origin(notes, number);
+    return number != 0 ? *known : 0;
 }
 
 void ttm_notes_device(struct ttm_notes *notes, uint32_t number)

@@ -14,6 +14,8 @@
 #include "server/state.h"
 
 /* Notes that stand for sets of devices, as the registry numbers them. */
+#define TTM_NOTES_ORIGINS 256 /* a power of two */
+
 struct ttm_notes {
     const struct ttm_ring_reader *reader;
     struct ttm_client *client;
@@ -22,6 +24,7 @@ struct ttm_notes {
     uint32_t *set_notes;
     uint32_t *sets;
     uint32_t set_count;
+    uint32_t known_origins[TTM_NOTES_ORIGINS]; /* some that the process is known to have; or 0 */
 };
 
 void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reader,

@@ -477,11 +477,15 @@ static void read_second_row(struct ttm_server *server)
 /* A slice of each segment that has something. */
 static void read_rings(struct ttm_server *server)
 {
+    server->rings_pause_ns = UINT64_MAX;
     TTM_LIST_FOR_EACH_SAFE(pos, &server->rings) {
         struct ttm_tracked *tracked = TTM_CONTAINER_OF(pos, struct ttm_tracked, active_link);
-        if (ttm_tracked_read(tracked))
-            server->has_backlog = true;
+        const uint64_t pause_ns = ttm_tracked_read(tracked);
+        if (pause_ns < server->rings_pause_ns)
+            server->rings_pause_ns = pause_ns;
     }
+    if (server->rings_pause_ns == 0)
+        server->has_backlog = true;
     flush_dirty(server);
 }
 
@@ -558,10 +562,14 @@ static uint64_t sleep_ns(const struct ttm_server *server)
     if (server->has_backlog)
         return 0;
     const uint64_t due_ns = next_chore_ns(server);
-    const uint64_t wait_ns = due_ns > server->now_ns ? due_ns - server->now_ns : 0;
-    if (!ttm_list_is_empty(&server->bulk) || !ttm_list_is_empty(&server->rings))
-        return wait_ns < PACE_NS ? wait_ns : PACE_NS;
-    return due_ns == UINT64_MAX ? FOR_EVER : wait_ns;
+    uint64_t wait_ns = due_ns == UINT64_MAX      ? FOR_EVER
+                       : due_ns > server->now_ns ? due_ns - server->now_ns
+                                                 : 0;
+    if (!ttm_list_is_empty(&server->bulk))
+        wait_ns = sooner(wait_ns, PACE_NS);
+    if (!ttm_list_is_empty(&server->rings))
+        wait_ns = sooner(wait_ns, server->rings_pause_ns);
+    return wait_ns;
 }
 
 /*

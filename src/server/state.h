@@ -160,6 +160,7 @@ struct ttm_server {
     bool is_full;             /* fds have run out, and that was said */
     uid_t uid;                /* the server's own */
     bool has_backlog;         /* a producer had more than a slice */
+    uint64_t rings_pause_ns;  /* how long the active rings can be left alone */
     uint32_t pass;            /* of the second row */
     uint64_t accept_again_ns; /* fds had run out */
 

@@ -42,6 +42,12 @@
 #define RECORDS_PER_SLICE 1024
 #define SWEEP_PER_SLICE 4096
 #define CALM_READS 8
+#define PACE_NS UINT64_C(50000)
+/*
+ * Between two looks at rings that are filled slowly: to wake up costs as much as a hundred
+ * records. A ring that fills up earlier wakes us, and who asks gets what is in the rings.
+ */
+#define DOZE_NS UINT64_C(10000000)
 #define DRAIN_MAX (1u << 18)
 #define ENDED_MAX (1u << 22)
 #define LATE_NAMES_MAX 256
@@ -52,9 +58,12 @@
 
 static void activate(struct ttm_tracked *tracked)
 {
+    struct ttm_server *server = tracked->client->server;
+
     tracked->empty_reads = 0;
     if (ttm_list_is_empty(&tracked->active_link))
-        ttm_list_append(&tracked->client->server->rings, &tracked->active_link);
+        ttm_list_append(&server->rings, &tracked->active_link);
+    server->rings_pause_ns = 0;
 }
 
 static void handle_wake(struct ttm_watch *watch, uint32_t events)
@@ -779,9 +788,10 @@ static void count_pass(struct ttm_tracked *tracked)
     if (tracked->is_telling)
         return;
     /* An end without a birth is one whose birth was lost: the process reports only its own. */
-    ttm_u64_set_done(&tracked->ended_before);
+    const struct ttm_u64_set emptied = tracked->ended_before;
     tracked->ended_before = tracked->ended;
-    ttm_u64_set_init(&tracked->ended);
+    tracked->ended = emptied;
+    ttm_u64_set_clear(&tracked->ended);
     /* The same goes for names. */
     tracked->late_name_count -= tracked->late_names_old;
     if (tracked->late_name_count > 0)
@@ -802,7 +812,18 @@ static bool may_sleep(struct ttm_tracked *tracked)
     return false;
 }
 
-bool ttm_tracked_read(struct ttm_tracked *tracked)
+/* When to look again at rings that have been read. */
+static uint64_t pause_ns(struct ttm_tracked *tracked)
+{
+    /* A loss is asked about when every ring was looked at twice. */
+    if (tracked->session && tracked->ask_at_pass != 0)
+        return PACE_NS;
+    if (!ttm_list_is_empty(&tracked->active_link)) /* or nobody would look by himself */
+        ttm_ring_reader_doze(&tracked->reader);
+    return DOZE_NS;
+}
+
+uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
 {
     struct ttm_server *server = tracked->client->server;
     static struct ttm_record records[RECORDS_PER_SLICE]; /* one loop thread; 64 KiB */
@@ -825,11 +846,13 @@ bool ttm_tracked_read(struct ttm_tracked *tracked)
     if (tracked->is_sweeping && sweep(tracked))
         end_telling(tracked);
     watch_losses(tracked);
-    if (n > 0 || tracked->is_sweeping)
-        return n == RECORDS_PER_SLICE || tracked->is_sweeping;
-    if (may_sleep(tracked))
+    if (n == RECORDS_PER_SLICE || tracked->is_sweeping)
+        return 0;
+    if (n == 0 && may_sleep(tracked)) {
         ttm_list_remove(&tracked->active_link);
-    return false;
+        return UINT64_MAX;
+    }
+    return pause_ns(tracked);
 }
 
 void ttm_tracked_drain(struct ttm_tracked *tracked)

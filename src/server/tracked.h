@@ -98,8 +98,8 @@ void ttm_tracked_detach(struct ttm_session *session);
 /* Looks after those who may be unable to wake us. */
 void ttm_tracked_visit_alone(struct ttm_server *server);
 
-/* Reads a slice. Returns whether there may be more at once. */
-bool ttm_tracked_read(struct ttm_tracked *tracked);
+/* Reads a slice. Returns when to look again, in nanoseconds; 0: there may be more at once. */
+uint64_t ttm_tracked_read(struct ttm_tracked *tracked);
 
 /* Reads what a process that has ended left behind. */
 void ttm_tracked_drain(struct ttm_tracked *tracked);

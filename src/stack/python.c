@@ -33,6 +33,7 @@
 #define CODES_BITS 9
 #define STACKS_BITS 10
 #define OPERATIONS_BITS 7
+#define WAYS 4u                 /* places for a code object or operation: see way_of() */
 #define OPERATION_USES 1024u    /* until its name is read again */
 #define RAW_FRAMES_MAX 256u     /* of all frames that are passed, ttnn's among them */
 #define DEPTH_MAX 100000u       /* on the way to a thread's outermost frame */
@@ -69,6 +70,7 @@ struct operation {
 struct ttm_python {
     unsigned frames;
     bool knows_package;
+    uint32_t next_way;
     struct code codes[1u << CODES_BITS];
     struct known_stack stacks[1u << STACKS_BITS];
     struct operation operations[1u << OPERATIONS_BITS];
@@ -214,14 +216,28 @@ static void learn_code(struct walk *walk, uintptr_t address, uint64_t stamp, str
     }
 }
 
+/*
+ * The first of the WAYS places for an address. With one place each, two operations of a loop that
+ * fall on the same would have their names read again every time, which takes microseconds.
+ */
+static inline size_t way_of(uint64_t address, unsigned bits)
+{
+    return (size_t)(address * 0x9e3779b97f4a7c15ull >> (64 - bits)) / WAYS * WAYS;
+}
+
 static inline const struct code *find_code(struct walk *walk, uintptr_t address)
 {
-    struct code *code = &walk->python->codes[address * 0x9e3779b97f4a7c15ull >> (64 - CODES_BITS)];
+    struct code *codes = &walk->python->codes[way_of(address, CODES_BITS)];
     const uint64_t stamp = stamp_of(ttm_python_runtime_view.layout, address);
+    unsigned way = 0;
 
-    if (__builtin_expect(code->address != address || code->stamp != stamp, 0))
-        learn_code(walk, address, stamp, code);
-    return code;
+    while (way < WAYS && codes[way].address != address)
+        way++;
+    if (__builtin_expect(way == WAYS, 0))
+        way = walk->python->next_way++ % WAYS;
+    if (__builtin_expect(codes[way].address != address || codes[way].stamp != stamp, 0))
+        learn_code(walk, address, stamp, &codes[way]);
+    return &codes[way];
 }
 
 static inline void add_frame(struct walk *walk, uintptr_t address, const struct code *code,
@@ -309,6 +325,18 @@ static uint32_t stack_note(const struct walk *walk)
     return known->note;
 }
 
+/* Where the operation is, or has to go. */
+static struct operation *find_operation(struct ttm_python *python, uint64_t object)
+{
+    struct operation *operations = &python->operations[way_of(object, OPERATIONS_BITS)];
+
+    for (unsigned way = 0; way < WAYS; way++) {
+        if (operations[way].object == object)
+            return &operations[way];
+    }
+    return &operations[python->next_way++ % WAYS];
+}
+
 static uint32_t operation_note(const struct walk *walk)
 {
     const struct ttm_python_view *view = &ttm_python_runtime_view;
@@ -317,8 +345,7 @@ static uint32_t operation_note(const struct walk *walk)
 
     if (object == 0)
         return 0;
-    struct operation *operation =
-        &walk->python->operations[object * 0x9e3779b97f4a7c15ull >> (64 - OPERATIONS_BITS)];
+    struct operation *operation = find_operation(walk->python, object);
     /*
      * The frame keeps it alive, so its type can be read. ttnn's operations live as
      * long as ttnn; should one be made and die all the same, its successor at that

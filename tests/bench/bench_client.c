@@ -6,7 +6,8 @@
  *
  * Prints a Markdown table; judges nothing. All rows take turns in each round: the
  * floor (read the clock, write a record), the ring alone, the library as shipped
- * with a server draining, the library switched off, and the original's send().
+ * with a server draining, the library switched off, and the original's send(); and
+ * what a record costs the server, when it reads along and when it finds full rings.
  */
 #include <ttmem/ttmem.h>
 
@@ -24,14 +25,18 @@
 
 #include "base/clock.h"
 #include "client/original_client.h"
+#include "client/switch.h"
 #include "query/answer.h"
 #include "ring/producer.h"
 #include "ring/reader.h"
 
 #define EVENTS 200000u
-#define PACE                                                                                       \
-    1000u /* events between two pauses: a program that allocates fast, not one that does nothing else */
+/* Events between two pauses: a program that allocates fast, not one that does nothing else. */
+#define PACE 1000u
+#define PAUSE_US 1000
+#define THREADS_PAUSE_US 16000 /* of each of the threads: they and the server fit into two cores */
 #define LIVE 64u
+#define FILL 4000u /* events that a ring takes while nobody reads */
 #define ROUNDS_MAX 64
 #define THREADS 8
 
@@ -90,24 +95,66 @@ static double bench_ring(struct ttm_producer *producer, struct ttm_ring *ring,
     return (double)spent / EVENTS;
 }
 
+static void alloc_and_free(uint64_t base, uint64_t number)
+{
+    const uint64_t id = base + number;
+    const struct ttmem_allocation a = {.id = id, .address = id % 4096 << 11, .bytes = 2048};
+
+    ttmem_alloc(&a);
+    if (number >= LIVE)
+        ttmem_free(0, TTMEM_DRAM, id - LIVE);
+}
+
+static void free_rest(uint64_t base, uint64_t count)
+{
+    for (uint64_t i = count - LIVE; i < count; i++)
+        ttmem_free(0, TTMEM_DRAM, base + i);
+}
+
 /* Births and frees with a few live, a burst at a time. */
-static double bench_library(uint64_t base)
+static double bench_library(uint64_t base, long pause)
 {
     uint64_t spent = 0;
 
     for (unsigned i = 0; i < EVENTS; i += PACE) {
         const uint64_t start = thread_ns();
-        for (unsigned k = 0; k < PACE / 2; k++) {
-            const uint64_t id = base + i / 2 + k;
-            const struct ttmem_allocation a = {.id = id, .address = id % 4096 << 11, .bytes = 2048};
-            ttmem_alloc(&a);
-            if (i / 2 + k >= LIVE)
-                ttmem_free(0, TTMEM_DRAM, id - LIVE);
-        }
+        for (unsigned k = 0; k < PACE / 2; k++)
+            alloc_and_free(base, i / 2 + k);
         spent += thread_ns() - start;
-        pause_us(200);
+        pause_us(pause);
     }
+    free_rest(base, EVENTS / 2);
     return (double)spent / EVENTS;
+}
+
+static double bench_context(uint64_t base)
+{
+    ttmem_context_push("bench");
+    ttmem_context_push("step");
+    const double cost = bench_library(base, PAUSE_US);
+    ttmem_context_pop();
+    ttmem_context_pop();
+    return cost;
+}
+
+/* What a call of ttmem_name() costs. */
+static double bench_names(uint64_t base)
+{
+    static const char *const names[] = {"weights", "activations", "cache", "logits"};
+    const unsigned calls = EVENTS / 4;
+    uint64_t spent = 0;
+
+    for (unsigned i = 0; i < calls; i += LIVE) {
+        for (unsigned k = 0; k < LIVE; k++)
+            alloc_and_free(base, k);
+        const uint64_t start = thread_ns();
+        for (unsigned k = 0; k < LIVE; k++)
+            ttmem_name(0, TTMEM_DRAM, base + k, names[k % 4], NULL);
+        spent += thread_ns() - start;
+        free_rest(base, LIVE);
+        pause_us(PAUSE_US / 4);
+    }
+    return (double)spent / calls;
 }
 
 static double bench_off(void)
@@ -130,16 +177,22 @@ static double bench_send(struct ttm_original_client *client)
         for (unsigned k = 0; k < 100; k++)
             (void)ttm_original_client_alloc(client, 1, 0, i + k, 2048);
         spent += thread_ns() - start;
-        pause_us(200);
+        pause_us(PAUSE_US);
     }
     return (double)spent / events;
 }
 
-static _Atomic uint64_t next_base = 1ull << 36;
+/* Ids that nothing else has. */
+static uint64_t next_base(void)
+{
+    static _Atomic uint64_t last = 1ull << 36;
+
+    return atomic_fetch_add_explicit(&last, 1ull << 28, memory_order_relaxed);
+}
 
 static void *run_library(void *ret)
 {
-    *(double *)ret = bench_library(next_base += 1ull << 28);
+    *(double *)ret = bench_library(next_base(), THREADS_PAUSE_US);
     return NULL;
 }
 
@@ -181,8 +234,10 @@ static pid_t start_server(const char *tt_mem)
     return -1;
 }
 
+/* Since the last time that it was asked. */
 static uint64_t lost_events(void)
 {
+    static uint64_t known;
     struct ttm_connection conn;
     struct ttm_answer answer;
     uint64_t lost = 0;
@@ -195,7 +250,24 @@ static uint64_t lost_events(void)
     }
     ttm_answer_done(&answer);
     ttm_connection_close(&conn);
-    return lost;
+    const uint64_t since = lost - known;
+    known = lost;
+    return since;
+}
+
+static pthread_barrier_t filled, drained;
+
+static void *fill_ring(void *unused)
+{
+    const uint64_t base = next_base();
+
+    (void)unused;
+    for (unsigned i = 0; i < FILL / 2; i++)
+        alloc_and_free(base, i);
+    free_rest(base, FILL / 2);
+    (void)pthread_barrier_wait(&filled);
+    (void)pthread_barrier_wait(&drained); /* or the next thread would get this ring */
+    return NULL;
 }
 
 static uint64_t server_ns(pid_t pid)
@@ -207,16 +279,48 @@ static uint64_t server_ns(pid_t pid)
     return ttm_clock_read_ns(id);
 }
 
-enum row { FLOOR, RING, SHIPPED, THREADED, OFF, SEND, SERVER, ROWS };
+/* The server's CPU for each record that it finds in full rings. */
+static double bench_drain(pid_t server)
+{
+    const struct ttm_tracker *tracker = &ttm_own_tracker;
+    pthread_t threads[THREADS];
+
+    (void)pthread_barrier_init(&filled, NULL, THREADS + 1);
+    (void)pthread_barrier_init(&drained, NULL, THREADS + 1);
+    (void)kill(server, SIGSTOP);
+    (void)waitpid(server, NULL, WUNTRACED);
+    const uint64_t before = server_ns(server);
+    for (unsigned i = 0; i < THREADS; i++)
+        (void)pthread_create(&threads[i], NULL, fill_ring, NULL);
+    (void)pthread_barrier_wait(&filled);
+    (void)kill(server, SIGCONT);
+    for (uint32_t i = 0; i < atomic_load(&tracker->producer.segment->rings_used); i++) {
+        const struct ttm_ring *ring = tracker->slots[i].ring;
+        while (ring && atomic_load(&ring->head) != atomic_load(&ring->tail))
+            pause_us(1000);
+    }
+    const uint64_t spent = server_ns(server) - before;
+    (void)pthread_barrier_wait(&drained);
+    for (unsigned i = 0; i < THREADS; i++)
+        (void)pthread_join(threads[i], NULL);
+    (void)pthread_barrier_destroy(&filled);
+    (void)pthread_barrier_destroy(&drained);
+    return (double)spent / (THREADS * FILL);
+}
+
+enum row { FLOOR, RING, SHIPPED, CONTEXT, NAMES, THREADED, OFF, SEND, SERVER, DRAIN, ROWS };
 
 static const char *const labels[ROWS] = {
     "floor: clock and a record written",
     "ring alone, with the clock",
     "libttmem as shipped, server draining",
+    "the same, within two contexts",
+    "a call of ttmem_name()",
     "the same, 8 threads at once, each",
     "libttmem switched off",
     "the original's send(), burst",
     "server CPU for each of the 8 threads' events",
+    "server CPU for each record of 8 full rings",
 };
 
 static int compare(const void *a, const void *b)
@@ -230,6 +334,7 @@ static int compare(const void *a, const void *b)
 int main(int argc, char **argv)
 {
     static double values[ROWS][ROUNDS_MAX];
+    uint64_t lost[ROWS] = {0};
     const unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 9;
     struct ttm_original_client client;
     struct ttm_producer producer;
@@ -251,10 +356,18 @@ int main(int argc, char **argv)
         values[FLOOR][i] = bench_floor();
         values[RING][i] = bench_ring(&producer, ring, &reader);
         pause_us(500000); /* what the round before left to be told is told */
-        values[SHIPPED][i] = bench_library(next_base += 1ull << 28);
+        values[SHIPPED][i] = bench_library(next_base(), PAUSE_US);
+        values[CONTEXT][i] = bench_context(next_base());
+        values[NAMES][i] = bench_names(next_base());
+        pause_us(500000);
+        lost[SHIPPED] += lost_events();
         const uint64_t before = server_ns(server);
         values[THREADED][i] = bench_threads();
         values[SERVER][i] = (double)(server_ns(server) - before) / (THREADS * EVENTS);
+        pause_us(100000); /* the rings are empty */
+        lost[THREADED] += lost_events();
+        values[DRAIN][i] = bench_drain(server);
+        lost[DRAIN] += lost_events();
         ttmem_disable();
         values[OFF][i] = bench_off();
         (void)ttmem_enable();
@@ -266,7 +379,10 @@ int main(int argc, char **argv)
         (void)printf("| %s | %.1f [%.1f–%.1f] |\n", labels[row], values[row][rounds / 2],
                      values[row][0], values[row][rounds - 1]);
     }
-    (void)printf("\n%llu events were lost to full rings.\n", (unsigned long long)lost_events());
+    (void)printf(
+        "\nEvents lost to full rings: %llu with one thread, %llu with 8, %llu when filled.\n",
+        (unsigned long long)lost[SHIPPED], (unsigned long long)lost[THREADED],
+        (unsigned long long)lost[DRAIN]);
     (void)kill(server, SIGTERM);
     (void)waitpid(server, NULL, 0);
     (void)rmdir(folder);
