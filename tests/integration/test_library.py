@@ -348,6 +348,7 @@ def test_a_program_is_switched_without_any_server(make_server) -> None:
 
 def test_a_wish_that_is_taken_back_before_it_is_seen(server: Server) -> None:
     with Library(server, env=DISABLED) as worker:
+        assert worker.do("enabled") == 0  # it has loaded the library by now
         run_ok("enable", str(worker.pid))
         run_ok("disable", str(worker.pid))
         assert worker.do("alloc 1 100", "enabled") == 0
