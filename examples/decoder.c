@@ -20,8 +20,8 @@
 static uint64_t next_id = 1;
 static uint64_t next_address = 0x100040;
 
-/* What an allocator would do, if there was a device. */
-static uint64_t allocate(uint8_t region, uint64_t bytes)
+/* What an allocator would hand out, if there was a device. */
+static struct ttmem_allocation place(uint8_t region, uint64_t bytes)
 {
     const struct ttmem_allocation allocation = {
         .id = next_id++,
@@ -31,8 +31,7 @@ static uint64_t allocate(uint8_t region, uint64_t bytes)
     };
 
     next_address += bytes;
-    ttmem_alloc(&allocation);
-    return allocation.id;
+    return allocation;
 }
 
 static void open_device(void)
@@ -51,8 +50,10 @@ static void load_weights(void)
     ttmem_context_push("load");
     for (int layer = 0; layer < LAYERS; layer++) {
         char name[32];
+        const struct ttmem_allocation weights = place(TTMEM_DRAM, 24 * MIB);
         (void)snprintf(name, sizeof(name), "layer_%d_weights", layer);
-        ttmem_name(0, TTMEM_DRAM, allocate(TTMEM_DRAM, 24 * MIB), name, NULL);
+        ttmem_alloc(&weights);
+        ttmem_name(0, TTMEM_DRAM, weights.id, name, NULL);
     }
     ttmem_context_pop();
     ttmem_mark("weights loaded");
@@ -60,20 +61,20 @@ static void load_weights(void)
 
 static void cache_scores(void)
 {
-    (void)allocate(TTMEM_DRAM, 132 * KIB); /* nobody keeps its id: it can never be freed */
+    const struct ttmem_allocation scores = place(TTMEM_DRAM, 132 * KIB);
+
+    ttmem_alloc(&scores); /* nobody keeps its id: it can never be freed */
 }
 
 static void decode_token(void)
 {
     const struct timespec pause = {.tv_nsec = TOKEN_MS * 1000000L};
-    uint64_t hidden = allocate(TTMEM_L1, 2 * MIB);
 
     for (int layer = 0; layer < LAYERS; layer++) {
-        const uint64_t output = allocate(TTMEM_L1, 2 * MIB);
-        ttmem_free(0, TTMEM_L1, hidden);
-        hidden = output;
+        const struct ttmem_allocation hidden = place(TTMEM_L1, 2 * MIB);
+        ttmem_alloc(&hidden);
+        ttmem_free(0, TTMEM_L1, hidden.id);
     }
-    ttmem_free(0, TTMEM_L1, hidden);
     cache_scores();
     (void)nanosleep(&pause, NULL);
 }

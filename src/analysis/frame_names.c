@@ -19,6 +19,25 @@ static long number_of(struct ttm_symbols *symbols, const struct ttm_module_note 
     return ttm_symbols_module(symbols, path, build_id, &number) == 0 ? (long)number : -1;
 }
 
+/*
+ * "ttnn::zeros"; where lines are known "decode.c:28 cache_kv", and with what it was inlined
+ * into "decode.c:28 cache_kv ← main". Where they are not, the last is the function that is
+ * really there.
+ */
+static void put_names(const struct ttm_symbol *symbol, struct ttm_text *name)
+{
+    const struct ttm_symbol_frame *inner = &symbol->frames[0];
+
+    if (!inner->file || inner->line == 0) {
+        ttm_text_append(name, symbol->frames[symbol->count - 1].name);
+        return;
+    }
+    const char *slash = strrchr(inner->file, '/');
+    ttm_text_format(name, "%s:%u %s", slash ? slash + 1 : inner->file, inner->line, inner->name);
+    for (uint32_t i = 1; i < symbol->count; i++)
+        ttm_text_format(name, " ← %s", symbol->frames[i].name);
+}
+
 static bool name_frame(void *arg, const struct ttm_module_note *module, uint64_t address,
                        bool is_exact, struct ttm_text *name)
 {
@@ -28,11 +47,9 @@ static bool name_frame(void *arg, const struct ttm_module_note *module, uint64_t
     if (number < 0 || address == 0 ||
         ttm_symbols_resolve(arg, (uint32_t)number, address - !is_exact, &symbol) < 0)
         return false;
-    /* The last is the function that is really there; those before were inlined into it. */
-    const struct ttm_symbol_frame *frame = &symbol->frames[symbol->count - 1];
-    if (!frame->is_resolved)
+    if (!symbol->frames[symbol->count - 1].is_resolved)
         return false;
-    ttm_text_append(name, frame->name);
+    put_names(symbol, name);
     return true;
 }
 

@@ -900,7 +900,7 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     put_trouble(&sheet);
     /* Three for the head, two around the devices, two for what comes last, one for the prompt. */
     const bool has_suspects = summary->report && ttm_report_leaked_bytes(summary->report) > 0;
-    const size_t analysis_rows = is_high ? 24 : 7;
+    const size_t analysis_rows = is_high || !terminal->is_terminal ? 24 : 8;
     size_t others =
         8 + 3 + (has_suspects ? analysis_rows : within(d->remains.count, 0, remains_max));
     others += d->sums.program_parts > 0 ? 1 : 0;
