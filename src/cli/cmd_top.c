@@ -212,12 +212,15 @@ static bool wait_for_anything(struct top *top)
 
 static void follow(struct top *top)
 {
+    const uint64_t refresh_ns = (uint64_t)top->refresh_ms * TTM_NS_PER_MS;
     bool has_changed = true;
 
     while (!is_interrupted && !top->view.has_ended) {
         const uint64_t now_ns = ttm_clock_monotonic_ns();
         if (now_ns >= top->next_ns) {
-            top->next_ns = now_ns + (uint64_t)top->refresh_ms * TTM_NS_PER_MS;
+            top->next_ns += refresh_ns; /* not from now on: that would drift */
+            if (top->next_ns <= now_ns)
+                top->next_ns = now_ns + refresh_ns;
             ttm_top_feed_ask(&top->feed, now_ns, ttm_view_wants_lives(&top->view));
             top->is_looking = !top->view.is_paused || !top->view.facts;
         }
@@ -300,6 +303,7 @@ static int run(int argc, char **argv)
     /* The console of Linux has blocks and no braille. */
     top.grid.has_braille = top.terminal.has_utf8 && !(term && strcmp(term, "linux") == 0);
     ttm_view_init(&top.view, &top.saved);
+    top.view.history.bridge_s = 2 * top.refresh_ms / 1000 + 2;
     const int r = ttm_top_feed_open(&top.feed, ttm_machine_root(), top.socket_path, &top.devices,
                                     top.is_snapshot ? 0 : top.refresh_ms);
     int status = TTM_EXIT_FAILED;

@@ -202,6 +202,10 @@ static void draw_footer(const struct ttm_view *view, struct ttm_grid *grid)
     for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
         if (hints[i].page >= 0 && hints[i].page != (int)view->settings.page)
             continue;
+        if (view->has_detail && hints[i].page >= 0) {
+            at = put_hint(grid, at, &(struct key_hint){"Esc", "back", -1}, false);
+            break;
+        }
         at = put_hint(grid, at, &hints[i], i == (size_t)view->settings.page);
     }
     if (view->filter[0] && at < grid->columns)

@@ -76,9 +76,11 @@ static void put_column(struct ttm_grid *grid, size_t row, size_t column, size_t 
     }
 }
 
+/* A dashed line at the peak, with its value on the axis where nothing else stands there. */
 static void put_peak(struct ttm_grid *grid, size_t row, size_t column, size_t columns, size_t rows,
                      uint64_t peak, uint64_t scale)
 {
+    char text[DRAW_NUMBER_SIZE];
     const size_t dots = dots_of(peak, scale, rows * 4);
     const size_t at = row + (dots > 0 ? rows - 1 - (dots - 1) / 4 : rows - 1);
 
@@ -87,6 +89,9 @@ static void put_peak(struct ttm_grid *grid, size_t row, size_t column, size_t co
             grid->cells[at * grid->columns + column + i].character == ' ')
             ttm_grid_put(grid, at, column + i, 0x254c, TTM_STYLE_DIM);
     }
+    if (peak > 0 && at > row && at + 1 < row + rows)
+        ttm_grid_right(grid, at, column - AXIS_COLUMNS, 5, TTM_STYLE_PLAIN,
+                       ttm_draw_short_bytes(peak, text));
 }
 
 static void put_curve(const struct ttm_view *view, struct ttm_grid *grid, const struct pane *pane,

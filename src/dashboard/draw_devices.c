@@ -19,8 +19,8 @@ static const struct {
     [FORM_TINY] = {1, 38},
 };
 
-#define INFO_COLUMNS 38
-#define NUMBERS_COLUMNS 24 /* " 3.9/12.0 GiB  32 %", right of a bar */
+#define INFO_COLUMNS 37
+#define NUMBERS_COLUMNS 22 /* " 3.9/12.0 GiB  32 %", right of a bar */
 
 /* How all devices are laid out. */
 struct layout {
@@ -201,11 +201,10 @@ static void put_breakdown(struct ttm_grid *grid, size_t row, size_t column, size
                           ttm_draw_short_bytes(device->regions[l1_regions[i]].used_bytes, bytes));
         column += 2;
     }
-    if (column + 12 <= end) {
+    (void)ttm_draw_short_bytes(device->regions[TTM_REGION_TRACE].used_bytes, bytes);
+    if (column + 6 + ttm_grid_width(bytes) <= end) {
         column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, "TRACE ");
-        column = ttm_grid_text(
-            grid, row, column, end - column, TTM_STYLE_PLAIN,
-            ttm_draw_short_bytes(device->regions[TTM_REGION_TRACE].used_bytes, bytes));
+        column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_PLAIN, bytes);
     }
     uint64_t requested = 0;
     for (size_t i = 0; i < TTM_REGION_COUNT; i++)

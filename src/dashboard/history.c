@@ -45,19 +45,21 @@ void ttm_history_done(struct ttm_history *history)
     for (size_t i = 0; i < history->count; i++)
         free(history->devices[i].values);
     free(history->devices);
-    *history = (struct ttm_history){0};
+    *history = (struct ttm_history){.bridge_s = history->bridge_s};
 }
 
-/* Forgets what lies between the newest value and now, which was an hour ago in its place. */
-static void advance(struct ttm_history_device *device, uint64_t now_s)
+/* What lies between the newest value and now was an hour ago in its place. */
+static void advance(struct ttm_history_device *device, uint64_t now_s, unsigned bridge_s)
 {
+    const bool is_bridged = now_s - device->last_s - 1 <= bridge_s;
     uint64_t from = device->last_s + 1;
 
     if (now_s - device->last_s > TTM_HISTORY_SECONDS)
         from = now_s - TTM_HISTORY_SECONDS + 1;
     for (uint64_t s = from; s <= now_s; s++) {
         for (unsigned t = 0; t < TTM_TRACK_COUNT; t++)
-            *place(device, t, s) = TTM_HISTORY_NONE;
+            *place(device, t, s) = is_bridged && s < now_s ? *place(device, t, device->last_s)
+                                                            : TTM_HISTORY_NONE;
     }
     device->last_s = now_s;
 }
@@ -73,7 +75,7 @@ int ttm_history_add(struct ttm_history *history, unsigned id, uint64_t time_ns,
     if (!device)
         return -ENOMEM;
     if (now_s > device->last_s)
-        advance(device, now_s);
+        advance(device, now_s, history->bridge_s);
     for (unsigned t = 0; t < TTM_TRACK_COUNT; t++) {
         uint64_t *value = place(device, t, device->last_s);
         if (*value == TTM_HISTORY_NONE || bytes[t] > *value)

@@ -26,13 +26,14 @@ struct ttm_history_device {
 struct ttm_history {
     struct ttm_history_device *devices;
     size_t count;
+    unsigned bridge_s; /* a gap of at most so many seconds has the value before it */
 };
 
 void ttm_history_done(struct ttm_history *history);
 
 /*
  * Takes what is used now; of several values in a second the largest stays. A second
- * of which nothing was told has none. Returns 0 or -ENOMEM.
+ * of which nothing was told has none, or the one before, see 'bridge_s'. Returns 0 or -ENOMEM.
  */
 int ttm_history_add(struct ttm_history *history, unsigned device, uint64_t time_ns,
                     const uint64_t bytes[TTM_TRACK_COUNT]);

@@ -88,28 +88,36 @@ static void copy_text(char *ret, size_t size, const char *text)
     ret[n] = '\0';
 }
 
-/* "0,2,4-7", cut where there is no more room. */
-static void put_devices(char *ret, size_t size, const struct ttm_origins_source *source,
-                        const struct ttm_answer_site *site)
+static bool has_device(const struct ttm_origin_group *group, unsigned device)
 {
-    size_t length = 0;
+    return device < TTM_DEVICE_COUNT && (group->device_bits[device / 8] >> (device % 8) & 1) != 0;
+}
 
-    ret[0] = '\0';
-    for (size_t i = 0; i < site->device_count;) {
-        const unsigned first = number_of(source, site->devices[i]);
-        unsigned last = first;
-        while (++i < site->device_count && number_of(source, site->devices[i]) == last + 1)
-            last++;
+/* "0,2,4-7", with a '+' where there is no more room. */
+static void put_devices(struct ttm_origin_group *group)
+{
+    const size_t size = sizeof(group->devices);
+    size_t length = 0;
+    unsigned last;
+
+    for (unsigned first = 0; first < TTM_DEVICE_COUNT; first = last + 1) {
         char part[32];
+        last = first;
+        if (!has_device(group, first))
+            continue;
+        while (has_device(group, last + 1))
+            last++;
+        if (length == 0)
+            group->first_device = (uint16_t)first;
         int n = snprintf(part, sizeof(part), length > 0 ? ",%u" : "%u", first);
         if (last > first)
             n += snprintf(part + n, sizeof(part) - (size_t)n, last > first + 1 ? "-%u" : ",%u",
                           last);
         if (length + (size_t)n + 2 >= size) {
-            (void)snprintf(ret + length, size - length, "+");
+            (void)snprintf(group->devices + length, size - length, "+");
             return;
         }
-        memcpy(ret + length, part, (size_t)n + 1);
+        memcpy(group->devices + length, part, (size_t)n + 1);
         length += (size_t)n;
     }
 }
@@ -151,9 +159,6 @@ static int fill_group(struct builder *builder, struct ttm_origin_group *group,
         .process = builder->process,
         .origin = site->origin,
     };
-    if (site->device_count > 0)
-        group->first_device = (uint16_t)number_of(builder->source, site->devices[0]);
-    put_devices(group->devices, sizeof(group->devices), builder->source, site);
     ttm_text_init(&text);
     put_where(&text, origin, &builder->row->row);
     copy_text(group->where, sizeof(group->where), ttm_text_string(&text));
@@ -205,22 +210,42 @@ static void add_life(struct ttm_origin_group *group, const struct ttm_life_row *
         group->youngest_ns = life->age_ns;
 }
 
+/* What the lives of one site are counted in. */
+struct site_place {
+    uint32_t group;
+    bool has_lives;
+};
+
+static void add_devices(const struct builder *builder, struct ttm_origin_group *group,
+                        const struct ttm_answer_site *site)
+{
+    for (size_t i = 0; i < site->device_count; i++) {
+        const unsigned device = number_of(builder->source, site->devices[i]);
+        if (ttm_device_filter_has(&builder->source->devices, device))
+            group->device_bits[device / 8] |= (uint8_t)(1u << (device % 8));
+    }
+}
+
 static int add_process(struct builder *builder)
 {
     const struct ttm_answer_process *process = builder->row;
-    uint32_t *groups = malloc((process->site_count + 1) * sizeof(groups[0]));
-    int r = groups ? 0 : -ENOMEM;
+    struct site_place *places = calloc(process->site_count + 1, sizeof(places[0]));
+    int r = places ? 0 : -ENOMEM;
 
     for (size_t i = 0; r == 0 && i < process->site_count; i++)
-        r = group_of_site(builder, &process->sites[i], &groups[i]);
+        r = group_of_site(builder, &process->sites[i], &places[i].group);
     for (size_t i = 0; r == 0 && i < process->live_count; i++) {
-        const uint32_t at = groups[process->lives[i].site];
-        if (at == NO_GROUP)
+        struct site_place *place = &places[process->lives[i].site];
+        if (place->group == NO_GROUP)
             continue;
-        add_life(&builder->origins->groups[at], &process->lives[i]);
+        struct ttm_origin_group *group = &builder->origins->groups[place->group];
+        if (!place->has_lives)
+            add_devices(builder, group, &process->sites[process->lives[i].site]);
+        place->has_lives = true;
+        add_life(group, &process->lives[i]);
         builder->origins->live_count++;
     }
-    free(groups);
+    free(places);
     return r;
 }
 
@@ -259,6 +284,8 @@ int ttm_origins_build(struct ttm_origins *origins, const struct ttm_origins_sour
             origins->groups[kept++] = origins->groups[i];
     }
     origins->count = kept;
+    for (size_t i = 0; i < kept; i++)
+        put_devices(&origins->groups[i]);
     if (kept > 0)
         qsort(origins->groups, kept, sizeof(origins->groups[0]), compare_groups);
     return r;

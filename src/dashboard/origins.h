@@ -28,7 +28,8 @@ struct ttm_origin_group {
     uint64_t requested_bytes;
     uint64_t used_bytes;                       /* on each of its devices */
     uint64_t oldest_ns, youngest_ns;           /* ages */
-    uint16_t first_device;                     /* by the driver's number */
+    uint8_t device_bits[TTM_DEVICE_BITS_SIZE]; /* by the driver's number */
+    uint16_t first_device;
     char devices[32];                          /* "0-7" */
     char where[TTM_ORIGIN_WHERE_SIZE];         /* "decode.py:28 cache_kv"; harmless to a terminal */
     char operation[TTM_ORIGIN_OPERATION_SIZE]; /* "ttnn.zeros", "" */
