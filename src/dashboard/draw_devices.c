@@ -19,7 +19,7 @@ static const struct {
     [FORM_TINY] = {1, 38},
 };
 
-#define INFO_COLUMNS 37
+#define INFO_COLUMNS 38
 #define NUMBERS_COLUMNS 22 /* " 3.9/12.0 GiB  32 %", right of a bar */
 
 /* How all devices are laid out. */
@@ -172,9 +172,9 @@ static void put_info(struct ttm_grid *grid, size_t row, size_t column, size_t co
     const size_t end = column + columns;
 
     (void)ttm_grid_format(grid, row, column, 3, TTM_STYLE_BOLD, "%2u", device->id);
-    (void)ttm_grid_text(grid, row, column + 3, 9, TTM_STYLE_PLAIN,
+    (void)ttm_grid_text(grid, row, column + 3, 8, TTM_STYLE_PLAIN,
                         device->name[0] ? device->name : "—");
-    put_sensors(grid, row, column + 13, end > column + 13 ? end - column - 13 : 0, device);
+    put_sensors(grid, row, column + 12, end > column + 12 ? end - column - 12 : 0, device);
 }
 
 /* "█ buffers 42.5M  ▒ circular 3.40M  ▓ kernels 2.10M  ░ L1_SMALL 0  TRACE 0". */
