@@ -133,19 +133,15 @@ void ttm_top_feed_ask(struct ttm_top_feed *feed, uint64_t now_ns, bool wants_liv
     for (size_t i = feed->link_count; i-- > 0;) {
         struct ttm_feed_link *link = &feed->links[i];
         int r = 0;
-        if (link->state == TTM_LINK_READY)
-            /* Lives come with totals, so one request is enough. */
-            r = ask(link, is_due ? TTM_LINK_ASKED_LIVES : TTM_LINK_ASKED_TOTALS, now_ns);
+        if (link->state == TTM_LINK_READY && is_due) {
+            r = ask(link, TTM_LINK_ASKED_LIVES, now_ns); /* they come with totals */
+            feed->lives_asked_ns = now_ns;
+        } else if (link->state == TTM_LINK_READY)
+            r = ask(link, TTM_LINK_ASKED_TOTALS, now_ns);
         else if (now_ns - link->asked_ns > GIVE_UP_NS)
             r = -ETIMEDOUT;
-        if (r < 0) {
-            forget_machine(feed);
-            close_link(feed, i);
-            feed->has_lost = true;
-        }
+        link->is_over |= r < 0;
     }
-    if (is_due && feed->link_count > 0)
-        feed->lives_asked_ns = now_ns;
 }
 
 size_t ttm_top_feed_poll(const struct ttm_top_feed *feed, struct pollfd *ret)
@@ -211,7 +207,7 @@ bool ttm_top_feed_take(struct ttm_top_feed *feed, uint64_t now_ns)
 
     for (size_t i = feed->link_count; i-- > 0;) {
         struct ttm_feed_link *link = &feed->links[i];
-        const int r = take(feed, link, now_ns);
+        const int r = link->is_over ? -EPIPE : take(feed, link, now_ns);
         has_lives |= r == 1;
         if (r >= 0)
             continue;

@@ -58,8 +58,8 @@ static void advance(struct ttm_history_device *device, uint64_t now_s, unsigned 
         from = now_s - TTM_HISTORY_SECONDS + 1;
     for (uint64_t s = from; s <= now_s; s++) {
         for (unsigned t = 0; t < TTM_TRACK_COUNT; t++)
-            *place(device, t, s) = is_bridged && s < now_s ? *place(device, t, device->last_s)
-                                                            : TTM_HISTORY_NONE;
+            *place(device, t, s) =
+                is_bridged && s < now_s ? *place(device, t, device->last_s) : TTM_HISTORY_NONE;
     }
     device->last_s = now_s;
 }

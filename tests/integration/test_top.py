@@ -27,16 +27,13 @@ def machine(tree: Tree) -> Tree:
 
 
 def env(tree: Tree, server: Server | None = None, **more: str) -> dict[str, str | None]:
-    found: dict[str, str | None] = {
-        **tree.env(),
-        **UTF8,
+    return {
+        "TTMEM_ROOT": str(tree.root),
+        "TTMEM_SOCKET": server.socket if server else str(tree.folder / "no-server"),
         "XDG_CONFIG_HOME": str(tree.folder / "config"),
+        **UTF8,
         **more,
     }
-    found.pop("COLUMNS")
-    if server:
-        found["TTMEM_SOCKET"] = server.socket
-    return found
 
 
 def snapshot(tree: Tree, *args: str, server: Server | None = None, **more: str) -> str:
@@ -105,22 +102,20 @@ def test_a_chip_that_hangs_is_told_and_holds_nobody_up(machine: Tree) -> None:
 
 
 def test_memory_of_a_tracked_process(tree: Tree, server: Server) -> None:
-    worker = Tracked(server)
-    try:
+    with Tracked(server) as worker:
         worker.do("alloc 0 0 10 1048576")
         worker.do("alloc 3 1 4 65536")
         wait_until_exact(server, worker)
+        assert worker.truth[3, "L1"][2] // 1024 == 262  # the footprint
         text = snapshot(tree, server=server)
         assert "server ok" in text and "2 devices" in text
         row = next(line for line in text.splitlines() if str(worker.pid) in line)
-        assert "tracked" in row and "10.0M" in row and "256K" in row, row
+        assert "tracked" in row and "10.0M" in row and "262K" in row, row
         assert "0,3" in row, row
         origins = snapshot(tree, "--view", "3", server=server)
         rows = [line for line in origins.splitlines() if str(worker.pid) in line]
         assert len(rows) == 2 and "10.0M" in rows[0] and " 10 " in rows[0], origins
         assert "DRAM" in rows[0] and "L1" in rows[1], origins
-    finally:
-        worker.stop()
 
 
 @pytest.mark.parametrize(
@@ -189,7 +184,7 @@ def test_the_screen_follows_the_size_of_the_terminal(machine: Tree, folder: Path
         screen.resize(40, 12)
         screen.wait_until(lambda text: "REPORTS" not in text and "COMMAND" in text, "less of it")
         screen.resize(20, 5)
-        screen.wait_for("needs 40 by 12")
+        screen.wait_for("tt-mem needs 40")
         screen.resize(80, 24)
         screen.wait_for("REPORTS")
         screen.keys("q")
@@ -247,24 +242,21 @@ def test_a_server_that_stands_does_not_hold_up_the_screen(
 def test_what_is_allocated_appears_and_goes_with_its_process(
     tree: Tree, folder: Path, server: Server
 ) -> None:
-    worker = Tracked(server)
-    try:
-        with Screen(folder, "top", "-r", "200", env=env(tree, server)) as screen:
-            screen.wait_for("server ok")
-            worker.do("alloc 0 0 10 1048576")
-            screen.wait_for(str(worker.pid), "10.0M", "tracked")
-            screen.keys("3")
-            screen.wait_for("BYTES", str(worker.pid), "10.0M")
-            screen.keys("Enter")
-            screen.wait_for("10 × 1.0 MiB", "addresses", "Esc back")
-            screen.keys("Escape", "1")
-            worker.process.kill()
-            screen.wait_until(lambda text: str(worker.pid) not in text, "the process to go")
-            screen.keys("q")
-            screen.assert_usable(0)
-    finally:
-        worker.process.kill()
-        worker.process.wait()
+    with Tracked(server) as worker, Screen(folder, "top", "-r", "200", env=env(tree, server)) as screen:
+        screen.wait_for("server ok")
+        worker.do("alloc 0 0 10 1048576")
+        screen.wait_for(str(worker.pid), "10.0M", "tracked")
+        screen.keys("3")
+        screen.wait_for("BYTES", str(worker.pid), "10.0M")
+        screen.keys("Enter")
+        screen.wait_for("10 allocations", "addresses", "Esc back")
+        screen.keys("Escape")
+        screen.wait_for("BYTES")
+        screen.keys("1")
+        worker.kill()
+        screen.wait_until(lambda text: str(worker.pid) not in text, "the process to go")
+        screen.keys("q")
+        screen.assert_usable(0)
 
 
 @needs_tmux

@@ -41,8 +41,8 @@ static void the_newest_value_is_the_last_one(void **state)
     assert_int_equal(values[1], 10);
     assert_int_equal(values[2], 20);
     assert_int_equal(values[3], 15);
-    assert_int_equal(
-        ttm_history_read(&history, 0, TTM_TRACK_L1, 102 * TTM_NS_PER_S, 1, values, 1), 3);
+    assert_int_equal(ttm_history_read(&history, 0, TTM_TRACK_L1, 102 * TTM_NS_PER_S, 1, values, 1),
+                     3);
 }
 
 static void of_several_values_in_a_second_the_largest_stays(void **state)
@@ -104,9 +104,8 @@ static void after_an_hour_the_oldest_is_gone(void **state)
 
     for (unsigned s = 0; s < 2 * TTM_HISTORY_SECONDS; s++)
         tell(0, s, s == 0 ? 1000000 : s, 0);
-    assert_int_equal(
-        read_at(2 * TTM_HISTORY_SECONDS - 1, TTM_HISTORY_SECONDS, &value, 1),
-        2 * TTM_HISTORY_SECONDS - 1);
+    assert_int_equal(read_at(2 * TTM_HISTORY_SECONDS - 1, TTM_HISTORY_SECONDS, &value, 1),
+                     2 * TTM_HISTORY_SECONDS - 1);
     tell(0, 9.0 * TTM_HISTORY_SECONDS, 1, 0); /* a long pause: nothing of before is left */
     assert_int_equal(read_at(9 * TTM_HISTORY_SECONDS, TTM_HISTORY_SECONDS, &value, 1), 1);
 }
@@ -118,10 +117,10 @@ static void devices_are_kept_apart_and_an_unknown_one_has_nothing(void **state)
 
     tell(0, 5, 1, 0);
     tell(31, 5, 7, 0);
-    assert_int_equal(
-        ttm_history_read(&history, 31, TTM_TRACK_DRAM, 5 * TTM_NS_PER_S, 1, &value, 1), 7);
-    assert_int_equal(
-        ttm_history_read(&history, 3, TTM_TRACK_DRAM, 5 * TTM_NS_PER_S, 1, &value, 1), 0);
+    assert_int_equal(ttm_history_read(&history, 31, TTM_TRACK_DRAM, 5 * TTM_NS_PER_S, 1, &value, 1),
+                     7);
+    assert_int_equal(ttm_history_read(&history, 3, TTM_TRACK_DRAM, 5 * TTM_NS_PER_S, 1, &value, 1),
+                     0);
     assert_true(value == TTM_HISTORY_NONE);
 }
 
