@@ -8,7 +8,7 @@
 # Debian packages that building needs, and those that the tests need on top. A package that is
 # missing here shows when scripts/fresh-machine runs.
 BUILD_PACKAGES="gcc g++ libc6-dev meson ninja-build pkg-config scdoc libzstd-dev libxxhash-dev
-    libdw-dev libelf-dev"
+    libdw-dev libelf-dev libncurses-dev"
 TEST_PACKAGES="git clang clang-format clang-tidy cppcheck libcmocka-dev python3 python3-pytest
     procps tmux"
 

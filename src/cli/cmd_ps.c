@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,24 +23,6 @@ static const struct ttm_option options[] = {
     {0},
 };
 
-#define USER_SIZE 256
-
-/* The user's name, or their number where it has none; "" when not even that is known. */
-static const char *user_of(const struct ttm_process *process, char ret[USER_SIZE])
-{
-    char room[4096];
-    struct passwd entry, *found = NULL;
-
-    ret[0] = '\0';
-    if (!process->has_uid)
-        return ret;
-    if (getpwuid_r(process->uid, &entry, room, sizeof(room), &found) == 0 && found)
-        (void)snprintf(ret, USER_SIZE, "%s", entry.pw_name);
-    else
-        (void)snprintf(ret, USER_SIZE, "%u", process->uid);
-    return ret;
-}
-
 /* ---- the table ---- */
 
 static void put_pid(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
@@ -56,27 +37,17 @@ static void put_pid(const void *row, const struct ttm_terminal *terminal, struct
 static void put_user(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
 {
     const struct ttm_listed_process *listed = row;
-    char user[USER_SIZE];
+    char user[TTM_USER_SIZE];
     (void)terminal;
 
-    ttm_text_append_safe(cell, listed->process.has_uid ? user_of(&listed->process, user) : "?");
+    ttm_text_append_safe(cell,
+                         listed->process.has_uid ? ttm_process_user(&listed->process, user) : "?");
 }
 
-/* "0,2,4-7". */
 static void put_devices(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
 {
-    const struct ttm_listed_process *listed = row;
     (void)terminal;
-
-    for (size_t i = 0; i < listed->device_count;) {
-        const unsigned first = listed->devices[i];
-        unsigned last = first;
-        while (++i < listed->device_count && listed->devices[i] == last + 1)
-            last++;
-        ttm_text_format(cell, cell->length > 0 ? ",%u" : "%u", first);
-        if (last > first)
-            ttm_text_format(cell, last > first + 1 ? "-%u" : ",%u", last);
-    }
+    ttm_listed_process_devices(row, cell);
 }
 
 static void put_usage(const void *row, enum ttm_region region, struct ttm_text *cell)
@@ -295,11 +266,11 @@ static void put_regions_json(struct ttm_json *json, const struct ttm_listed_proc
 
 static void put_process_json(struct ttm_json *json, const struct ttm_listed_process *listed)
 {
-    char user[USER_SIZE];
+    char user[TTM_USER_SIZE];
 
     ttm_json_object_begin(json);
     put_number(json, "pid", listed->process.pid > 0, (uint64_t)listed->process.pid);
-    put_string(json, "user", user_of(&listed->process, user));
+    put_string(json, "user", ttm_process_user(&listed->process, user));
     put_number(json, "uid", listed->process.has_uid, listed->process.uid);
     put_string(json, "command", listed->process.command);
     ttm_json_key(json, "devices");
@@ -344,7 +315,7 @@ static int print(const struct ttm_machine *machine, bool is_json)
 
     ttm_text_init(&whole);
     ttm_text_init(&out);
-    int r = ttm_process_list_read(ttm_machine_root(), machine, &list);
+    int r = ttm_process_list_read(ttm_machine_root(), machine, NULL, &list);
     if (r == 0) {
         if (is_json)
             put_json(machine, &list, &out);

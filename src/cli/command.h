@@ -47,6 +47,7 @@ extern const struct ttm_command ttm_command_disable;
 extern const struct ttm_command ttm_command_serve;
 extern const struct ttm_command ttm_command_status;
 extern const struct ttm_command ttm_command_monitor;
+extern const struct ttm_command ttm_command_top;
 extern const struct ttm_command ttm_command_dump;
 extern const struct ttm_command ttm_command_tail;
 extern const struct ttm_command ttm_command_report;

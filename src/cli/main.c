@@ -16,6 +16,7 @@ const struct ttm_command *const ttm_commands[] = {
     &ttm_command_export,
     &ttm_command_serve,
     &ttm_command_status,
+    &ttm_command_top,
     &ttm_command_monitor,
     &ttm_command_dump,
     &ttm_command_tail,

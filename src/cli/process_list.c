@@ -2,6 +2,7 @@
 #include "cli/process_list.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ const char *ttm_reporting_name(enum ttm_reporting reporting)
 struct builder {
     const char *root;
     const struct ttm_machine *machine;
+    struct ttm_process_cache *cache; /* NULL: none */
     struct ttm_process_list *list;
     bool needs_scan; /* the driver did not tell all holders */
     int error;
@@ -69,7 +71,7 @@ static struct ttm_listed_process *find_or_read(struct builder *builder, int32_t 
 
     if (found)
         return found;
-    if (ttm_process_read(builder->root, pid, &process) == -ESRCH)
+    if (ttm_process_cache_read(builder->cache, builder->root, pid, &process) == -ESRCH)
         return NULL;
     return append(builder, &process);
 }
@@ -122,7 +124,8 @@ static void add_holders(struct builder *builder)
             builder->list->foreign_count = chip->foreign_fd_count;
     }
     if (builder->needs_scan)
-        builder->list->hidden_count = ttm_process_scan(builder->root, add_holder, builder);
+        builder->list->hidden_count =
+            ttm_process_cache_scan(builder->cache, builder->root, add_holder, builder);
 }
 
 /* ---- what servers know ---- */
@@ -218,9 +221,9 @@ static int compare(const void *a, const void *b)
 }
 
 int ttm_process_list_read(const char *root, const struct ttm_machine *machine,
-                          struct ttm_process_list *ret)
+                          struct ttm_process_cache *cache, struct ttm_process_list *ret)
 {
-    struct builder builder = {.root = root, .machine = machine, .list = ret};
+    struct builder builder = {.root = root, .machine = machine, .cache = cache, .list = ret};
 
     *ret = (struct ttm_process_list){0};
     add_holders(&builder);
@@ -246,4 +249,36 @@ void ttm_process_list_done(struct ttm_process_list *list)
         free(list->processes[i].devices);
     free(list->processes);
     *list = (struct ttm_process_list){0};
+}
+
+/* ---- for people ---- */
+
+void ttm_listed_process_devices(const struct ttm_listed_process *process, struct ttm_text *out)
+{
+    const size_t before = out->length;
+
+    for (size_t i = 0; i < process->device_count;) {
+        const unsigned first = process->devices[i];
+        unsigned last = first;
+        while (++i < process->device_count && process->devices[i] == last + 1)
+            last++;
+        ttm_text_format(out, out->length > before ? ",%u" : "%u", first);
+        if (last > first)
+            ttm_text_format(out, last > first + 1 ? "-%u" : ",%u", last);
+    }
+}
+
+const char *ttm_process_user(const struct ttm_process *process, char ret[TTM_USER_SIZE])
+{
+    char room[4096];
+    struct passwd entry, *found = NULL;
+
+    ret[0] = '\0';
+    if (!process->has_uid)
+        return ret;
+    if (getpwuid_r(process->uid, &entry, room, sizeof(room), &found) == 0 && found)
+        (void)snprintf(ret, TTM_USER_SIZE, "%s", entry.pw_name);
+    else
+        (void)snprintf(ret, TTM_USER_SIZE, "%u", process->uid);
+    return ret;
 }

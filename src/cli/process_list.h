@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/text.h"
 #include "cli/machine.h"
+#include "cli/process_cache.h"
 #include "telemetry/process.h"
 
 enum ttm_reporting {
@@ -39,12 +41,23 @@ struct ttm_process_list {
     size_t hidden_count;  /* processes that could not be looked into, where that was needed */
 };
 
-/* Reads /proc below 'root'. Returns 0 or -ENOMEM; release it in any case. */
+/*
+ * Reads /proc below 'root'; who does so again and again gives a cache, else NULL. Returns
+ * 0 or -ENOMEM; release it in any case.
+ */
 int ttm_process_list_read(const char *root, const struct ttm_machine *machine,
-                          struct ttm_process_list *ret);
+                          struct ttm_process_cache *cache, struct ttm_process_list *ret);
 void ttm_process_list_done(struct ttm_process_list *list);
 
 /* All regions of it together. */
 uint64_t ttm_listed_process_bytes(const struct ttm_listed_process *process);
+
+/* The devices that it holds: "0,2,4-7". */
+void ttm_listed_process_devices(const struct ttm_listed_process *process, struct ttm_text *out);
+
+#define TTM_USER_SIZE 256
+
+/* The user's name, or their number where it has none; "" when not even that is known. */
+const char *ttm_process_user(const struct ttm_process *process, char ret[TTM_USER_SIZE]);
 
 #endif /* TTM_CLI_PROCESS_LIST_H */

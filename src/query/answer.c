@@ -316,21 +316,34 @@ static int take_frame(struct ttm_answer *answer, const struct ttm_frame *frame)
     }
 }
 
-int ttm_answer_receive(struct ttm_connection *conn, int timeout_ms, struct ttm_answer *answer)
+/* Frames up to the end, each within that time. Returns 1, 0 when the time is up, or -errno. */
+static int take_frames(struct ttm_connection *conn, int timeout_ms, struct ttm_answer *answer)
 {
     while (true) {
         struct ttm_frame frame;
         int r = ttm_connection_receive(conn, timeout_ms, &frame);
         if (r <= 0)
-            return r < 0 ? r : -ETIMEDOUT;
+            return r;
         if (frame.type == TTM_FRAME_END) {
             link_origins(answer);
-            return 0;
+            return 1;
         }
         r = take_frame(answer, &frame);
         if (r < 0)
             return r;
     }
+}
+
+int ttm_answer_receive(struct ttm_connection *conn, int timeout_ms, struct ttm_answer *answer)
+{
+    const int r = take_frames(conn, timeout_ms, answer);
+
+    return r < 0 ? r : r == 0 ? -ETIMEDOUT : 0;
+}
+
+int ttm_answer_take(struct ttm_connection *conn, struct ttm_answer *answer)
+{
+    return take_frames(conn, 0, answer);
 }
 
 int ttm_answer_ask(struct ttm_connection *conn, uint16_t request, struct ttm_answer *answer)

@@ -77,6 +77,12 @@ void ttm_answer_done(struct ttm_answer *answer);
  */
 int ttm_answer_receive(struct ttm_connection *conn, int timeout_ms, struct ttm_answer *answer);
 
+/*
+ * Takes what has come already and never waits. Returns 1 when the answer is complete,
+ * 0 when more is to come, or a negative errno as ttm_connection_receive().
+ */
+int ttm_answer_take(struct ttm_connection *conn, struct ttm_answer *answer);
+
 /* One request without payload and its answer. */
 int ttm_answer_ask(struct ttm_connection *conn, uint16_t request, struct ttm_answer *answer);
 

@@ -14,14 +14,14 @@
 #define HELLO_TIMEOUT_MS 5000
 #define READ_SIZE 65536
 
-static int connect_to(const char *path)
+static int connect_to(const char *path, int flags)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
     if (strlen(path) >= sizeof(addr.sun_path))
         return -ENAMETOOLONG;
     memcpy(addr.sun_path, path, strlen(path) + 1);
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
     if (fd < 0)
         return -errno;
     if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0) {
@@ -41,36 +41,61 @@ static void make_harmless(char *text)
     }
 }
 
-static int shake_hands(struct ttm_connection *conn)
+static int say_hello(struct ttm_connection *conn)
 {
     const struct ttm_hello own = ttm_hello_own(getpid());
     uint8_t buf[TTM_HELLO_SIZE];
-    struct ttm_frame frame;
 
     ttm_hello_encode(&own, buf);
-    int r = ttm_connection_send(conn, TTM_FRAME_HELLO, buf, sizeof(buf));
-    if (r < 0)
-        return r;
-    r = ttm_connection_receive(conn, HELLO_TIMEOUT_MS, &frame);
+    return ttm_connection_send(conn, TTM_FRAME_HELLO, buf, sizeof(buf));
+}
+
+/* Returns 1, 0 when the time is up, or a negative errno. */
+static int hear_hello(struct ttm_connection *conn, int timeout_ms)
+{
+    struct ttm_frame frame;
+    int r = ttm_connection_receive(conn, timeout_ms, &frame);
+
     if (r <= 0)
-        return r < 0 ? r : -ETIMEDOUT;
+        return r;
     if (frame.type != TTM_FRAME_HELLO ||
         ttm_hello_decode(frame.payload, frame.length, &conn->server) < 0)
         return -EPROTO;
     make_harmless(conn->server.software);
-    return ttm_hello_check(&conn->server);
+    r = ttm_hello_check(&conn->server);
+    return r < 0 ? r : 1;
 }
 
-int ttm_connection_open(struct ttm_connection *conn, const char *path)
+static int begin(struct ttm_connection *conn, const char *path, int flags)
 {
     *conn = (struct ttm_connection){.fd = -1};
     ttm_queue_init(&conn->in);
-    const int fd = connect_to(path);
+    const int fd = connect_to(path, flags);
     if (fd < 0)
         return fd;
     conn->fd = fd;
     memcpy(conn->path, path, strlen(path) + 1);
-    return shake_hands(conn);
+    return say_hello(conn);
+}
+
+int ttm_connection_open(struct ttm_connection *conn, const char *path)
+{
+    int r = begin(conn, path, 0);
+
+    if (r < 0)
+        return r;
+    r = hear_hello(conn, HELLO_TIMEOUT_MS);
+    return r < 0 ? r : r == 0 ? -ETIMEDOUT : 0;
+}
+
+int ttm_connection_begin(struct ttm_connection *conn, const char *path)
+{
+    return begin(conn, path, SOCK_NONBLOCK);
+}
+
+int ttm_connection_greeted(struct ttm_connection *conn)
+{
+    return hear_hello(conn, 0);
 }
 
 void ttm_connection_close(struct ttm_connection *conn)
@@ -114,7 +139,7 @@ static int read_more(struct ttm_connection *conn, int timeout_ms)
         return -ENOMEM;
     const ssize_t n = recv(conn->fd, room, READ_SIZE, 0);
     if (n < 0)
-        return errno == EINTR ? 1 : errno == ECONNRESET ? -EPIPE : -errno;
+        return errno == EINTR || errno == EAGAIN ? 1 : errno == ECONNRESET ? -EPIPE : -errno;
     if (n == 0)
         return -EPIPE;
     ttm_queue_commit(&conn->in, (size_t)n);

@@ -2,7 +2,7 @@
 /*
  * connection - one talk with a server: connect, hello, requests, frames.
  *
- * Blocking, for commands. Single-threaded.
+ * Blocking, for commands; what never waits says so. Single-threaded.
  */
 #ifndef TTM_QUERY_CONNECTION_H
 #define TTM_QUERY_CONNECTION_H
@@ -28,6 +28,16 @@ struct ttm_connection {
  */
 int ttm_connection_open(struct ttm_connection *conn, const char *path);
 void ttm_connection_close(struct ttm_connection *conn);
+
+/*
+ * The same in two steps that never wait, for who has other things to do: connect and
+ * say hello, then look whether the server's hello has come. ttm_connection_begin()
+ * returns 0 or a negative errno, -EAGAIN when the server has no room for callers.
+ * ttm_connection_greeted() returns 1, 0 when it has not come yet, or a negative errno
+ * as ttm_connection_open().
+ */
+int ttm_connection_begin(struct ttm_connection *conn, const char *path);
+int ttm_connection_greeted(struct ttm_connection *conn);
 
 int ttm_connection_send(struct ttm_connection *conn, uint16_t type, const void *payload,
                         uint32_t length);

@@ -116,6 +116,7 @@ static void put_device(struct ttm_session *session, uint16_t id, const struct tt
     };
 
     memcpy(row.capacity_bytes, device->capacity_bytes, sizeof(row.capacity_bytes));
+    memcpy(row.bank_count, device->bank_count, sizeof(row.bank_count));
     memcpy(row.board, device->board, sizeof(row.board));
     const size_t n = ttm_device_row_encode(&row, buf);
     (void)ttm_frame_append(&session->out, TTM_FRAME_DEVICE, buf, (uint32_t)n);

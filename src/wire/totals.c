@@ -12,7 +12,8 @@ enum {
     MOMENT_SIZE = 32,
     DEVICE_TOTALS_AT = 16 + TTM_REGION_COUNT * 8,
     DEVICE_MORE_AT = DEVICE_TOTALS_AT + DEVICE_TOTALS_SIZE,
-    DEVICE_FIXED = DEVICE_MORE_AT + MORE_SIZE,
+    DEVICE_BANKS_AT = DEVICE_MORE_AT + MORE_SIZE,
+    DEVICE_FIXED = DEVICE_BANKS_AT + TTM_REGION_COUNT * 4 + 4, /* and a reserved u32 */
     PROCESS_LEAST = 88,
     PROCESS_FIXED = 120,
     PROCESS_DEVICE_MORE_AT = 8 + DEVICE_TOTALS_SIZE,
@@ -120,6 +121,9 @@ size_t ttm_device_row_encode(const struct ttm_device_row *row, uint8_t *buf)
         put_le64(buf + 16 + 8 * i, row->capacity_bytes[i]);
     put_device_totals(buf + DEVICE_TOTALS_AT, &row->totals);
     put_more(buf + DEVICE_MORE_AT, &row->totals);
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++)
+        put_le32(buf + DEVICE_BANKS_AT + 4 * i, row->bank_count[i]);
+    put_le32(buf + DEVICE_FIXED - 4, 0);
     return DEVICE_FIXED + row_put_string(buf + DEVICE_FIXED, row->board, TTM_STRING_MAX);
 }
 
@@ -138,6 +142,8 @@ int ttm_device_row_decode(const uint8_t *buf, size_t len, struct ttm_device_row 
         row.capacity_bytes[i] = get_le64(part + 16 + 8 * i);
     get_device_totals(part + DEVICE_TOTALS_AT, &row.totals);
     get_more(part + DEVICE_MORE_AT, &row.totals);
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++)
+        row.bank_count[i] = get_le32(part + DEVICE_BANKS_AT + 4 * i);
     size_t at = (size_t)fixed;
     if (row.id >= TTM_DEVICE_COUNT || row_get_string(buf, len, &at, row.board, TTM_STRING_MAX) < 0)
         return -EBADMSG;

@@ -63,12 +63,13 @@ struct ttm_moment {
     uint32_t process_count;
 };
 
-/* The frame TTM_FRAME_DEVICE. A capacity of 0 is not known. */
+/* The frame TTM_FRAME_DEVICE. A capacity or a number of banks of 0 is not known. */
 struct ttm_device_row {
     uint16_t id;
     uint8_t arch;
     uint32_t core_count;
     uint64_t capacity_bytes[TTM_REGION_COUNT];
+    uint32_t bank_count[TTM_REGION_COUNT];
     struct ttm_device_totals totals;
     char board[TTM_STRING_MAX + 1];
 };

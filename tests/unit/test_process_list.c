@@ -75,7 +75,7 @@ static void add_tracked(int32_t pid, uint64_t bytes)
 static void read_list(struct ttm_process_list *list)
 {
     assert_int_equal(ttm_machine_join(&machine), 0);
-    assert_int_equal(ttm_process_list_read(root, &machine, list), 0);
+    assert_int_equal(ttm_process_list_read(root, &machine, NULL, list), 0);
 }
 
 static void a_process_is_listed_once_with_all_its_devices(void **state)
@@ -167,11 +167,11 @@ static void proc_is_searched_only_where_the_driver_does_not_tell(void **state)
     add_process(10);
     tree_link("/proc/10/fd/3", "/dev/tenstorrent/1");
     assert_int_equal(ttm_machine_join(&machine), 0);
-    assert_int_equal(ttm_process_list_read(root, &machine, &list), 0);
+    assert_int_equal(ttm_process_list_read(root, &machine, NULL, &list), 0);
     assert_int_equal(list.count, 0);
     ttm_process_list_done(&list);
     chips[0].chip.holders_validity = TTM_ABSENT;
-    assert_int_equal(ttm_process_list_read(root, &machine, &list), 0);
+    assert_int_equal(ttm_process_list_read(root, &machine, NULL, &list), 0);
     assert_int_equal(list.count, 1);
     assert_int_equal(list.processes[0].devices[0], 1);
     ttm_process_list_done(&list);
@@ -203,7 +203,7 @@ static void short_memory_is_told_and_leaks_nothing(void **state)
     for (unsigned grants = 0; has_failed; grants++) {
         assert_in_range(grants, 0, 100);
         faults_begin(grants);
-        const int r = ttm_process_list_read(root, &machine, &list);
+        const int r = ttm_process_list_read(root, &machine, NULL, &list);
         has_failed = faults_end();
         assert_int_equal(r, has_failed ? -ENOMEM : 0);
         ttm_process_list_done(&list);

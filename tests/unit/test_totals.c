@@ -8,7 +8,7 @@
 
 /* Of the first version, and of ours. */
 #define DEVICE_LEAST 488
-#define DEVICE_FIXED 688
+#define DEVICE_FIXED 720
 #define PROCESS_LEAST 88
 #define PROCESS_FIXED 120
 #define PROCESS_DEVICE_LEAST 424
@@ -89,7 +89,7 @@ static void assert_moment(void)
     assert_int_equal(moment.process_count, 7);
 }
 
-/* What both versions say. */
+/* What all versions say. */
 static void assert_device(void)
 {
     assert_int_equal(device.id, 1023);
@@ -101,16 +101,32 @@ static void assert_device(void)
     assert_string_equal(device.board, "n300");
 }
 
+static void assert_no_banks(void)
+{
+    for (size_t r = 0; r < TTM_REGION_COUNT; r++)
+        assert_int_equal(device.bank_count[r], 0);
+}
+
 static void assert_device_v1(void)
 {
     assert_device();
     assert_no_further_totals(&device.totals);
+    assert_no_banks();
 }
 
 static void assert_device_v2(void)
 {
     assert_device();
     assert_further_totals_count_up(&device.totals);
+    assert_no_banks();
+}
+
+static void assert_device_v3(void)
+{
+    assert_device();
+    assert_further_totals_count_up(&device.totals);
+    for (size_t r = 0; r < TTM_REGION_COUNT; r++)
+        assert_int_equal(device.bank_count[r], 0xa1a20000 + r);
 }
 
 static void assert_process(void)
@@ -210,7 +226,7 @@ static const struct {
     void (*assert_content)(void);
 } rows[] = {
     {"totals.v1.bin", decode_moment, encode_moment, 32, 32, assert_moment},
-    {"device.v2.bin", decode_device, encode_device, DEVICE_FIXED, DEVICE_LEAST, assert_device_v2},
+    {"device.v3.bin", decode_device, encode_device, DEVICE_FIXED, DEVICE_LEAST, assert_device_v3},
     {"process.v2.bin", decode_process, encode_process, PROCESS_FIXED, PROCESS_LEAST,
      assert_process_v2},
     {"process_device.v2.bin", decode_process_device, encode_process_device, PROCESS_DEVICE_FIXED,
@@ -223,6 +239,7 @@ static const struct {
     void (*assert_content)(void);
 } older_rows[] = {
     {"device.v1.bin", decode_device, assert_device_v1},
+    {"device.v2.bin", decode_device, assert_device_v2},
     {"process.v1.bin", decode_process, assert_process_v1},
     {"process_device.v1.bin", decode_process_device, assert_process_device_v1},
 };

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first page: bars of each device, and the processes below. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dashboard/draw_parts.h"
+
+/* The forms that a device is shown in, the richest first. */
+enum form { FORM_FULL, FORM_WIDE, FORM_NARROW, FORM_TINY };
+
+static const struct {
+    size_t rows;
+    size_t columns; /* at least */
+} forms[] = {
+    [FORM_FULL] = {3, 78},
+    [FORM_WIDE] = {2, 78},
+    [FORM_NARROW] = {3, 38},
+    [FORM_TINY] = {1, 38},
+};
+
+#define INFO_COLUMNS 38
+#define NUMBERS_COLUMNS 22 /* " 3.9/12.0 GiB  32 %", right of a bar */
+
+/* How all devices are laid out. */
+struct layout {
+    enum form form;
+    size_t across;  /* devices side by side */
+    size_t columns; /* of each */
+    size_t rows;    /* of all that are shown */
+    size_t shown;
+};
+
+/* The richest form in which all of them fit, or as many as fit in the smallest. */
+static struct layout choose_layout(size_t count, size_t columns, size_t rows)
+{
+    struct layout layout = {0};
+
+    for (unsigned form = FORM_FULL; form <= FORM_TINY; form++) {
+        layout.form = form;
+        layout.across = columns / forms[form].columns;
+        if (layout.across == 0)
+            continue;
+        if (layout.across > count)
+            layout.across = count;
+        const size_t down = (count + layout.across - 1) / layout.across;
+        if (down * forms[form].rows <= rows || form == FORM_TINY) {
+            const size_t fitting = rows / forms[form].rows;
+            const size_t lines = down < fitting ? down : fitting;
+            layout.across = (count + down - 1) / down; /* no empty column */
+            if (down > lines)
+                layout.across = columns / forms[form].columns;
+            layout.rows = lines * forms[form].rows;
+            layout.shown = lines * layout.across < count ? lines * layout.across : count;
+            break;
+        }
+    }
+    layout.columns = layout.across > 0 ? columns / layout.across : columns;
+    return layout;
+}
+
+/* ---- one device ---- */
+
+static const struct ttm_bar_part l1_looks[] = {
+    {0, TTM_STYLE_L1, 0x2588, '#'},
+    {0, TTM_STYLE_CB, 0x2592, '='},
+    {0, TTM_STYLE_KERNEL, 0x2593, '%'},
+    {0, TTM_STYLE_SMALL, 0x2591, '+'},
+};
+static const uint8_t l1_regions[] = {TTM_REGION_L1, TTM_REGION_CB, TTM_REGION_KERNEL,
+                                     TTM_REGION_L1_SMALL};
+#define L1_PARTS (sizeof(l1_looks) / sizeof(l1_looks[0]))
+
+static void put_bar(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
+                    const struct ttm_bar_part *parts, size_t count, uint64_t used,
+                    uint64_t capacity)
+{
+    if (columns < 4)
+        return;
+    ttm_grid_put(grid, row, column, '[', TTM_STYLE_DIM);
+    ttm_grid_put(grid, row, column + columns - 1, ']', TTM_STYLE_DIM);
+    ttm_grid_bar(grid, row, column + 1, columns - 2, parts, count, capacity);
+    /* What is nearly full is told by colour as well, whatever it consists of. */
+    if (ttm_draw_load_style(used, capacity) == TTM_STYLE_BAD)
+        ttm_grid_restyle(grid, row, column + 1, columns - 2, TTM_STYLE_BAD);
+}
+
+/* "DRAM [█████     ] 3.9/12.0 GiB 32 %". */
+static void put_memory(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
+                       const struct ttm_facts_device *device, bool is_l1)
+{
+    const unsigned region = is_l1 ? TTM_REGION_L1 : TTM_REGION_DRAM;
+    const uint64_t used = is_l1 ? ttm_facts_l1_bytes(device) : ttm_facts_dram_bytes(device);
+    const uint64_t capacity = device->capacity_bytes[region];
+    const size_t bar = columns > 5 + NUMBERS_COLUMNS + 6 ? columns - 5 - NUMBERS_COLUMNS : 0;
+    const size_t numbers_at = column + 5 + bar;
+    struct ttm_bar_part parts[L1_PARTS] = {
+        {used, ttm_draw_load_style(used, capacity), 0x2588, '#'}};
+    char text[2 * DRAW_NUMBER_SIZE];
+
+    (void)ttm_grid_text(grid, row, column, 5, TTM_STYLE_BOLD, is_l1 ? "L1" : "DRAM");
+    if (!device->regions[region].is_known) {
+        ttm_grid_right(grid, row, numbers_at, column + columns - numbers_at, TTM_STYLE_DIM,
+                       "not known");
+        return;
+    }
+    if (capacity == 0) {
+        ttm_grid_right(grid, row, numbers_at, column + columns - numbers_at, TTM_STYLE_PLAIN,
+                       ttm_format_bytes(used, text));
+        return;
+    }
+    for (size_t i = 0; is_l1 && i < L1_PARTS; i++) {
+        parts[i] = l1_looks[i];
+        parts[i].bytes = device->regions[l1_regions[i]].used_bytes;
+    }
+    put_bar(grid, row, column + 5, bar, parts, is_l1 ? L1_PARTS : 1, used, capacity);
+    const size_t right = column + columns;
+    ttm_grid_right(grid, row, numbers_at, right - numbers_at - 6, TTM_STYLE_PLAIN,
+                   ttm_draw_share(used, capacity, text));
+    (void)snprintf(text, sizeof(text), "%.0f %%", 100.0 * (double)used / (double)capacity);
+    ttm_grid_right(grid, row, right - 6, 6, ttm_draw_load_style(used, capacity), text);
+}
+
+/* "54 °C  12/100 W  500 MHz", or why there is nothing. */
+static void put_sensors(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
+                        const struct ttm_facts_device *device)
+{
+    const size_t end = column + columns;
+
+    if (device->place[0]) {
+        (void)ttm_grid_text(grid, row, column, columns,
+                            strcmp(device->place, "remote") == 0 ||
+                                    strcmp(device->place, "no card") == 0
+                                ? TTM_STYLE_DIM
+                                : TTM_STYLE_WARN,
+                            device->place);
+        return;
+    }
+    if (device->temperature_mc.validity == TTM_VALID) {
+        const uint64_t limit = device->temperature_limit_mc.validity == TTM_VALID
+                                   ? device->temperature_limit_mc.number
+                                   : 0;
+        enum ttm_style style = ttm_draw_load_style(device->temperature_mc.number, limit);
+        style = style == TTM_STYLE_GOOD ? TTM_STYLE_PLAIN : style;
+        column = ttm_grid_format(grid, row, column, end - column, style, "%" PRIu64 " °C",
+                                 (device->temperature_mc.number + 500) / 1000);
+    } else {
+        column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, "— °C");
+    }
+    column += 2;
+    if (column < end && device->power_uw.validity == TTM_VALID &&
+        device->power_limit_uw.validity == TTM_VALID)
+        column = ttm_grid_format(
+            grid, row, column, end - column, TTM_STYLE_PLAIN, "%" PRIu64 "/%" PRIu64 " W",
+            (device->power_uw.number + 500000) / 1000000, device->power_limit_uw.number / 1000000);
+    else if (column < end && device->power_uw.validity == TTM_VALID)
+        column = ttm_grid_format(grid, row, column, end - column, TTM_STYLE_PLAIN, "%" PRIu64 " W",
+                                 (device->power_uw.number + 500000) / 1000000);
+    else if (column < end)
+        column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, "— W");
+    column += 2;
+    if (column < end && device->aiclk_mhz.validity == TTM_VALID)
+        (void)ttm_grid_format(grid, row, column, end - column, TTM_STYLE_PLAIN, "%" PRIu64 " MHz",
+                              device->aiclk_mhz.number);
+    else if (column < end)
+        (void)ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, "— MHz");
+}
+
+static void put_info(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
+                     const struct ttm_facts_device *device)
+{
+    const size_t end = column + columns;
+
+    (void)ttm_grid_format(grid, row, column, 3, TTM_STYLE_BOLD, "%2u", device->id);
+    (void)ttm_grid_text(grid, row, column + 3, 8, TTM_STYLE_PLAIN,
+                        device->name[0] ? device->name : "—");
+    put_sensors(grid, row, column + 12, end > column + 12 ? end - column - 12 : 0, device);
+}
+
+/* "█ buffers 42.5M  ▒ circular 3.40M  ▓ kernels 2.10M  ░ L1_SMALL 0  TRACE 0". */
+static void put_breakdown(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
+                          const struct ttm_facts_device *device)
+{
+    static const char *const names[] = {"buffers", "circular", "kernels", "L1_SMALL"};
+    const size_t end = column + columns;
+    char bytes[DRAW_NUMBER_SIZE];
+
+    if (!device->regions[TTM_REGION_L1].is_known)
+        return;
+    for (size_t i = 0; i < L1_PARTS; i++) {
+        const size_t width = 2 + ttm_grid_width(names[i]) + 1 + 6;
+        if (column + width > end)
+            return;
+        ttm_grid_put(grid, row, column,
+                     grid->has_utf8 ? l1_looks[i].glyph : l1_looks[i].ascii_glyph,
+                     l1_looks[i].style);
+        column = ttm_grid_format(grid, row, column + 2, end - column - 2, TTM_STYLE_DIM, "%s ",
+                                 names[i]);
+        column =
+            ttm_grid_text(grid, row, column, end - column, TTM_STYLE_PLAIN,
+                          ttm_draw_short_bytes(device->regions[l1_regions[i]].used_bytes, bytes));
+        column += 2;
+    }
+    (void)ttm_draw_short_bytes(device->regions[TTM_REGION_TRACE].used_bytes, bytes);
+    if (column + 6 + ttm_grid_width(bytes) <= end) {
+        column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, "TRACE ");
+        column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_PLAIN, bytes);
+    }
+    uint64_t requested = 0;
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++)
+        requested += i == TTM_REGION_SYSTEM_MEMORY ? 0 : device->regions[i].requested_bytes;
+    if (column + 22 <= end) {
+        column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, "  requested ");
+        (void)ttm_grid_text(grid, row, column, end - column, TTM_STYLE_PLAIN,
+                            ttm_draw_short_bytes(requested, bytes));
+    }
+}
+
+/* " 0 D██▌      32% L█████   59%  54°C" on one row. */
+static void put_tiny(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
+                     const struct ttm_facts_device *device)
+{
+    const size_t bar = (columns - 3 - 6 - 2 * 7) / 2;
+    const uint64_t used[] = {ttm_facts_dram_bytes(device), ttm_facts_l1_bytes(device)};
+    const uint8_t regions[] = {TTM_REGION_DRAM, TTM_REGION_L1};
+    char text[DRAW_NUMBER_SIZE];
+    size_t at = column + 3;
+
+    (void)ttm_grid_format(grid, row, column, 3, TTM_STYLE_BOLD, "%2u", device->id);
+    for (size_t i = 0; i < 2; i++) {
+        const uint64_t capacity = device->capacity_bytes[regions[i]];
+        const struct ttm_bar_part part = {used[i], ttm_draw_load_style(used[i], capacity), 0x2588,
+                                          '#'};
+        ttm_grid_put(grid, row, at, i == 0 ? 'D' : 'L', TTM_STYLE_DIM);
+        if (capacity > 0 && device->regions[regions[i]].is_known) {
+            ttm_grid_bar(grid, row, at + 1, bar, &part, 1, capacity);
+            (void)snprintf(text, sizeof(text), "%.0f%%",
+                           100.0 * (double)used[i] / (double)capacity);
+        } else {
+            (void)snprintf(text, sizeof(text), "%s",
+                           device->regions[regions[i]].is_known
+                               ? ttm_draw_short_bytes(used[i], (char[DRAW_NUMBER_SIZE]){0})
+                               : "—");
+        }
+        ttm_grid_right(grid, row, at + 1 + bar, 5, part.style, text);
+        at += bar + 7;
+    }
+    if (device->place[0])
+        (void)ttm_grid_text(grid, row, at, 6, TTM_STYLE_DIM, device->place);
+    else if (device->temperature_mc.validity == TTM_VALID)
+        (void)ttm_grid_format(grid, row, at, 6, TTM_STYLE_PLAIN, "%" PRIu64 " °C",
+                              (device->temperature_mc.number + 500) / 1000);
+}
+
+static void draw_device(struct ttm_grid *grid, size_t row, size_t column,
+                        const struct layout *layout, const struct ttm_facts_device *device)
+{
+    const size_t columns = layout->columns - 1;
+
+    switch (layout->form) {
+    case FORM_FULL:
+    case FORM_WIDE:
+        if (layout->form == FORM_FULL)
+            put_breakdown(grid, row + 2, column + 3, columns - 3, device);
+        put_info(grid, row, column, INFO_COLUMNS, device);
+        put_memory(grid, row, column + INFO_COLUMNS, columns - INFO_COLUMNS, device, false);
+        put_memory(grid, row + 1, column + INFO_COLUMNS, columns - INFO_COLUMNS, device, true);
+        break;
+    case FORM_NARROW:
+        put_info(grid, row, column, columns, device);
+        put_memory(grid, row + 1, column + 3, columns - 3, device, false);
+        put_memory(grid, row + 2, column + 3, columns - 3, device, true);
+        break;
+    case FORM_TINY:
+        put_tiny(grid, row, column, columns, device);
+        break;
+    }
+}
+
+/* Returns the rows taken. */
+static size_t draw_all_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
+{
+    const struct ttm_facts *facts = view->facts;
+    const struct layout layout = choose_layout(facts->device_count, grid->columns, area.rows);
+    const size_t down = layout.rows / forms[layout.form].rows;
+
+    view->devices_a_page = layout.shown;
+    if (view->first_device + layout.shown > facts->device_count)
+        view->first_device = facts->device_count - layout.shown;
+    for (size_t i = 0; i < layout.shown; i++) {
+        const size_t row = area.row + (i % down) * forms[layout.form].rows;
+        draw_device(grid, row, (i / down) * layout.columns, &layout,
+                    &facts->devices[view->first_device + i]);
+    }
+    if (layout.shown == facts->device_count)
+        return layout.rows;
+    const size_t row = area.row + layout.rows - 1;
+    for (size_t i = 0; i < grid->columns; i++)
+        ttm_grid_put(grid, row, i, ' ', TTM_STYLE_PLAIN);
+    /* The last row gives way to the line that says how to see the others. */
+    const size_t hidden =
+        (layout.shown + layout.across - 1) / layout.across > 0 ? layout.across : 0;
+    view->devices_a_page = layout.shown > hidden ? layout.shown - hidden : 1;
+    (void)ttm_grid_format(grid, row, 1, grid->columns - 1, TTM_STYLE_DIM,
+                          "%zu of %zu devices: ← → for the others", view->devices_a_page,
+                          facts->device_count);
+    return layout.rows;
+}
+
+/* ---- processes ---- */
+
+struct column {
+    const char *title;
+    size_t width; /* 0: the rest */
+    size_t from;  /* shown from that width of the screen on */
+    bool is_right;
+};
+
+enum { PID, USER, DEV, DRAM, L1, CB, KERNEL, SMALL, TRACE, GROWTH, REPORTS, COMMAND };
+
+static const struct column columns[] = {
+    [PID] = {"PID", 7, 0, true},
+    [USER] = {"USER", 8, 66, false},
+    [DEV] = {"DEV", 5, 0, false},
+    [DRAM] = {"DRAM", 5, 0, true},
+    [L1] = {"L1", 5, 0, true},
+    [CB] = {"CB", 5, 60, true},
+    [KERNEL] = {"KERNEL", 6, 110, true},
+    [SMALL] = {"L1_SMALL", 8, 130, true},
+    [TRACE] = {"TRACE", 5, 130, true},
+    [GROWTH] = {"GROWTH", 8, 52, true},
+    [REPORTS] = {"REPORTS", 8, 76, false},
+    [COMMAND] = {"COMMAND", 0, 0, false},
+};
+#define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+
+static const char *usage_text(const struct ttm_facts_process *process, unsigned region,
+                              char room[DRAW_NUMBER_SIZE])
+{
+    return process->regions[region].is_known
+               ? ttm_draw_short_bytes(process->regions[region].used_bytes, room)
+               : "—";
+}
+
+static const char *cell_text(const struct ttm_process_line *line, unsigned column,
+                             char room[DRAW_NUMBER_SIZE])
+{
+    const struct ttm_facts_process *process = line->process;
+
+    switch (column) {
+    case PID:
+        if (process->pid <= 0)
+            return "—";
+        (void)snprintf(room, DRAW_NUMBER_SIZE, "%d", process->pid);
+        return room;
+    case USER:
+        return process->user;
+    case DEV:
+        return process->devices;
+    case DRAM:
+        return usage_text(process, TTM_REGION_DRAM, room);
+    case L1:
+        return usage_text(process, TTM_REGION_L1, room);
+    case CB:
+        return usage_text(process, TTM_REGION_CB, room);
+    case KERNEL:
+        return usage_text(process, TTM_REGION_KERNEL, room);
+    case SMALL:
+        return usage_text(process, TTM_REGION_L1_SMALL, room);
+    case TRACE:
+        return usage_text(process, TTM_REGION_TRACE, room);
+    case GROWTH:
+        return ttm_draw_rate(line->has_growth, line->growth_bytes_per_s, room);
+    case REPORTS:
+        return process->reports;
+    default:
+        return process->command[0] ? process->command : "?";
+    }
+}
+
+/* A row of the table; its titles for NULL. */
+static void draw_process(struct ttm_grid *grid, size_t row, const struct ttm_process_line *line)
+{
+    char room[DRAW_NUMBER_SIZE];
+    size_t at = 0;
+
+    for (unsigned i = 0; i < COLUMN_COUNT && at < grid->columns; i++) {
+        if (grid->columns < columns[i].from)
+            continue;
+        const size_t width = columns[i].width ? columns[i].width : grid->columns - at;
+        const char *text = line ? cell_text(line, i, room) : columns[i].title;
+        const bool is_fast =
+            line && i == GROWTH && line->has_growth && line->growth_bytes_per_s > 0;
+        const enum ttm_style style = is_fast ? TTM_STYLE_WARN : TTM_STYLE_PLAIN;
+        if (columns[i].is_right)
+            ttm_grid_right(grid, row, at, width, style, text);
+        else
+            (void)ttm_grid_text(grid, row, at, width, style, text);
+        at += width + 1;
+    }
+}
+
+/* What to do about a process whose memory is not known. */
+static void draw_advice(const struct ttm_view *view, struct ttm_grid *grid, size_t row)
+{
+    const struct ttm_facts *facts = view->facts;
+    const struct ttm_facts_process *silent = NULL;
+
+    for (size_t i = 0; i < view->process_count && !silent; i++) {
+        if (strcmp(view->processes[i].process->reports, "no") == 0)
+            silent = view->processes[i].process;
+    }
+    if (silent)
+        (void)ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM,
+                              "%d does not report its memory: start it with tt-mem run, or call "
+                              "ttmem.start() in it",
+                              silent->pid);
+    else if (facts->foreign_count > 0)
+        (void)ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM,
+                              "%zu more hold a device and cannot be seen from this container",
+                              facts->foreign_count);
+    else if (facts->server == TTM_SERVER_NONE)
+        (void)ttm_grid_text(grid, row, 0, grid->columns, TTM_STYLE_DIM,
+                            "no server, so memory is not known: tt-mem serve, or tt-mem run "
+                            "COMMAND");
+}
+
+static bool needs_advice(const struct ttm_view *view)
+{
+    const struct ttm_facts *facts = view->facts;
+
+    for (size_t i = 0; i < view->process_count; i++) {
+        if (strcmp(view->processes[i].process->reports, "no") == 0)
+            return true;
+    }
+    return facts->foreign_count > 0 || facts->server == TTM_SERVER_NONE;
+}
+
+static void draw_processes(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
+{
+    struct ttm_view_list *list = &view->process_list;
+    const bool has_advice = needs_advice(view) && area.rows >= 4;
+    char title[96];
+
+    if (area.rows == 0)
+        return;
+    draw_process(grid, area.row, NULL);
+    ttm_draw_head(grid, area.row);
+    (void)snprintf(title, sizeof(title), "by %s%s ",
+                   ttm_process_sort_name(view->settings.process_sort),
+                   view->settings.is_reversed[TTM_PAGE_DEVICES] ? ", reversed" : "");
+    if (grid->columns >= 100)
+        ttm_grid_right(grid, area.row, grid->columns - 30, 30, TTM_STYLE_HEAD, title);
+    const size_t rows = area.rows - 1 - has_advice;
+    ttm_view_list_show(list, rows);
+    for (size_t i = 0; i < rows && list->first + i < view->process_count; i++) {
+        const size_t row = area.row + 1 + i;
+        draw_process(grid, row, &view->processes[list->first + i]);
+        if (list->first + i == list->selected && list->key != 0)
+            ttm_grid_restyle(grid, row, 0, grid->columns, TTM_STYLE_SELECTED);
+    }
+    if (view->process_count == 0 && rows > 0)
+        (void)ttm_grid_text(grid, area.row + 1, 1, grid->columns - 1, TTM_STYLE_DIM,
+                            view->filter[0] ? "no process matches the filter"
+                                            : "no process holds a device");
+    if (has_advice)
+        draw_advice(view, grid, area.row + area.rows - 1);
+}
+
+void ttm_draw_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
+{
+    const size_t wanted = view->process_count + 1 + needs_advice(view);
+
+    if (view->facts->device_count == 0) {
+        const size_t rows = view->facts->process_count > 0 ? area.rows / 2 : area.rows;
+        ttm_draw_nothing(view, grid, (struct draw_area){area.row, rows});
+        area.row += rows;
+        area.rows -= rows;
+    } else {
+        /* The processes get what they need, up to a third of the screen, or what is left over. */
+        const size_t third = area.rows / 3 > 3 ? area.rows / 3 : 3;
+        const size_t kept = wanted < third ? (wanted > 3 ? wanted : 3) : third;
+        const size_t taken =
+            draw_all_devices(view, grid, (struct draw_area){area.row, area.rows - kept});
+        area.row += taken;
+        area.rows -= taken;
+    }
+    draw_processes(view, grid, area);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define NCURSES_WIDECHAR 1
+#include "dashboard/screen.h"
+
+#include <curses.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "dashboard/view.h"
+
+/* After an escape, so long for the rest of a key's sequence; more is felt as slow. */
+#define ESCAPE_MS 25
+
+static SCREEN *screen;
+static bool has_pairs; /* colours were asked for, and the terminal has them */
+
+static const struct {
+    short colour;
+    attr_t attributes;
+} looks[TTM_STYLE_COUNT] = {
+    [TTM_STYLE_PLAIN] = {-1, A_NORMAL},
+    [TTM_STYLE_BOLD] = {-1, A_BOLD},
+    [TTM_STYLE_DIM] = {-1, A_DIM},
+    [TTM_STYLE_HEAD] = {-1, A_REVERSE},
+    [TTM_STYLE_KEY] = {COLOR_CYAN, A_BOLD},
+    [TTM_STYLE_SELECTED] = {-1, A_REVERSE},
+    [TTM_STYLE_GOOD] = {COLOR_GREEN, A_NORMAL},
+    [TTM_STYLE_WARN] = {COLOR_YELLOW, A_NORMAL},
+    [TTM_STYLE_BAD] = {COLOR_RED, A_BOLD},
+    [TTM_STYLE_CB] = {COLOR_MAGENTA, A_NORMAL},
+    [TTM_STYLE_KERNEL] = {COLOR_BLUE, A_NORMAL},
+    [TTM_STYLE_SMALL] = {COLOR_CYAN, A_NORMAL},
+    [TTM_STYLE_DRAM] = {COLOR_CYAN, A_NORMAL},
+    [TTM_STYLE_L1] = {COLOR_GREEN, A_NORMAL},
+};
+
+int ttm_screen_open(bool has_colour)
+{
+    screen = newterm(NULL, stdout, stdin);
+    if (!screen)
+        return -ENOTTY;
+    /* What cannot move its cursor is no terminal for this. */
+    const char *move = tigetstr("cup");
+    if (!move || move == (char *)-1) {
+        ttm_screen_close();
+        return -ENOTTY;
+    }
+    (void)set_escdelay(ESCAPE_MS);
+    (void)cbreak();
+    (void)noecho();
+    (void)nonl();
+    (void)curs_set(0);
+    (void)keypad(stdscr, TRUE);
+    (void)nodelay(stdscr, TRUE);
+    (void)leaveok(stdscr, TRUE);
+    if (has_colour && has_colors() && start_color() == OK) {
+        has_pairs = true;
+        (void)use_default_colors();
+        for (short i = 1; i < TTM_STYLE_COUNT; i++)
+            (void)init_pair(i, looks[i].colour, -1);
+    }
+    return 0;
+}
+
+void ttm_screen_close(void)
+{
+    if (!screen)
+        return;
+    (void)endwin();
+    delscreen(screen);
+    screen = NULL;
+}
+
+int ttm_screen_fit(struct ttm_grid *grid)
+{
+    return ttm_grid_resize(grid, COLS > 0 ? (size_t)COLS : 0, LINES > 0 ? (size_t)LINES : 0);
+}
+
+static void show_cell(const struct ttm_cell *cell, size_t row, size_t column)
+{
+    const wchar_t text[] = {(wchar_t)cell->character, 0};
+    cchar_t wide;
+
+    if (cell->character == 0 ||
+        setcchar(&wide, text, looks[cell->style].attributes,
+                 has_pairs && looks[cell->style].colour >= 0 ? cell->style : 0, NULL) != OK)
+        return;
+    (void)mvadd_wch((int)row, (int)column, &wide);
+}
+
+void ttm_screen_show(const struct ttm_grid *grid)
+{
+    (void)erase();
+    for (size_t row = 0; row < grid->rows; row++) {
+        for (size_t column = 0; column < grid->columns; column++) {
+            const struct ttm_cell *cell = &grid->cells[row * grid->columns + column];
+            if (cell->character != ' ' || cell->style != TTM_STYLE_PLAIN)
+                show_cell(cell, row, column);
+        }
+    }
+    (void)refresh();
+}
+
+uint32_t ttm_screen_key(void)
+{
+    static const struct {
+        int theirs;
+        uint32_t ours;
+    } keys[] = {
+        {KEY_UP, TTM_KEY_UP},
+        {KEY_DOWN, TTM_KEY_DOWN},
+        {KEY_LEFT, TTM_KEY_LEFT},
+        {KEY_RIGHT, TTM_KEY_RIGHT},
+        {KEY_PPAGE, TTM_KEY_PAGE_UP},
+        {KEY_NPAGE, TTM_KEY_PAGE_DOWN},
+        {KEY_HOME, TTM_KEY_HOME},
+        {KEY_END, TTM_KEY_END},
+        {KEY_ENTER, TTM_KEY_ENTER},
+        {KEY_BACKSPACE, TTM_KEY_BACKSPACE},
+        {KEY_F(1), '?'},
+        {KEY_F(3), '/'},
+        {KEY_F(6), 's'},
+        {KEY_F(10), 'q'},
+        {KEY_RESIZE, TTM_SCREEN_RESIZED},
+    };
+    const int key = getch();
+
+    if (key == ERR)
+        return 0;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (keys[i].theirs == key)
+            return keys[i].ours;
+    }
+    switch (key) {
+    case '\r':
+    case '\n':
+        return TTM_KEY_ENTER;
+    case 27:
+        return TTM_KEY_ESCAPE;
+    case 8:
+    case 127:
+        return TTM_KEY_BACKSPACE;
+    default:
+        return key > 0 && key < 256 ? (uint32_t)key : 1; /* 1: a key that means nothing */
+    }
+}

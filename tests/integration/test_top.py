@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tt-mem top: the dashboard, on a terminal and as text."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from screens import Screen, needs_tmux
+from support import Server, Tracked, Tree, run, wait_until_exact
+
+N300, P150A = "0000:41:00.0", "0000:01:00.0"
+UTF8 = {"LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture
+def machine(tree: Tree) -> Tree:
+    tree.card(0, N300)
+    tree.p150a(1, P150A)
+    tree.process(4242, "python3 -m serve --model llama", holds=(0, 1))
+    tree.pids(0, 4242)
+    tree.pids(1, 4242)
+    return tree
+
+
+def env(tree: Tree, server: Server | None = None, **more: str) -> dict[str, str | None]:
+    return {
+        "TTMEM_ROOT": str(tree.root),
+        "TTMEM_SOCKET": server.socket if server else str(tree.folder / "no-server"),
+        "XDG_CONFIG_HOME": str(tree.folder / "config"),
+        **UTF8,
+        **more,
+    }
+
+
+def snapshot(tree: Tree, *args: str, server: Server | None = None, **more: str) -> str:
+    size = {"COLUMNS": "100", "LINES": "30"}
+    result = run("top", "--snapshot", *args, env=env(tree, server, **{**size, **more}))
+    assert result.status == 0 and result.err == "", result
+    return result.out
+
+
+# As text.
+
+
+def test_a_snapshot_without_server_and_device_says_what_to_do(tree: Tree) -> None:
+    text = snapshot(tree)
+    assert "no server" in text and "tt-mem demo" in text and "tt-mem serve" in text
+    assert len(text.splitlines()) == 30
+
+
+def test_a_snapshot_has_the_size_that_was_asked_for(machine: Tree) -> None:
+    for columns, rows in ((40, 12), (80, 24), (200, 60)):
+        for view in "123":
+            text = snapshot(machine, "--view", view, COLUMNS=str(columns), LINES=str(rows))
+            lines = text.splitlines()
+            assert len(lines) == rows, text
+            assert max(map(len, lines)) <= columns, text
+
+
+def test_sensors_of_cards_and_none_of_remote_chips(machine: Tree) -> None:
+    text = snapshot(machine)
+    assert "54 °C  12/100 W  500 MHz" in text
+    assert "38 °C  16/150 W  800 MHz" in text
+    assert "n300 R" in text and "remote" in text
+
+
+def test_who_does_not_report_is_told_with_what_to_do(machine: Tree) -> None:
+    text = snapshot(machine)
+    assert "python3 -m serve" in text
+    assert "4242 does not report its memory" in text
+
+
+def test_devices_can_be_chosen(machine: Tree) -> None:
+    text = snapshot(machine, "-d", "1")
+    assert "p150a" in text and "n300" not in text and "1 device " in text
+
+
+def test_without_utf8_it_is_ascii(machine: Tree) -> None:
+    for view in "123":
+        assert snapshot(machine, "--view", view, LC_ALL="C").isascii()
+
+
+def test_a_pipe_gets_no_colours_and_no_control_characters(machine: Tree) -> None:
+    machine.process(5151, b"evil\x1b[2J\x07 \xc2\x9b31m")
+    machine.pids(0, 5151)
+    text = snapshot(machine)
+    assert "5151" in text
+    assert all(c == "\n" or (c >= " " and not "\x7f" <= c < "\xa0") for c in text)
+
+
+def test_a_chip_that_hangs_is_told_and_holds_nobody_up(machine: Tree) -> None:
+    path = next(machine.root.glob("sys/devices/*/0000:41:00.0/hwmon/*/temp1_input"))
+    path.unlink()
+    os.mkfifo(path)  # nobody ever writes to it
+    text = snapshot(machine)
+    assert "hangs" in text or "reading" in text
+    assert "38 °C" in text
+
+
+def test_memory_of_a_tracked_process(tree: Tree, server: Server) -> None:
+    with Tracked(server) as worker:
+        worker.do("alloc 0 0 10 1048576")
+        worker.do("alloc 3 1 4 65536")
+        wait_until_exact(server, worker)
+        assert worker.truth[3, "L1"][2] // 1024 == 262  # the footprint
+        text = snapshot(tree, server=server)
+        assert "server ok" in text and "2 devices" in text
+        row = next(line for line in text.splitlines() if str(worker.pid) in line)
+        assert "tracked" in row and "10.0M" in row and "262K" in row, row
+        assert "0,3" in row, row
+        origins = snapshot(tree, "--view", "3", server=server)
+        rows = [line for line in origins.splitlines() if str(worker.pid) in line]
+        assert len(rows) == 2 and "10.0M" in rows[0] and " 10 " in rows[0], origins
+        assert "DRAM" in rows[0] and "L1" in rows[1], origins
+
+
+@pytest.mark.parametrize(
+    "args", [["--view", "4"], ["--view", "x"], ["-r", "1"], ["-d", "x"], ["--nonsense"], ["word"]]
+)
+def test_wrong_usage(args: list[str]) -> None:
+    result = run("top", *args)
+    assert result.status == 2 and result.out == "" and "tt-mem" in result.err
+
+
+# On a terminal.
+
+
+@needs_tmux
+def test_keys_lead_through_the_pages_and_out(machine: Tree, folder: Path) -> None:
+    with Screen(folder, "top", env=env(machine)) as screen:
+        screen.wait_for("3 devices", "54 °C", "REPORTS")
+        screen.keys("2")
+        screen.wait_for("the last 1 min")
+        screen.keys("+")
+        screen.wait_for("the last 2 min")
+        screen.keys("3")
+        screen.wait_for("BYTES", "no server is running")
+        screen.keys("?")
+        screen.wait_for("man tt-mem-top")
+        screen.keys("x", "1")
+        screen.wait_for("REPORTS")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_a_filter_and_the_choice_of_a_row(machine: Tree, folder: Path) -> None:
+    machine.process(5151, "other program", holds=(0,))
+    machine.pids(0, 4242, 5151)
+    with Screen(folder, "top", env=env(machine)) as screen:
+        screen.wait_for("4242", "5151")
+        screen.keys("/", "o", "t", "h", "e", "r")
+        screen.wait_until(lambda text: "5151" in text and " 4242 " not in text, "the filter")
+        screen.keys("Escape")
+        screen.wait_for("4242", "5151")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_settings_are_remembered(machine: Tree, folder: Path) -> None:
+    with Screen(folder, "top", env=env(machine)) as screen:
+        screen.wait_for("REPORTS")
+        screen.keys("2", "-", "q")
+        screen.assert_usable(0)
+    with Screen(folder, "top", env=env(machine)) as screen:
+        screen.wait_for("the last 30 s")
+        screen.keys("q")
+        screen.assert_usable(0)
+    (machine.folder / "config/tt-mem/top.conf").write_bytes(b"\xff\x00view = 77\n[[[")
+    assert "54 °C" in snapshot(machine)
+
+
+@needs_tmux
+def test_the_screen_follows_the_size_of_the_terminal(machine: Tree, folder: Path) -> None:
+    with Screen(folder, "top", env=env(machine)) as screen:
+        screen.wait_for("REPORTS")
+        screen.resize(140, 50)
+        screen.wait_for("by memory", "TRACE")
+        screen.resize(40, 12)
+        screen.wait_until(lambda text: "REPORTS" not in text and "COMMAND" in text, "less of it")
+        screen.resize(20, 5)
+        screen.wait_for("tt-mem needs 40")
+        screen.resize(80, 24)
+        screen.wait_for("REPORTS")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_leaves_a_usable_terminal(machine: Tree, folder: Path, number: int) -> None:
+    with Screen(folder, "top", "-r", "100", env=env(machine)) as screen:
+        screen.wait_for("REPORTS")
+        os.kill(screen.pid, number)
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_a_server_that_goes_is_told_and_found_again(
+    tree: Tree, folder: Path, make_server: Callable[[str], Server]
+) -> None:
+    server = make_server("s")
+    with Screen(folder, "top", "-r", "200", env=env(tree, server)) as screen:
+        screen.wait_for("no server")
+        server.start()
+        screen.wait_for("server ok")
+        server.stop()
+        screen.wait_for("server gone")
+        server.start()
+        screen.wait_for("server ok")
+        server.kill()
+        screen.wait_for("server gone")
+        server.start()
+        screen.wait_for("server ok")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_a_server_that_stands_does_not_hold_up_the_screen(
+    tree: Tree, folder: Path, server: Server
+) -> None:
+    with Screen(folder, "top", "-r", "200", env=env(tree, server)) as screen:
+        screen.wait_for("server ok")
+        server.freeze()
+        screen.wait_for("server does not answer")
+        screen.keys("?")
+        screen.wait_for("man tt-mem-top")
+        server.thaw()
+        screen.keys("x")
+        screen.wait_for("server ok")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_what_is_allocated_appears_and_goes_with_its_process(
+    tree: Tree, folder: Path, server: Server
+) -> None:
+    with Tracked(server) as worker, Screen(folder, "top", "-r", "200", env=env(tree, server)) as screen:
+        screen.wait_for("server ok")
+        worker.do("alloc 0 0 10 1048576")
+        screen.wait_for(str(worker.pid), "10.0M", "tracked")
+        screen.keys("3")
+        screen.wait_for("BYTES", str(worker.pid), "10.0M")
+        screen.keys("Enter")
+        screen.wait_for("10 allocations", "addresses", "Esc back")
+        screen.keys("Escape")
+        screen.wait_for("BYTES")
+        screen.keys("1")
+        worker.kill()
+        screen.wait_until(lambda text: str(worker.pid) not in text, "the process to go")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_colours_only_where_they_are_wanted(machine: Tree, folder: Path) -> None:
+    with Screen(folder, "top", env=env(machine)) as screen:
+        screen.wait_for("REPORTS")
+        assert "\x1b[1m\x1b[36m" in screen.coloured()  # the keys of the last line
+        screen.keys("q")
+        screen.assert_usable(0)
+    with Screen(folder, "top", env=env(machine, NO_COLOR="1")) as screen:
+        screen.wait_for("REPORTS")
+        assert "\x1b[36m" not in screen.coloured()
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_a_dumb_terminal_gets_one_frame_below_the_other(machine: Tree, folder: Path) -> None:
+    with Screen(folder, "top", "-r", "100", env=env(machine), term="dumb") as screen:
+        screen.wait_for("54 °C", "q quit")
+        os.kill(screen.pid, signal.SIGTERM)
+        screen.assert_usable(0)

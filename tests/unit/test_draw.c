@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Screens as they were found to be good: tests/data/screens. With TTM_UPDATE_SCREENS set they are
+ * written anew, to be looked at before they are committed.
+ */
+#include "dashboard_testing.h"
+
+#include "dashboard/draw.h"
+
+static struct ttm_view view;
+static struct ttm_grid grid;
+
+static const struct {
+    size_t columns, rows;
+} sizes[] = {{40, 12}, {80, 24}, {120, 40}, {200, 60}};
+
+static int set_up(void **state)
+{
+    (void)state;
+    grid = (struct ttm_grid){.has_utf8 = true, .has_braille = true};
+    ttm_view_init(&view, &ttm_view_defaults);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    ttm_view_done(&view);
+    ttm_grid_done(&grid);
+    return 0;
+}
+
+/* A minute of history: DRAM rises, L1 goes up and down. */
+static void take_a_minute(size_t devices)
+{
+    for (unsigned s = 0; s <= 60; s++) {
+        make_facts(devices, 1000 + s);
+        for (size_t i = 0; i < devices; i++) {
+            made_devices[i].regions[TTM_REGION_DRAM] = made_usage((s + 1) * 64 * MIB);
+            made_devices[i].regions[TTM_REGION_L1] = made_usage((s % 20 + 1) * 2 * MIB);
+        }
+        made_processes[0].regions[TTM_REGION_DRAM] = made_usage((s + 1) * 64 * MIB);
+        assert_int_equal(ttm_view_take(&view, &made_facts), 0);
+    }
+}
+
+static void draw(size_t columns, size_t rows)
+{
+    assert_int_equal(ttm_grid_resize(&grid, columns, rows), 0);
+    ttm_draw(&view, &grid);
+}
+
+static void assert_same_as(const char *path, const struct ttm_text *text)
+{
+    char *expected = calloc(1, 1 << 18);
+    FILE *file;
+
+    assert_non_null(expected);
+    if (getenv("TTM_UPDATE_SCREENS")) {
+        file = fopen(path, "w");
+        assert_non_null(file);
+        assert_int_equal(fwrite(ttm_text_string(text), 1, text->length, file), text->length);
+        assert_int_equal(fclose(file), 0);
+    }
+    file = fopen(path, "r");
+    if (!file)
+        fail_msg("there is no '%s'", path);
+    const size_t length = fread(expected, 1, (1 << 18) - 1, file);
+    (void)fclose(file);
+    if (length != text->length || memcmp(expected, ttm_text_string(text), length) != 0)
+        fail_msg("'%s' is not what is drawn now:\n%s", path, ttm_text_string(text));
+    free(expected);
+}
+
+/* Compares with the screen of that name. */
+static void assert_screen(const char *name, size_t columns, size_t rows)
+{
+    char path[512];
+    struct ttm_text text;
+
+    draw(columns, rows);
+    ttm_text_init(&text);
+    ttm_grid_print(&grid, false, &text);
+    (void)snprintf(path, sizeof(path), "%s/screens/%s.%zux%zu.txt", TTM_TEST_DATA, name, columns,
+                   rows);
+    assert_same_as(path, &text);
+    ttm_text_done(&text);
+}
+
+static void assert_all_sizes(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
+        assert_screen(name, sizes[i].columns, sizes[i].rows);
+}
+
+static void without_device_and_server_it_says_what_to_do(void **state)
+{
+    (void)state;
+    make_facts(0, 1);
+    assert_int_equal(ttm_view_take(&view, &made_facts), 0);
+    assert_all_sizes("nothing");
+}
+
+static void one_device(void **state)
+{
+    (void)state;
+    take_a_minute(1);
+    assert_all_sizes("devices-1");
+}
+
+static void two_devices(void **state)
+{
+    (void)state;
+    take_a_minute(2);
+    assert_all_sizes("devices-2");
+}
+
+static void a_galaxy(void **state)
+{
+    (void)state;
+    take_a_minute(32);
+    assert_all_sizes("devices-32");
+}
+
+static void charts_of_two_devices(void **state)
+{
+    (void)state;
+    view.settings.page = TTM_PAGE_CHARTS;
+    take_a_minute(2);
+    assert_all_sizes("charts-2");
+}
+
+static void charts_of_a_galaxy(void **state)
+{
+    (void)state;
+    view.settings.page = TTM_PAGE_CHARTS;
+    take_a_minute(32);
+    assert_all_sizes("charts-32");
+}
+
+static void origins_and_the_detail_of_one(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    view.settings.page = TTM_PAGE_ORIGINS;
+    take_a_minute(2);
+    assert_int_equal(ttm_view_take_lives(&view, &source, TTM_NS_PER_S), 0);
+    assert_int_equal(ttm_view_take_lives(&view, &source, 5 * TTM_NS_PER_S), 0);
+    assert_all_sizes("origins");
+    (void)ttm_view_key(&view, &source, TTM_KEY_ENTER);
+    assert_all_sizes("detail");
+}
+
+static void ascii_alone(void **state)
+{
+    (void)state;
+    grid.has_utf8 = false;
+    take_a_minute(2);
+    assert_screen("ascii-devices", 80, 24);
+    view.settings.page = TTM_PAGE_CHARTS;
+    assert_screen("ascii-charts", 80, 24);
+    for (size_t i = 0; i < grid.columns * grid.rows; i++)
+        assert_true(grid.cells[i].character < 0x7f);
+}
+
+static void help_fits_the_smallest_screen(void **state)
+{
+    (void)state;
+    take_a_minute(1);
+    view.has_help = true;
+    assert_screen("help", 40, 12);
+    assert_screen("help", 80, 24);
+}
+
+/* No cell is written outside the grid, and nothing crashes, whatever the size. */
+static void every_size_can_be_drawn(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    const size_t counts[] = {0, 1, 2, 7, 32};
+    (void)state;
+
+    for (size_t c = 0; c < COUNT_OF(counts); c++) {
+        ttm_view_done(&view);
+        ttm_view_init(&view, &ttm_view_defaults);
+        take_a_minute(counts[c]);
+        assert_int_equal(ttm_view_take_lives(&view, &source, 1), 0);
+        for (unsigned page = 0; page < TTM_PAGE_COUNT; page++) {
+            view.settings.page = page;
+            for (size_t columns = 0; columns < 300; columns += 7) {
+                view.has_detail = columns % 2;
+                for (size_t rows = 0; rows < 80; rows += 3)
+                    draw(columns, rows);
+            }
+        }
+    }
+}
+
+static void the_header_tells_how_the_server_is(void **state)
+{
+    static const char *const words[] = {
+        [TTM_SERVER_NONE] = "no server",
+        [TTM_SERVER_OK] = "server ok",
+        [TTM_SERVER_SILENT] = "server does not answer",
+        [TTM_SERVER_GONE] = "server gone",
+        [TTM_SERVER_REFUSED] = "server refuses: not you",
+    };
+    struct ttm_text text;
+    (void)state;
+
+    ttm_text_init(&text);
+    for (unsigned server = 0; server < COUNT_OF(words); server++) {
+        make_facts(1, 1);
+        made_facts.server = server;
+        (void)snprintf(made_facts.server_text, sizeof(made_facts.server_text), "not you");
+        assert_int_equal(ttm_view_take(&view, &made_facts), 0);
+        draw(100, 20);
+        ttm_text_clear(&text);
+        ttm_grid_print(&grid, false, &text);
+        if (!strstr(ttm_text_string(&text), words[server]))
+            fail_msg("no '%s' in %s", words[server], ttm_text_string(&text));
+    }
+    ttm_text_done(&text);
+}
+
+#define DRAW_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        DRAW_TEST(without_device_and_server_it_says_what_to_do),
+        DRAW_TEST(one_device),
+        DRAW_TEST(two_devices),
+        DRAW_TEST(a_galaxy),
+        DRAW_TEST(charts_of_two_devices),
+        DRAW_TEST(charts_of_a_galaxy),
+        DRAW_TEST(origins_and_the_detail_of_one),
+        DRAW_TEST(ascii_alone),
+        DRAW_TEST(help_fits_the_smallest_screen),
+        DRAW_TEST(every_size_can_be_drawn),
+        DRAW_TEST(the_header_tells_how_the_server_is),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dashboard_testing.h"
+
+#include "dashboard/origins.h"
+
+static struct ttm_origins origins;
+static struct ttm_bank bank;
+
+static int tear_down(void **state)
+{
+    (void)state;
+    ttm_origins_done(&origins);
+    ttm_bank_done(&bank);
+    return 0;
+}
+
+static void lives_are_added_up_by_origin_and_region_largest_first(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    assert_int_equal(origins.count, 3);
+    assert_int_equal(origins.live_count, 5); /* the alias is none of them */
+    const struct ttm_origin_group *first = &origins.groups[0], *second = &origins.groups[1];
+    assert_string_equal(first->where, "decode.py:28 cache_kv in decode");
+    assert_string_equal(first->operation, "ttnn.zeros");
+    assert_string_equal(first->devices, "0,1");
+    assert_int_equal(first->count, 3);
+    assert_int_equal(first->used_bytes, 4 * 0x40000);
+    assert_int_equal(first->requested_bytes, 4 * 0x40000 - 3 * 24);
+    assert_int_equal(first->oldest_ns, 90 * TTM_NS_PER_S);
+    assert_int_equal(first->youngest_ns, 30 * TTM_NS_PER_S);
+    assert_string_equal(second->where, "\"weights\"");
+    assert_string_equal(second->devices, "0");
+    assert_string_equal(origins.groups[2].where, "not told by the program");
+}
+
+static void a_key_stays_from_answer_to_answer(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    const uint64_t key = origins.groups[0].key;
+    made_lives[0].footprint_bytes = 64; /* and so the weights come first */
+    made_lives[2].footprint_bytes = 64;
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    assert_true(origins.groups[0].key != key);
+    assert_string_equal(ttm_origins_find(&origins, key)->operation, "ttnn.zeros");
+}
+
+static void a_choice_of_devices_leaves_the_others_out(void **state)
+{
+    struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    source.devices = (struct ttm_device_filter){0};
+    ttm_device_filter_add(&source.devices, 1);
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    assert_int_equal(origins.count, 1);
+    assert_string_equal(origins.groups[0].devices, "1");
+}
+
+static void devices_have_the_numbers_of_the_driver(void **state)
+{
+    struct ttm_origins_source source = make_lives();
+    uint16_t numbers[TTM_DEVICE_COUNT] = {[0] = 5, [1] = 3};
+    (void)state;
+
+    source.numbers = numbers;
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    assert_string_equal(origins.groups[0].devices, "3,5");
+    assert_int_equal(origins.groups[0].first_device, 3);
+    assert_int_equal(ttm_bank_build(&bank, &source, 3, TTM_REGION_L1), 0);
+    assert_int_equal(bank.count, 3 + 3); /* that on the other device is none of them */
+}
+
+static void who_may_not_be_seen_is_counted(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    made_process.row.has_lives = false;
+    made_process.live_count = 0;
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    assert_int_equal(origins.count, 0);
+    assert_int_equal(origins.hidden_count, 1);
+}
+
+static void a_detail_has_sizes_and_the_youngest_first(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    struct ttm_origin_detail detail;
+    (void)state;
+
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    ttm_origins_detail(&source, &origins.groups[0], &detail);
+    assert_ptr_equal(detail.origin, &made_origins[0]);
+    assert_int_equal(detail.live_count, 3);
+    assert_int_equal(detail.lives[0].address, 0x140000);
+    assert_int_equal(detail.lives[2].address, 0x100000);
+    assert_int_equal(detail.size_count, 2);
+    assert_int_equal(detail.sizes[0].count, 2);
+    assert_int_equal(detail.sizes[0].bytes, 4 * 0x10000 - 24);
+}
+
+static void a_bank_of_l1_is_drawn_down_from_its_highest_address(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+    assert_true(bank.has_size);
+    assert_int_equal(bank.bank_count, 4);
+    assert_int_equal(bank.bank_bytes, MIB);
+    assert_int_equal(bank.end, 0x188000); /* the end of the highest block */
+    assert_int_equal(bank.begin, 0x188000 - MIB);
+    assert_int_equal(bank.free_bytes, MIB - 0x10000 - 0x10000 - 0x20000 - 0x8000);
+    assert_int_equal(bank.largest_free_bytes, 0x100000 - (0x188000 - MIB));
+    assert_int_equal(ttm_bank_at(&bank, 0x100000, 0x101000)->key,
+                     ttm_bank_at(&bank, 0x141000, 0x142000)->key);
+    assert_int_equal(ttm_bank_at(&bank, 0x110000, 0x111000)->key, 0);
+    /* Of several blocks, the one that has most. */
+    assert_int_equal(ttm_bank_at(&bank, 0x10f000, 0x118000)->key, 0);
+}
+
+static void a_bank_of_dram_begins_at_nought_where_it_fits(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_DRAM), 0);
+    assert_int_equal(bank.begin, 0);
+    assert_int_equal(bank.end, MIB);
+    assert_int_equal(bank.free_bytes, MIB - 0x40000);
+}
+
+static void without_the_number_of_banks_the_addresses_are_drawn(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    made_rows[0].bank_count[TTM_REGION_L1] = 0;
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+    assert_false(bank.has_size);
+    assert_int_equal(bank.begin, 0x100000);
+    assert_int_equal(bank.end, 0x140000 + 4 * 0x20000);
+}
+
+static void addresses_that_fit_no_bank_are_no_bank(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    made_lives[0].address = 0x10;
+    made_lives[1].address = UINT64_MAX - 5; /* ends before it begins, and is left out */
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+    assert_false(bank.has_size);
+    assert_int_equal(bank.end, 0x188000);
+}
+
+static void an_empty_bank_is_all_free(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    assert_int_equal(ttm_bank_build(&bank, &source, 1, TTM_REGION_DRAM), 0);
+    assert_int_equal(bank.largest_free_bytes, MIB);
+    assert_int_equal(ttm_bank_at(&bank, 0, MIB)->key, 0);
+}
+
+static void short_memory_is_told(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    for (int n = 0; n < 4; n++) {
+        faults_begin((unsigned)n);
+        assert_int_equal(ttm_origins_build(&origins, &source), -ENOMEM);
+        assert_true(faults_end());
+        ttm_origins_done(&origins);
+    }
+    faults_begin(0);
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), -ENOMEM);
+    assert_true(faults_end());
+}
+
+#define ORIGINS_TEST(name) cmocka_unit_test_teardown(name, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ORIGINS_TEST(lives_are_added_up_by_origin_and_region_largest_first),
+        ORIGINS_TEST(a_key_stays_from_answer_to_answer),
+        ORIGINS_TEST(a_choice_of_devices_leaves_the_others_out),
+        ORIGINS_TEST(devices_have_the_numbers_of_the_driver),
+        ORIGINS_TEST(who_may_not_be_seen_is_counted),
+        ORIGINS_TEST(a_detail_has_sizes_and_the_youngest_first),
+        ORIGINS_TEST(a_bank_of_l1_is_drawn_down_from_its_highest_address),
+        ORIGINS_TEST(a_bank_of_dram_begins_at_nought_where_it_fits),
+        ORIGINS_TEST(without_the_number_of_banks_the_addresses_are_drawn),
+        ORIGINS_TEST(addresses_that_fit_no_bank_are_no_bank),
+        ORIGINS_TEST(an_empty_bank_is_all_free),
+        ORIGINS_TEST(short_memory_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
