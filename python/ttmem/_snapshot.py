@@ -272,6 +272,17 @@ def _describe_one(change: Change) -> str:
     return "  ".join(word for word in words if word)
 
 
+def _callers(origin: Origin) -> list[str]:
+    """A line in a helper says little without who called it."""
+    lines = []
+    for where in origin.python[1:4]:
+        code = _source_line(where)
+        file, _, function = where.rpartition(":")
+        if code and not file.startswith("python.py"):  # pytest's, below which are its own
+            lines.append(f"    from {file} {function}  {code}")
+    return lines
+
+
 def _describe(changes: list[Change]) -> list[str]:
     changes = _by_line(changes)
     lines = [f"  {_describe_one(change)}" for change in changes[:SHOWN]]
@@ -299,7 +310,7 @@ def describe_leak(who: str, difference: Diff) -> str:
     ]
     changes = _by_line(difference._new_buffers())
     for change in changes[:SHOWN]:
-        lines += [f"  {_describe_one(change)}", *_held_by(change)]
+        lines += [f"  {_describe_one(change)}", *_callers(change.origin), *_held_by(change)]
     if len(changes) > SHOWN:
         lines.append(f"  … and {_count(len(changes) - SHOWN, 'other origin')}")
     return "\n".join(lines)
