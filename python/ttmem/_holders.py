@@ -101,6 +101,8 @@ def _running_frames() -> list[tuple[FrameType, int]]:
             if not _is_ours(frame):
                 found.append((frame, thread))
             frame = frame.f_back
+    # Our own frame is among those: kept in a variable of itself it would be a cycle.
+    top = frame = None  # type: ignore[assignment]
     return found
 
 

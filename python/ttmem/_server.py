@@ -140,8 +140,14 @@ def _ask(*args: str) -> Any:
 
 
 def _is_known(path: str, pid: int) -> bool:
+    """Whether the server has us, and what it may have missed was told again."""
     clients = _ask("status", "--json", "--socket", path)["clients"]
-    return any(row["pid"] == pid and row["source"] == "tracked" for row in clients)
+    return any(
+        row["pid"] == pid
+        and row["source"] == "tracked"
+        and (row["lost_events"] == 0 or row["resyncs"] > 0)
+        for row in clients
+    )
 
 
 def row_of_this_process() -> dict[str, Any] | None:
@@ -153,13 +159,17 @@ def row_of_this_process() -> dict[str, Any] | None:
         raise Inactive("this process is not tracked: call ttmem.start(), or use `tt-mem run`")
     path, pid = _socket(), os.getpid()
     until = time.monotonic() + KNOWN_S
+    was_known = False  # before the question: only then no row means that nothing is live
     while True:
         document = _ask("dump", "--json", "--all", "--pid", str(pid), "--socket", path)
         rows = [row for row in document["processes"] if row["pid"] == pid]
         if rows and rows[0]["complete"]:
             return dict(rows[0])
-        if not rows and _is_known(path, pid):
+        if not rows and was_known:
             return None
+        was_known = _is_known(path, pid)
+        if was_known and not rows:
+            continue
         if time.monotonic() > until:  # a server that was just started is found after 200 ms
             raise Inactive(
                 rows[0]["why_incomplete"] if rows else f"the server at '{path}' does not know us"
