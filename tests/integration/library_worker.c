@@ -335,6 +335,8 @@ static bool obey_told(const char *verb, char *args)
         ttmem_allocator_close((uint16_t)atoi(args));
     else if (strcmp(verb, "push") == 0)
         ttmem_context_push(args);
+    else if (strcmp(verb, "context_set") == 0)
+        ttmem_context_set(args);
     else if (strcmp(verb, "pop") == 0)
         ttmem_context_pop();
     else if (strcmp(verb, "mark") == 0)
