@@ -66,7 +66,7 @@ def _follow_asyncio() -> None:
         finally:
             tell()
 
-    events.Handle._run = run_and_restore  # type: ignore[method-assign]
+    events.Handle._run = run_and_restore  # type: ignore[method-assign, assignment]
 
 
 def _is_in_event_loop() -> bool:

@@ -50,7 +50,7 @@ class Holder:
 
 
 # An object on the way back and what it holds, innermost None.
-Way = tuple[Any, Optional["Way"]]  # type: ignore[misc]
+Way = tuple[Any, Optional["Way"]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,11 +180,11 @@ class _Search:
                     _put(found, root, way)
             rest: list[Way] = []
             for way in self._referrers(frontier, seen):
-                root = self._root(way)
-                if root is None:
+                end = self._root(way)
+                if end is None:
                     rest.append(way)
-                elif root.text:
-                    _put(found, root, _inner(way))
+                elif end.text:
+                    _put(found, end, _inner(way))
             frontier = rest[:WIDTH]
             passed += frontier
             if not frontier or len(found) >= HOLDERS:
@@ -287,7 +287,7 @@ def _attributes_of(thing: Any) -> dict[str, Any]:
 
 
 def _step(holder: Any, held: Any) -> str:
-    """".layers", "[3]", "['k']": from a holder to what it holds; "" where it is but a wrapping."""
+    """ ".layers", "[3]", "['k']": from a holder to what it holds; "" where it is but a wrapping."""
     if isinstance(holder, dict):
         return next((f"[{k!r}]" for k, v in list(holder.items()) if v is held), "[…]")
     if isinstance(holder, (list, tuple, collections.deque)):
@@ -305,16 +305,16 @@ def _step(holder: Any, held: Any) -> str:
 
 def _path(way: Way) -> str:
     text = ""
-    while way[1] is not None:
-        holder, inner = way
-        held = inner[0]
-        if isinstance(held, dict) and getattr(holder, "__dict__", None) is held and inner[1]:
-            key = next((k for k, v in list(held.items()) if v is inner[1][0]), "…")
+    holder, inner = way
+    while inner is not None:
+        held, further = inner
+        if isinstance(held, dict) and getattr(holder, "__dict__", None) is held and further:
+            key = next((k for k, v in list(held.items()) if v is further[0]), "…")
             text += f".{key}"
-            way = inner[1]
+            holder, inner = further
         else:
             text += _step(holder, held)
-            way = inner
+            holder, inner = held, further
     return text
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from basics import wait_for
+
 from scripts import environment, run_script
 
 CONTEXTS = """
@@ -253,8 +254,7 @@ def test_differences_and_blocks_that_leave_something(folder: Path) -> None:
     assert outcome[:3] == [2, 1500, 1]
     head, *rest = outcome[3].splitlines()
     assert head == (
-        "device memory: the block left 1 buffer behind "
-        "(2.0 KiB requested, 2.0 KiB on device 0)"
+        "device memory: the block left 1 buffer behind (2.0 KiB requested, 2.0 KiB on device 0)"
     )
     assert "  held by: list KEPT in module __main__" in rest
     assert outcome[4] == "'mine'"
@@ -326,12 +326,15 @@ HOLDERS = {
         "closure of plant.<locals>.<lambda>.<locals>.<lambda>, variable t, "
         "held by function FUNCTION in module __main__",
     ),
-    "a cycle": ("node = Thing(); node.me = node; node.t = new()", "cycle", "cycle through Thing.me"),
+    "a cycle": (
+        "node = Thing(); node.me = node; node.t = new()",
+        "cycle",
+        "cycle through Thing.me",
+    ),
     "a generator": (
         "global STEPS; STEPS = steps(); next(STEPS)",
         "frame",
-        "generator steps (script.py), variable inside, "
-        "held by generator STEPS in module __main__",
+        "generator steps (script.py), variable inside, held by generator STEPS in module __main__",
     ),
     "the last exception": (
         "fail()",

@@ -7,6 +7,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+
 from scripts import run_pytest
 
 LEAKY = """
@@ -42,8 +43,8 @@ def test_a_leaky_test_fails_and_says_who_holds_what(folder: Path) -> None:
     assert status == 1, out
     assert "3 failed, 3 passed" in out, out
     for name in ("test_leaky", "test_over_the_limit"):
-        text = f"E   device memory: {name} left 1 buffer behind (2.0 KiB requested, 2.0 KiB on device 0)"
-        assert text in out, out
+        sizes = "(2.0 KiB requested, 2.0 KiB on device 0)"
+        assert f"E   device memory: {name} left 1 buffer behind {sizes}" in out, out
     assert "E     held by: list KEPT in module test_it" in out
     assert "its own words" in out and "test_fails_by_itself left" not in out
 
@@ -89,7 +90,15 @@ def run_plain(folder: Path) -> tuple[int, str]:
 
     from scripts import environment
 
-    command = [sys.executable, "-m", "pytest", "-p", "ttmem.pytest_plugin", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "ttmem.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+    ]
     done = subprocess.run(
         [*command, "-q", "--ttmem-fail-on-leak", "--ttmem", "test_it.py"],
         capture_output=True,
