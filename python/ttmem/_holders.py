@@ -3,10 +3,10 @@
 
 Tensors are not known to Python's collector, but what holds them is. From a tensor we go backwards,
 holder by holder, until something is reached that lives by itself: a module, a class, a frame that
-runs, an exception that Python remembers. What nothing of that kind holds is held by itself: a cycle.
+runs, an exception that Python remembers. What nothing of that kind holds, holds itself: a cycle.
 
 Neither are frames that run, nor dictionaries and tuples with nothing in them that could be part of
-a cycle, which a dictionary of tensors is: frames are asked for their variables, and those containers
+a cycle, as a dictionary of tensors has: frames are asked for their variables, those containers
 looked for inside of others. Nothing of ours is named: only what was there before the search counts.
 Nothing is kept: the copy that Python makes of a frame's variables is emptied again.
 """
@@ -55,7 +55,7 @@ Way = tuple[Any, Optional["Way"]]
 
 @dataclasses.dataclass(frozen=True)
 class _Root:
-    """What lives by itself: 'text' is how it is called, 'name' its first step towards the tensor."""
+    """What lives by itself: 'text' is how it is called, 'name' its first step to the tensor."""
 
     kind: str
     text: str
@@ -309,7 +309,8 @@ def _path(way: Way) -> str:
     while inner is not None:
         held, further = inner
         if isinstance(held, dict) and getattr(holder, "__dict__", None) is held and further:
-            key = next((k for k, v in list(held.items()) if v is further[0]), "…")
+            values: dict[Any, Any] = held
+            key = next((k for k, v in list(values.items()) if v is further[0]), "…")
             text += f".{key}"
             holder, inner = further
         else:
@@ -343,7 +344,7 @@ def _closure(way: Way) -> tuple[str, str] | None:
     if not isinstance(thing, FunctionType) or not thing.__closure__:
         return None
     while inner is not None:
-        for name, cell in zip(thing.__code__.co_freevars, thing.__closure__):
+        for name, cell in zip(thing.__code__.co_freevars, thing.__closure__, strict=True):
             if cell is inner[0]:
                 return "closure", f"closure of {thing.__qualname__}, variable {name}"
         inner = inner[1]
