@@ -307,10 +307,10 @@ def _path(way: Way) -> str:
     text = ""
     holder, inner = way
     while inner is not None:
-        held, further = inner
-        if isinstance(held, dict) and getattr(holder, "__dict__", None) is held and further:
-            values: dict[Any, Any] = held
-            key = next((k for k, v in list(values.items()) if v is further[0]), "…")
+        held: Any = inner[0]
+        further = inner[1]
+        if isinstance(held, dict) and further and _step(holder, held) == "":
+            key = next((k for k, v in list(held.items()) if v is further[0]), "…")
             text += f".{key}"
             holder, inner = further
         else:

@@ -82,7 +82,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--ttmem-fail-on-leak",
         action="store_true",
-        help="a test that leaves buffers on a device fails; @pytest.mark.ttmem(limit=BYTES) allows some",
+        help="tests that leave buffers on a device fail; pytest.mark.ttmem(limit=…) allows some",
     )
 
 
