@@ -135,12 +135,29 @@ TTMEM_EXPORT void ttmem_name(uint16_t allocator, uint8_t region, uint64_t id, co
                              const char *context);
 
 /*
+ * The same for who knows where it lies and not which allocator it is from, as
+ * bindings do. Where several are live at that address of that device (a mesh and its submesh
+ * number their memory each by itself), it is the one with that id, or the newest
+ * when none has it. The one before is found at once when it has the same allocator and
+ * the id is given; else all that is live is looked through. Returns 1, or 0 when nothing
+ * is live there or tracking is off.
+ */
+TTMEM_EXPORT int ttmem_name_at(uint16_t device, uint8_t region, uint64_t address, uint64_t id,
+                               const char *name, const char *context);
+
+/*
  * What this thread is about: every allocation until the matching pop carries it,
  * "model_init/attention" when they nest. At most 64 deep; deeper ones are counted
  * and add nothing.
  */
 TTMEM_EXPORT void ttmem_context_push(const char *name);
 TTMEM_EXPORT void ttmem_context_pop(void);
+
+/*
+ * In place of all that was pushed: the whole path, "" or NULL for none. For those
+ * who keep contexts by themselves, as a thread that runs many tasks in turn has to.
+ */
+TTMEM_EXPORT void ttmem_context_set(const char *path);
 
 /* A moment in the program's life, "warm-up done". */
 TTMEM_EXPORT void ttmem_mark(const char *name);

@@ -36,7 +36,7 @@ struct ttm_feed_link {
     struct ttm_answer totals;
     struct ttm_answer lives;
     bool has_totals, has_lives;
-    bool is_over; /* it cannot be asked any more; ttm_top_feed_take() closes it */
+    bool is_over;      /* it cannot be asked any more; ttm_top_feed_take() closes it */
     uint64_t asked_ns; /* when the request, or our hello, was sent */
 };
 

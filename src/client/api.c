@@ -168,6 +168,19 @@ void ttmem_context_pop(void)
     set_context_origin(slot);
 }
 
+void ttmem_context_set(const char *path)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+    struct ttm_slot *slot = epoch != 0 ? contexts_of_thread(epoch) : NULL;
+
+    if (!slot)
+        return;
+    slot->context_depth = 0;
+    if (path && *path)
+        slot->contexts[slot->context_depth++] = note_text(path);
+    set_context_origin(slot);
+}
+
 /* A loop has the same few origins again and again; they are found without the table of notes. */
 static uint32_t origin_note(struct ttm_slot *slot, const struct ttm_origin_note *origin)
 {
@@ -318,6 +331,60 @@ void ttmem_name(uint16_t allocator, uint8_t region, uint64_t id, const char *nam
         .context = context ? note_text(context) : 0,
     };
     ttm_tracker_report(&ttm_own_tracker, slot, &event);
+}
+
+static bool is_on_device(const struct ttm_live *live, uint16_t device)
+{
+    uint32_t length;
+
+    if (live->devices < TTM_NOTE_FIRST)
+        return live->devices == device;
+    const uint16_t *ids =
+        ttm_producer_read_note(&ttm_own_tracker.producer, live->devices, TTM_NOTE_DEVICES, &length);
+    for (uint32_t i = 0; ids && i < length / sizeof(ids[0]); i++) {
+        if (ids[i] == device)
+            return true;
+    }
+    return false;
+}
+
+/* 'ret' has region, address and id; its allocator is found. */
+static bool find_at(uint16_t device, struct ttm_live *ret)
+{
+    static _Atomic uint16_t last_allocator; /* relaxed: a guess, and any will do */
+    const struct ttm_live wanted = *ret;
+    struct ttm_live live;
+    uint64_t newest_ns = 0;
+    uint32_t at = 0;
+
+    ret->allocator = atomic_load_explicit(&last_allocator, memory_order_relaxed);
+    if (ttm_live_table_get(&ttm_own_tracker.table, ret, &live) == 0 &&
+        live.address == wanted.address && is_on_device(&live, device))
+        return true;
+    while (ttm_live_table_next(&ttm_own_tracker.table, &at, &live)) {
+        if (live.region != wanted.region || live.address != wanted.address ||
+            (live.flags & TTM_LIVE_PROGRAM) != 0 || !is_on_device(&live, device))
+            continue;
+        if (newest_ns != 0 && live.id != wanted.id && live.birth_ns < newest_ns)
+            continue;
+        newest_ns = live.id == wanted.id ? UINT64_MAX : live.birth_ns;
+        ret->id = live.id;
+        ret->allocator = live.allocator;
+    }
+    if (newest_ns != 0)
+        atomic_store_explicit(&last_allocator, ret->allocator, memory_order_relaxed);
+    return newest_ns != 0;
+}
+
+int ttmem_name_at(uint16_t device, uint8_t region, uint64_t address, uint64_t id, const char *name,
+                  const char *context)
+{
+    struct ttm_live live = {.id = id, .address = address, .region = region};
+
+    if (ttm_switch_epoch() == 0 || region >= TTM_REGION_COUNT || !find_at(device, &live))
+        return 0;
+    ttmem_name(live.allocator, region, live.id, name, context);
+    return 1;
 }
 
 /* ---- programs ---- */

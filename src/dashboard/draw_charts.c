@@ -52,7 +52,7 @@ static void put_braille(struct ttm_grid *grid, size_t row, size_t column, size_t
         const size_t below = (rows - 1 - r) * 4;
         uint32_t dots = 0;
         for (size_t x = 0; x < 2; x++) {
-            if (values[x] == TTM_HISTORY_NONE)
+            if (values[x] == TTM_SAMPLES_NONE)
                 continue;
             const size_t height = dots_of(values[x], scale, rows * 4);
             for (size_t y = 0; y < 4 && below + y < height; y++)
@@ -67,7 +67,7 @@ static void put_braille(struct ttm_grid *grid, size_t row, size_t column, size_t
 static void put_column(struct ttm_grid *grid, size_t row, size_t column, size_t rows,
                        uint64_t value, uint64_t scale, enum ttm_style style)
 {
-    const size_t height = value == TTM_HISTORY_NONE ? 0 : dots_of(value, scale, rows * 2);
+    const size_t height = value == TTM_SAMPLES_NONE ? 0 : dots_of(value, scale, rows * 2);
 
     for (size_t r = 0; r < rows; r++) {
         const size_t below = (rows - 1 - r) * 2;
@@ -105,7 +105,7 @@ static void put_curve(const struct ttm_view *view, struct ttm_grid *grid, const 
     char text[DRAW_NUMBER_SIZE];
 
     const uint64_t peak =
-        ttm_history_read(&view->history, pane->device->id, pane->track, view->facts->time_ns,
+        ttm_samples_read(&view->history, pane->device->id, pane->track, view->facts->time_ns,
                          view->settings.window_s, values, columns * (has_braille ? 2 : 1));
     const uint64_t capacity =
         pane->device->capacity_bytes[pane->track == TTM_TRACK_L1 ? TTM_REGION_L1 : TTM_REGION_DRAM];

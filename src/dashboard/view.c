@@ -34,7 +34,7 @@ void ttm_view_init(struct ttm_view *view, const struct ttm_view_settings *settin
 
 void ttm_view_done(struct ttm_view *view)
 {
-    ttm_history_done(&view->history);
+    ttm_samples_done(&view->history);
     ttm_growth_done(&view->process_growth);
     ttm_growth_done(&view->origin_growth);
     ttm_origins_done(&view->origins);
@@ -277,7 +277,7 @@ static int remember(struct ttm_view *view, const struct ttm_facts *facts)
         const uint64_t bytes[TTM_TRACK_COUNT] = {ttm_facts_dram_bytes(device),
                                                  ttm_facts_l1_bytes(device)};
         if (device->regions[TTM_REGION_DRAM].is_known)
-            r = ttm_history_add(&view->history, device->id, facts->time_ns, bytes);
+            r = ttm_samples_add(&view->history, device->id, facts->time_ns, bytes);
     }
     for (size_t i = 0; r == 0 && i < facts->process_count; i++) {
         const struct ttm_facts_process *process = &facts->processes[i];

@@ -14,8 +14,8 @@
 
 #include "dashboard/facts.h"
 #include "dashboard/growth.h"
-#include "dashboard/history.h"
 #include "dashboard/origins.h"
+#include "dashboard/samples.h"
 
 enum ttm_view_page { TTM_PAGE_DEVICES, TTM_PAGE_CHARTS, TTM_PAGE_ORIGINS, TTM_PAGE_COUNT };
 
@@ -102,7 +102,7 @@ struct ttm_view {
     bool has_ended;  /* q was typed */
 
     const struct ttm_facts *facts; /* borrowed until the next ttm_view_take() */
-    struct ttm_history history;
+    struct ttm_samples history;
     struct ttm_growth process_growth, origin_growth;
 
     struct ttm_process_line *processes; /* filtered and sorted */

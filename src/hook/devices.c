@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "hook/allocators.h"
 #include "hook/programs.h"
 #include "hook/ptr_map.h"
 #include "hook/tracking.h"
@@ -56,6 +57,29 @@ bool ttm_devices_behind(const struct ttm_runtime *runtime, const void *device,
     ret->ids[0] = (uint16_t)(value - 1);
     ret->devices[0] = device;
     return true;
+}
+
+static void discover(const void *mesh, void *context)
+{
+    const struct ttm_runtime *runtime = context;
+    const void *allocator;
+    struct ttm_chips *chips = malloc(sizeof(*chips)); /* large for somebody else's stack */
+
+    if (runtime->metal->allocator_of(runtime, mesh, &allocator))
+        (void)ttm_allocators_meet(allocator);
+    if (chips && runtime->metal->chips_of(runtime, mesh, chips))
+        meet(runtime, chips);
+    free(chips);
+}
+
+void ttm_devices_discover(const struct ttm_runtime *runtime)
+{
+    const int saved_errno = ttm_event_begin();
+    /* The visitor takes it back as what it is; nothing of it is changed. */
+    void *context = (void *)(uintptr_t)runtime; // NOLINT(performance-no-int-to-ptr)
+
+    (void)runtime->metal->each_mesh(runtime, discover, context);
+    ttm_event_end(saved_errno);
 }
 
 static void nothing(const struct ttm_runtime *runtime, void *device, void *unused)

@@ -16,6 +16,9 @@
 /* A mesh is ready; 'impl' is the runtime's MeshDeviceImpl. Enters the gate. */
 void ttm_devices_open(const struct ttm_runtime *runtime, const void *impl);
 
+/* Meets every mesh that is open, its chips and its allocator. Enters the gate. */
+void ttm_devices_discover(const struct ttm_runtime *runtime);
+
 /* Around Device::close(). */
 extern const struct ttm_guard ttm_device_closing;
 

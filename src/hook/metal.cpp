@@ -205,6 +205,43 @@ bool allocator_of(const ttm_runtime *runtime, const void *device, const void **r
     });
 }
 
+// Submeshes of submeshes too; a mesh has few, and they go no deeper than the shape of it.
+void visit_meshes(const ttm_runtime *runtime, const void *mesh, ttm_mesh_visitor visit,
+                  void *context)
+{
+    using meshes = std::vector<std::shared_ptr<void>>;
+
+    visit(mesh, context);
+    for (const auto &part : function<meshes(const void *)>(runtime, TTM_ASK_SUBMESHES)(mesh)) {
+        if (part)
+            visit_meshes(runtime, part.get(), visit, context);
+    }
+}
+
+bool each_mesh(const ttm_runtime *runtime, ttm_mesh_visitor visit, void *context)
+{
+    if (!has(runtime, {TTM_ASK_CONTEXT_EXISTS, TTM_ASK_CHIP_COUNT, TTM_ASK_ACTIVE_DEVICE,
+                       TTM_ASK_DEVICE_MESH, TTM_ASK_SUBMESHES}))
+        return false;
+    return ask([&] {
+        // Asking for devices where no context is there would make one.
+        if (!function<bool(int)>(runtime, TTM_ASK_CONTEXT_EXISTS)(0))
+            return true;
+        const std::size_t count = function<std::size_t()>(runtime, TTM_ASK_CHIP_COUNT)();
+        for (std::size_t chip = 0; chip < count; chip++) {
+            void *device =
+                function<void *(int)>(runtime, TTM_ASK_ACTIVE_DEVICE)(static_cast<int>(chip));
+            if (!is_a(runtime, device, TTM_ASK_DEVICE_VTABLE))
+                continue;
+            const auto mesh =
+                function<std::shared_ptr<void>(void *)>(runtime, TTM_ASK_DEVICE_MESH)(device);
+            if (mesh)
+                visit_meshes(runtime, mesh.get(), visit, context);
+        }
+        return true;
+    });
+}
+
 bool list_chips(const ttm_runtime *runtime, const void *mesh, ttm_ask devices_of, ttm_ask ids_of,
                 ttm_chips *ret)
 {
@@ -478,23 +515,8 @@ std::uint64_t guarded(const ttm_runtime *runtime, void *self, void *argument, tt
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const ttm_metal ttm_metal_table = {
-    buffer_read,
-    buffer_address,
-    buffer_key,
-    each_buffer,
-    banks,
-    room,
-    alignment,
-    l1_base,
-    allocator_of,
-    chips_of,
-    chips_of_mesh_impl,
-    chips_within,
-    chip_describe,
-    program_id,
-    mesh_range,
-    core_set,
-    each_kernel,
-    each_scratchpad,
-    guarded,
+    buffer_read, buffer_address,     buffer_key,   each_buffer,     banks,
+    room,        alignment,          l1_base,      allocator_of,    each_mesh,
+    chips_of,    chips_of_mesh_impl, chips_within, chip_describe,   program_id,
+    mesh_range,  core_set,           each_kernel,  each_scratchpad, guarded,
 };

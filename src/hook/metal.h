@@ -65,6 +65,7 @@ struct ttm_guard {
 
 typedef uint64_t (*ttm_method)(void *self, void *argument);
 typedef void (*ttm_buffer_visitor)(const void *buffer, void *context);
+typedef void (*ttm_mesh_visitor)(const void *mesh, void *context);
 typedef void (*ttm_kernel_visitor)(const struct ttm_kernel_facts *kernel, void *context);
 typedef void (*ttm_scratchpad_visitor)(uint32_t bytes, const struct ttm_core_set *cores,
                                        void *context);
@@ -91,6 +92,8 @@ struct ttm_metal {
     bool (*l1_base)(const struct ttm_runtime *, const void *allocator, uint64_t *ret);
     /* The allocator of a device or mesh. */
     bool (*allocator_of)(const struct ttm_runtime *, const void *device, const void **ret);
+    /* Every mesh that is open, submeshes too, the same one more than once. */
+    bool (*each_mesh)(const struct ttm_runtime *, ttm_mesh_visitor, void *context);
     bool (*chips_of)(const struct ttm_runtime *, const void *device, struct ttm_chips *ret);
     bool (*chips_of_mesh_impl)(const struct ttm_runtime *, const void *impl, struct ttm_chips *ret);
     bool (*chips_within)(const struct ttm_runtime *, const void *mesh,

@@ -59,7 +59,11 @@
     X(DEVICE_VTABLE, _ZTVN2tt8tt_metal6DeviceE, 0) \
     X(DEVICE_ALLOCATOR, _ZNK2tt8tt_metal6Device14allocator_implEv, 0) \
     X(DEVICE_ARCH, _ZNK2tt8tt_metal6Device4archEv, 0) \
+    X(DEVICE_MESH, _ZN2tt8tt_metal6Device15get_mesh_deviceEv, 0) \
     X(DEVICE_GRID, _ZNK2tt8tt_metal6Device30compute_with_storage_grid_sizeEv, 0) \
+    X(CHIP_COUNT, _ZN2tt8tt_metal22GetNumAvailableDevicesEv, 0) \
+    X(ACTIVE_DEVICE, _ZN2tt8tt_metal6detail15GetActiveDeviceEi, 0) \
+    X(SUBMESHES, _ZNK2tt8tt_metal11distributed10MeshDevice13get_submeshesEv, 0) \
     X(CONTEXT_EXISTS, _ZN2tt8tt_metal12MetalContext15instance_existsEN4ttsl10StrongTypeIiNS0_12ContextIdTagEEE, 0) \
     X(CONTEXT, _ZN2tt8tt_metal12MetalContext8instanceEN4ttsl10StrongTypeIiNS0_12ContextIdTagEEE, 0) \
     X(CLUSTER, _ZN2tt8tt_metal12MetalContext11get_clusterEv, 0) \

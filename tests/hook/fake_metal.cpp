@@ -233,6 +233,10 @@ void GraphTracker::track_allocate_cb(const CoreRangeSet &, unsigned long, unsign
 {
 }
 
+namespace distributed {
+class MeshDevice;
+}
+
 class Device : public IDevice {
   public:
     explicit Device(int id) : id_(id)
@@ -242,6 +246,7 @@ class Device : public IDevice {
     ARCH arch() const;
     xy_pair compute_with_storage_grid_size() const;
     const std::unique_ptr<AllocatorImpl> &allocator_impl() const;
+    std::shared_ptr<distributed::MeshDevice> get_mesh_device();
 
     int id_;
     std::unique_ptr<AllocatorImpl> allocator_ = std::make_unique<AllocatorImpl>();
@@ -359,6 +364,7 @@ class MeshDevice : public IDevice {
     std::vector<IDevice *> get_devices() const;
     std::vector<int> get_device_ids() const;
     IDevice *get_device(std::size_t row, std::size_t column) const;
+    std::vector<std::shared_ptr<MeshDevice>> get_submeshes() const;
     const std::unique_ptr<AllocatorImpl> &allocator_impl() const;
     MeshDeviceImpl impl_;
 };
@@ -372,6 +378,10 @@ std::vector<IDevice *> MeshDevice::get_devices() const
 std::vector<int> MeshDevice::get_device_ids() const
 {
     return impl_.get_device_ids();
+}
+std::vector<std::shared_ptr<MeshDevice>> MeshDevice::get_submeshes() const
+{
+    return {};
 }
 IDevice *MeshDevice::get_device(std::size_t, std::size_t column) const
 {
@@ -497,18 +507,63 @@ using namespace tt::tt_metal;
 
 namespace {
 
-std::unique_ptr<distributed::MeshDevice> mesh;
+std::shared_ptr<distributed::MeshDevice> mesh;
 std::size_t buffers_made;
 std::mutex lock;
 
 } // namespace
+
+// How open devices are found by who comes late.
+namespace ttsl {
+template <typename Number, typename Tag> struct StrongType {
+    Number value;
+};
+} // namespace ttsl
+
+namespace tt {
+namespace tt_metal {
+
+struct ContextIdTag;
+
+class MetalContext {
+  public:
+    static bool instance_exists(ttsl::StrongType<int, ContextIdTag> id);
+};
+bool MetalContext::instance_exists(ttsl::StrongType<int, ContextIdTag>)
+{
+    return mesh != nullptr;
+}
+
+std::size_t GetNumAvailableDevices();
+std::size_t GetNumAvailableDevices()
+{
+    return mesh->impl_.devices_.size() + 1; // one of them is not open
+}
+
+namespace detail {
+IDevice *GetActiveDevice(int chip);
+IDevice *GetActiveDevice(int chip)
+{
+    const auto &devices = mesh->impl_.devices_;
+
+    return static_cast<std::size_t>(chip) < devices.size() ? devices[chip].get() : nullptr;
+}
+} // namespace detail
+
+std::shared_ptr<distributed::MeshDevice> Device::get_mesh_device()
+{
+    return mesh;
+}
+
+} // namespace tt_metal
+} // namespace tt
 
 // What the host calls: each is a thing that a program does with the real library.
 extern "C" {
 
 void fake_open(int chips)
 {
-    mesh = std::make_unique<distributed::MeshDevice>();
+    mesh = std::make_shared<distributed::MeshDevice>();
     for (int i = 0; i < chips; i++)
         mesh->impl_.devices_.push_back(std::make_unique<Device>(i));
     Inspector::mesh_device_initialized(&mesh->impl_);

@@ -26,10 +26,10 @@ EVENTS = 20000 if LONG else 500 if IS_SANITIZED else 2000
 class Host:
     """A hook_host. 'do' sends a line and waits until it is done."""
 
-    def __init__(self, server: Server, *libraries: str, enabled: bool = True):
+    def __init__(self, server: Server, *libraries: str, enabled: bool = True, hook: str = HOOK):
         self._errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [HOST, HOOK, *libraries],
+            [HOST, hook, *libraries],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -259,4 +259,20 @@ def test_no_library_at_all(server: Server, hosts: list[Host]) -> None:
     hosts.append(host)
     host.do("nothing")
     assert server.status()["clients"] == []
+    host.end()
+
+
+def test_a_process_that_has_the_runtime_already(hosts: list[Host], server: Server) -> None:
+    host = Host(server, METAL, enabled=False, hook=f"-{HOOK}")
+    hosts.append(host)
+    host.do("open 2", "alloc 0 5 1000", f"storm 4 {EVENTS}", "install", "enable")
+    assert_exact(server, host, chips=2)
+    host.do(f"storm 4 {EVENTS}", "free 3")
+    assert_exact(server, host, chips=2)
+    host.do("disable", f"storm 4 {EVENTS}", "enable")
+    assert_exact(server, host, chips=2)
+    host.do("close", "open 1", "alloc 1 3 500")
+    assert_exact(server, host)
+    client = client_of(server, host.pid)
+    assert client and client["replaced"] == client["unknown_ends"] == 0
     host.end()

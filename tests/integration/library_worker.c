@@ -129,6 +129,35 @@ static void name(const char *args)
                strcmp(context, "-") == 0 ? NULL : context);
 }
 
+static int name_at(const char *args)
+{
+    unsigned long long address = 0, id = 0;
+    unsigned device = 0;
+    static char name[1024];
+
+    (void)sscanf(args, "%u %llu %llu %1023s", &device, &address, &id, name);
+    return ttmem_name_at((uint16_t)device, TTMEM_DRAM, address, id, name, NULL);
+}
+
+static int alloc_in(const char *args)
+{
+    unsigned long long id = 0, address = 0;
+    unsigned allocator = 0, first = 0, last = 0;
+    uint16_t ids[8];
+
+    (void)sscanf(args, "%u %llu %llu %u %u", &allocator, &id, &address, &first, &last);
+    uint32_t count = 0;
+    for (unsigned chip = first; chip <= last && count < 8; chip++)
+        ids[count++] = (uint16_t)chip;
+    ttmem_alloc(&(struct ttmem_allocation){.id = id,
+                                           .address = address,
+                                           .bytes = 100,
+                                           .devices = ttmem_devices(ids, count),
+                                           .allocator = (uint16_t)allocator,
+                                           .region = TTMEM_DRAM});
+    return 0;
+}
+
 static void fail(const char *args)
 {
     unsigned long long wanted = 0, free_bytes = 0;
@@ -335,6 +364,8 @@ static bool obey_told(const char *verb, char *args)
         ttmem_allocator_close((uint16_t)atoi(args));
     else if (strcmp(verb, "push") == 0)
         ttmem_context_push(args);
+    else if (strcmp(verb, "context_set") == 0)
+        ttmem_context_set(args);
     else if (strcmp(verb, "pop") == 0)
         ttmem_context_pop();
     else if (strcmp(verb, "mark") == 0)
@@ -352,6 +383,10 @@ static int obey(const char *verb, char *args)
         return 0;
     if (strcmp(verb, "enabled") == 0)
         return ttmem_is_enabled();
+    if (strcmp(verb, "name_at") == 0)
+        return name_at(args);
+    if (strcmp(verb, "alloc_in") == 0)
+        return alloc_in(args);
     if (strcmp(verb, "enable") == 0)
         return ttmem_enable();
     if (strcmp(verb, "touched") == 0)

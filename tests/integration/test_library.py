@@ -182,6 +182,30 @@ def test_names_and_contexts_are_shown(server: Server) -> None:
             assert (origin["name"], origin["context"]) == expected[buffer["id"]]
 
 
+def test_a_whole_context_takes_the_place_of_what_was_pushed(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("push a", "push b", "alloc 1 100", "context_set task/step", "alloc 2 100")
+        worker.do("push inner", "alloc 3 100", "pop", "alloc 4 100", "context_set ", "alloc 5 100")
+        worker.do("pop", "alloc 6 100")
+        expected = {1: "a/b", 2: "task/step", 3: "task/step/inner", 4: "task/step", 5: "", 6: ""}
+        wait_for(lambda: {k: c for k, (_, c) in told_of(worker).items()} == expected)
+
+
+def test_names_by_address_find_the_right_allocation(server: Server) -> None:
+    with Library(server) as worker:
+        # A mesh of four and a submesh on two of its chips have handed out the same address.
+        worker.do("alloc_in 7 1 4096 0 3", "alloc_in 9 2 4096 1 2", "alloc_in 7 3 8192 0 3")
+        nobody = 2**64 - 1
+        assert worker.do(f"name_at 3 4096 {nobody} mesh") == 1  # not on the submesh
+        assert worker.do("name_at 1 4096 2 submesh") == 1
+        assert worker.do(f"name_at 0 8192 {nobody} other") == 1
+        assert worker.do(f"name_at 4 4096 {nobody} nobody") == 0
+        assert worker.do("name_at 0 4097 1 nobody") == 0
+        names = {1: "mesh", 2: "submesh", 3: "other"}
+        wait_for(lambda: {k: n for k, (n, _) in told_of(worker).items()} == names)
+        assert worker.do("name_at 1 4096 1 again", "disable", "name_at 1 4096 1 off") == 0
+
+
 def test_contexts_nest_deeply_and_texts_are_cut(server: Server) -> None:
     with Library(server) as worker:
         for _ in range(70):

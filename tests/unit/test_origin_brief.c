@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
-#include "model/origin_table.h"
 #include "model/origin_brief.h"
+#include "model/origin_table.h"
 
 static struct ttm_origin_book book;
 

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server that tracks this process; one of our own where there is none.
+
+Our own is `tt-mem serve` on a socket in a private folder. It ends with this process, however that
+ends: it watches a pipe that only this process and what it forks have open.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from typing import Any
+
+from ttmem import _library, _tell
+from ttmem._library import Inactive
+
+START_S = 20.0
+KNOWN_S = 10.0
+
+# Ends the server when its input does.
+_WATCH = '"$@" </dev/null & server=$!; read -r _; kill "$server" 2>/dev/null; wait "$server"'
+
+_lock = threading.Lock()
+_own: _OwnServer | None = None
+
+
+def _environment(**extra: str) -> dict[str, str]:
+    """Of a command: it is not to be tracked itself."""
+    left_out = ("LD_PRELOAD", "TT_ALLOC_TRACKING_ENABLED", "NOTIFY_SOCKET")
+    env = {key: value for key, value in os.environ.items() if key not in left_out}
+    return {**env, **extra}
+
+
+class _OwnServer:
+    def __init__(self) -> None:
+        self.pid = os.getpid()  # a forked child is not its owner
+        self.folder = tempfile.mkdtemp(prefix="ttmem-")
+        self.socket = os.path.join(self.folder, "s.sock")
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        ready = os.path.join(self.folder, "ready")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            notify.bind(ready)
+            notify.settimeout(START_S)
+            serve = [_library.command(), "serve", "--socket", self.socket, "--no-legacy"]
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _WATCH, "sh", *serve],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=_environment(NOTIFY_SOCKET=ready),
+                start_new_session=True,  # Ctrl-C is meant for the program
+            )
+            try:
+                notify.recv(4096)
+            except TimeoutError:
+                raise Inactive(f"'{' '.join(serve)}' did not start") from None
+
+    def stop(self) -> None:
+        if os.getpid() != self.pid:
+            return
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+            process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _answers(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(START_S)
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
+
+
+def _found() -> str | None:
+    """The server that libttmem finds, looked for where it looks."""
+    chosen = os.environ.get("TTMEM_SOCKET")
+    if chosen:
+        return chosen
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    places = [f"{runtime}/tt-mem.sock"] if runtime.startswith("/") else []
+    places += ["/run/tt-mem/tt-mem.sock", f"/tmp/tt-mem-{os.geteuid()}/tt-mem.sock"]
+    return next((path for path in places if _answers(path)), None)
+
+
+def _socket() -> str:
+    global _own
+    with _lock:
+        path = _found()
+        if path is not None:
+            return path
+        _own = _OwnServer()
+        atexit.register(_own.stop)
+        os.environ["TTMEM_SOCKET"] = _own.socket  # where libttmem looks next
+        return _own.socket
+
+
+def stop_own() -> None:
+    """Ends the server that was started here, if one was."""
+    global _own
+    with _lock:
+        if _own is None or _own.pid != os.getpid():
+            return
+        if os.environ.get("TTMEM_SOCKET") == _own.socket:
+            del os.environ["TTMEM_SOCKET"]
+        atexit.unregister(_own.stop)
+        _own.stop()
+        _own = None
+
+
+def _ask(*args: str) -> Any:
+    done = subprocess.run(
+        [_library.command(), *args],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=_environment(),
+        check=False,
+    )
+    if done.returncode != 0:
+        reason = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise Inactive(reason[-1] if reason else f"tt-mem {args[0]} ended with {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def _is_known(path: str, pid: int) -> bool:
+    """Whether the server has us, and what it may have missed was told again."""
+    clients = _ask("status", "--json", "--socket", path)["clients"]
+    return any(
+        row["pid"] == pid
+        and row["source"] == "tracked"
+        and (row["lost_events"] == 0 or row["resyncs"] > 0)
+        for row in clients
+    )
+
+
+def row_of_this_process() -> dict[str, Any] | None:
+    """
+    What `tt-mem dump` has of this process, with all that was told before the question; None when
+    nothing is live. Raises Inactive when it is not tracked.
+    """
+    if not _tell.is_active():
+        raise Inactive("this process is not tracked: call ttmem.start(), or use `tt-mem run`")
+    path, pid = _socket(), os.getpid()
+    until = time.monotonic() + KNOWN_S
+    was_known = False  # before the question: only then no row means that nothing is live
+    while True:
+        document = _ask("dump", "--json", "--all", "--pid", str(pid), "--socket", path)
+        rows = [row for row in document["processes"] if row["pid"] == pid]
+        if rows and rows[0]["complete"]:
+            return dict(rows[0])
+        if not rows and was_known:
+            return None
+        was_known = _is_known(path, pid)
+        if was_known and not rows:
+            continue
+        if time.monotonic() > until:  # a server that was just started is found after 200 ms
+            raise Inactive(
+                rows[0]["why_incomplete"] if rows else f"the server at '{path}' does not know us"
+            )
+        time.sleep(0.02)

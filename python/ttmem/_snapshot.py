@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is live at a moment, what came since another, and blocks of code that leave nothing."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import gc
+import linecache
+import os
+import sys
+from types import TracebackType
+from typing import Any, Iterable
+
+from ttmem import _server
+
+# Programs are kept by the runtime's own cache; what they take is not left behind by anybody.
+BUFFER_REGIONS = ("DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE")
+SHOWN = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """Where allocations came from: the user's lines, innermost first, and what he said of them."""
+
+    python: tuple[str, ...]  # "decode.py:28:cache_kv"
+    operation: str
+    region: str
+    device_ids: tuple[int, ...]
+    name: str
+    context: str
+    thread: str
+
+    @property
+    def line(self) -> str:
+        """The innermost line, or what else is known."""
+        return self.python[0] if self.python else self.operation or "origin not known"
+
+    @property
+    def code(self) -> str:
+        """The text of that line, "" where its file is not among the loaded modules."""
+        return _source_line(self.line)
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffer:
+    id: int
+    region: str
+    address: int
+    device_ids: tuple[int, ...]
+    bytes: int  # requested, on each device
+    footprint_bytes: int  # taken, on each device
+    age_ns: int
+    name: str
+    context: str
+    origin: Origin
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        return self.region, self.id, self.address
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """Allocations of one origin that came or went."""
+
+    origin: Origin
+    buffers: tuple[Buffer, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.buffers)
+
+    @property
+    def bytes(self) -> int:
+        return sum(buffer.bytes for buffer in self.buffers)
+
+    @property
+    def footprint_bytes(self) -> int:
+        return sum(buffer.footprint_bytes for buffer in self.buffers)
+
+
+def _by_origin(buffers: Iterable[Buffer]) -> list[Change]:
+    groups: dict[Origin, list[Buffer]] = collections.defaultdict(list)
+    for buffer in buffers:
+        groups[buffer.origin].append(buffer)
+    changes = [Change(origin, tuple(group)) for origin, group in groups.items()]
+    return sorted(changes, key=lambda change: (-change.footprint_bytes, change.origin.line))
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """What this process has live: every buffer, and the same by origin."""
+
+    buffers: tuple[Buffer, ...]
+
+    @property
+    def origins(self) -> list[Change]:
+        return _by_origin(self.buffers)
+
+    def bytes_on(self, device: int, region: str | None = None) -> int:
+        """What is taken on a device, in one region or in those that allocators manage."""
+        regions = BUFFER_REGIONS if region is None else (region,)
+        return sum(
+            buffer.footprint_bytes
+            for buffer in self.buffers
+            if device in buffer.device_ids and buffer.region in regions
+        )
+
+    def __str__(self) -> str:
+        count, size = len(self.buffers), sum(buffer.footprint_bytes for buffer in self.buffers)
+        lines = [f"{_count(count, 'allocation')} live, {human(size)}"]
+        return "\n".join(lines + _describe(self.origins))
+
+
+@dataclasses.dataclass(frozen=True)
+class Diff:
+    """From one snapshot to another: what is new, and what went, by origin."""
+
+    new: tuple[Change, ...]
+    gone: tuple[Change, ...]
+
+    @property
+    def count(self) -> int:
+        """Of buffers that are new, without circular buffers and kernels."""
+        return sum(change.count for change in self._new_buffers())
+
+    @property
+    def bytes(self) -> int:
+        return sum(change.bytes for change in self._new_buffers())
+
+    @property
+    def footprint_bytes(self) -> int:
+        """What new buffers take on the device where they take most."""
+        return max(self.by_device().values(), default=0)
+
+    def by_device(self) -> dict[int, int]:
+        """What new buffers take on each device."""
+        sums: dict[int, int] = collections.defaultdict(int)
+        for change in self._new_buffers():
+            for buffer in change.buffers:
+                for device in buffer.device_ids:
+                    sums[device] += buffer.footprint_bytes
+        return dict(sorted(sums.items()))
+
+    def _new_buffers(self) -> list[Change]:
+        return [change for change in self.new if change.origin.region in BUFFER_REGIONS]
+
+    def __str__(self) -> str:
+        gone = sum(change.count for change in self.gone)
+        head = f"{_count(self.count, 'new buffer')}, {human(self.footprint_bytes)}; {gone} gone"
+        return "\n".join([head, *_describe(self._new_buffers())])
+
+
+class LeakError(AssertionError):
+    """A block of code left buffers behind. 'diff' has them."""
+
+    def __init__(self, text: str, difference: Diff):
+        super().__init__(text)
+        self.diff = difference
+
+
+# ---- taking ----
+
+
+def _origin(row: dict[str, Any], buffer: dict[str, Any]) -> Origin:
+    origin = row["origins"][buffer["origin"]]
+    return Origin(
+        python=tuple(origin["python"]),
+        operation=origin["operation"],
+        region=buffer["region"],
+        device_ids=tuple(buffer["device_ids"]),
+        name=buffer["name"],
+        context=buffer["context"],
+        thread=origin["thread"],
+    )
+
+
+def _buffer(row: dict[str, Any], buffer: dict[str, Any]) -> Buffer:
+    return Buffer(
+        id=buffer["id"],
+        region=buffer["region"],
+        address=buffer["address"],
+        device_ids=tuple(buffer["device_ids"]),
+        bytes=buffer["bytes"],
+        footprint_bytes=buffer["footprint_bytes"],
+        age_ns=buffer["age_ns"],
+        name=buffer["name"],
+        context=buffer["context"],
+        origin=_origin(row, buffer),
+    )
+
+
+def snapshot() -> Snapshot:
+    """
+    What this process has live now. Asks the server that tracks it, and starts one when there is
+    none. Raises Inactive when the process is not tracked.
+    """
+    row = _server.row_of_this_process()
+    if row is None:
+        return Snapshot(())
+    return Snapshot(tuple(_buffer(row, buffer) for buffer in row["buffers"]))
+
+
+def diff(before: Snapshot, after: Snapshot) -> Diff:
+    """What came and what went from one snapshot to the other."""
+    old = {buffer.key for buffer in before.buffers}
+    now = {buffer.key for buffer in after.buffers}
+    return Diff(
+        new=tuple(_by_origin(buffer for buffer in after.buffers if buffer.key not in old)),
+        gone=tuple(_by_origin(buffer for buffer in before.buffers if buffer.key not in now)),
+    )
+
+
+def report() -> str:
+    """What is live now, by origin, as text."""
+    return str(snapshot())
+
+
+# ---- telling ----
+
+
+def human(size: int) -> str:
+    """As the commands write it."""
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            digits = 0 if unit == "B" or value >= 100 else 1
+            return f"{value:.{digits}f} {unit}"
+        value /= 1024
+    raise AssertionError
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _source_line(where: str) -> str:
+    """Of "decode.py:28:cache_kv"; the file is looked for among the modules of this process."""
+    parts = where.split(":")
+    if len(parts) < 3 or not parts[1].isdigit():
+        return ""
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and os.path.basename(path) == parts[0]:
+            line = linecache.getline(path, int(parts[1])).strip()
+            if line:
+                return line
+    return ""
+
+
+def _by_line(changes: list[Change]) -> list[Change]:
+    """Those of one line together, however it was reached."""
+    groups: dict[tuple[str, ...], list[Change]] = collections.defaultdict(list)
+    for change in changes:
+        o = change.origin
+        groups[o.line, o.operation, o.region, o.name, o.context].append(change)
+    merged = [
+        Change(group[0].origin, tuple(b for change in group for b in change.buffers))
+        for group in groups.values()
+    ]
+    return sorted(merged, key=lambda change: -change.footprint_bytes)
+
+
+def _describe_one(change: Change) -> str:
+    origin = change.origin
+    file, _, function = origin.line.rpartition(":")
+    words = [f"{file} {function}" if file else origin.line, origin.code, origin.operation]
+    words += [origin.region, origin.name, origin.context]
+    if change.count > 1:
+        words.append(f"{change.count}×, {human(change.footprint_bytes)}")
+    return "  ".join(word for word in words if word)
+
+
+def _callers(origin: Origin) -> list[str]:
+    """A line in a helper says little without who called it."""
+    lines = []
+    for where in origin.python[1:4]:
+        code = _source_line(where)
+        file, _, function = where.rpartition(":")
+        if code and not file.startswith("python.py"):  # pytest's, below which are its own
+            lines.append(f"    from {file} {function}  {code}")
+    return lines
+
+
+def _describe(changes: list[Change]) -> list[str]:
+    changes = _by_line(changes)
+    lines = [f"  {_describe_one(change)}" for change in changes[:SHOWN]]
+    if len(changes) > SHOWN:
+        lines.append(f"  … and {_count(len(changes) - SHOWN, 'other origin')}")
+    return lines
+
+
+def _held_by(change: Change) -> list[str]:
+    from ttmem import _holders
+
+    found: dict[str, None] = {}
+    for buffer in change.buffers[:3]:  # of one line, one is as good as another
+        for holder in _holders.who_holds(buffer.address, region=buffer.region):
+            found[str(holder)] = None
+    return [f"  held by: {holder}" for holder in list(found)[:3]]
+
+
+def describe_leak(who: str, difference: Diff) -> str:
+    """The text of a failure: how much, from which line, held by whom."""
+    on = ", ".join(f"{human(size)} on device {d}" for d, size in difference.by_device().items())
+    lines = [
+        f"device memory: {who} left {_count(difference.count, 'buffer')} behind "
+        f"({human(difference.bytes)} requested, {on})"
+    ]
+    changes = _by_line(difference._new_buffers())
+    for change in changes[:SHOWN]:
+        lines += [f"  {_describe_one(change)}", *_callers(change.origin), *_held_by(change)]
+    if len(changes) > SHOWN:
+        lines.append(f"  … and {_count(len(changes) - SHOWN, 'other origin')}")
+    return "\n".join(lines)
+
+
+def left_since(before: Snapshot, limit: int) -> Diff | None:
+    """
+    What is new since then, when it takes more than that on some device. Objects that only wait
+    for Python's collector are collected first: they are late and not lost.
+    """
+    difference = diff(before, snapshot())
+    if difference.footprint_bytes <= limit:
+        return None
+    gc.collect()
+    difference = diff(before, snapshot())
+    return difference if difference.footprint_bytes > limit else None
+
+
+class no_leaks:  # noqa: N801, it is used like a function
+    """
+    `with ttmem.no_leaks(limit=0):` raises LeakError when the block leaves more than that many
+    bytes (footprint, on any device) behind. What the block itself raises passes on.
+    """
+
+    def __init__(self, limit: int = 0):
+        self._limit = limit
+        self._before: Snapshot | None = None
+
+    def __enter__(self) -> no_leaks:
+        self._before = snapshot()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        before, self._before = self._before, None
+        if kind is not None or before is None:
+            return
+        left = left_since(before, self._limit)
+        if left is not None:
+            raise LeakError(describe_leak("the block", left), left)

@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package in plain Python: what it tells, what it is told, and that it stays out of the way."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from basics import wait_for
+
+from scripts import environment, run_script
+
+CONTEXTS = """
+    result_of = lambda: {b.name: b.context for b in ttmem.snapshot().buffers}
+"""
+
+
+def test_nothing_happens_where_nothing_is_tracked(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import ttmem
+        with ttmem.context("a"):
+            ttmem.mark("m")
+            told = ttmem.allocate_with_context(0, 100, "DRAM", 1, name="x")
+            named = ttmem.track_buffer(object(), name="x")
+        ttmem.deallocate(1, "DRAM")
+        ttmem.stop()
+        try:
+            ttmem.snapshot()
+            said = ""
+        except ttmem.Inactive as reason:
+            said = str(reason)
+        result = [told, named, ttmem.is_active(), said]
+        """,
+    )
+    assert outcome[:3] == [False, False, False]
+    assert "not tracked" in outcome[3]
+
+
+def test_the_library_stays_out_of_programs_that_only_import_us(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import ttmem
+        with ttmem.context("a"):
+            ttmem.mark("b")
+        result = "libttmem" in open("/proc/self/maps").read()
+        """,
+    )
+    assert outcome is False
+
+
+def test_without_any_library_start_says_what_lacks(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import ttmem
+        try:
+            ttmem.start()
+            result = ""
+        except ttmem.Inactive as reason:
+            result = str(reason)
+        """,
+        TTMEM_LIBRARY=str(folder),
+        PATH="/nowhere",
+    )
+    assert "libttmem-hook.so" in outcome
+
+
+def test_contexts_nest_and_belong_to_threads(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import threading, ttmem
+        ttmem.start()
+        def tell(name):
+            ttmem.allocate_with_context(0, 100, "DRAM", len(name) * 1000 + ord(name[-1]), name)
+        @ttmem.context("decorated")
+        def decorated():
+            tell("in_function")
+        both = threading.Barrier(2)
+        def work(name):
+            with ttmem.context(name):
+                both.wait()
+                tell(name)
+                both.wait()
+        with ttmem.context("outer"):
+            with ttmem.context("inner"):
+                tell("deep")
+            tell("flat")
+            decorated()
+            threads = [threading.Thread(target=work, args=(n,)) for n in ("t1", "thread2")]
+            [t.start() for t in threads]
+            [t.join() for t in threads]
+        tell("none")
+        result = {b.name: b.context for b in ttmem.snapshot().buffers}
+        """,
+    )
+    assert outcome == {
+        "deep": "outer/inner",
+        "flat": "outer",
+        "in_function": "outer/decorated",
+        "t1": "t1",
+        "thread2": "thread2",
+        "none": "",
+    }
+
+
+ASYNC = """
+    import asyncio, ttmem
+    ttmem.start()
+    ids = iter(range(1, 100))
+    def tell(name):
+        ttmem.allocate_with_context(0, 100, "DRAM", next(ids), name)
+    {work}
+    async def main():
+        tell("before")
+        await asyncio.gather(work("a"), work("b"), idle())
+        tell("after")
+    async def idle():
+        for n in range(6):
+            tell(f"idle{{n}}")
+            await asyncio.sleep(0)
+    asyncio.run(main())
+    tell("outside")
+    result = {{b.name: b.context for b in ttmem.snapshot().buffers}}
+"""
+
+WITH = """
+    async def work(name):
+        with ttmem.context(name):
+            for n in range(3):
+                tell(f"{name}{n}")
+                await asyncio.sleep(0)
+                with ttmem.context("in"):
+                    tell(f"{name}-in{n}")
+                    await asyncio.sleep(0)
+                    tell(f"{name}-in-late{n}")
+        tell(f"{name}-out")
+"""
+
+DECORATED = """
+    async def work(name):
+        async def body():
+            for n in range(3):
+                tell(f"{name}{n}")
+                await asyncio.sleep(0)
+                await ttmem.context("in")(step)(n)
+        async def step(n):
+            tell(f"{name}-in{n}")
+            await asyncio.sleep(0)
+            tell(f"{name}-in-late{n}")
+        await ttmem.context(name)(body)()
+        tell(f"{name}-out")
+"""
+
+
+@pytest.mark.parametrize("work", [WITH, DECORATED], ids=["with", "decorated"])
+def test_tasks_that_take_turns_keep_their_contexts(folder: Path, work: str) -> None:
+    outcome = run_script(folder, ASYNC.format(work=work))
+    expected = {"before": "", "after": "", "outside": "", **{f"idle{n}": "" for n in range(6)}}
+    for name in "ab":
+        expected[f"{name}-out"] = ""
+        for n in range(3):
+            expected[f"{name}{n}"] = name
+            expected[f"{name}-in{n}"] = expected[f"{name}-in-late{n}"] = f"{name}/in"
+    assert outcome == expected
+
+
+def test_a_decorated_generator_has_its_context_while_it_runs(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import ttmem
+        ttmem.start()
+        def tell(name, number):
+            ttmem.allocate_with_context(0, 100, "DRAM", number, name)
+        @ttmem.context("gen")
+        def numbers():
+            tell("first", 1)
+            got = yield 1
+            tell(got, 2)
+            return 7
+        steps = numbers()
+        next(steps)
+        tell("between", 3)
+        try:
+            steps.send("second")
+        except StopIteration as end:
+            value = end.value
+        result = [value, {b.name: b.context for b in ttmem.snapshot().buffers}]
+        """,
+    )
+    assert outcome == [7, {"first": "gen", "second": "gen", "between": ""}]
+
+
+def test_a_tensor_is_named_by_its_place(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import ttmem
+        ttmem.start()
+        import ttnn
+        kept = [ttnn.zeros(), ttnn.zeros(), ttnn.zeros(region="L1")]
+        said = [ttmem.track_buffer(kept[1], name="kv", context="cache"),
+                ttmem.track_buffer(kept[2], name="act"), ttmem.track_buffer(None, name="x")]
+        rows = {b.id: [b.name, b.context] for b in ttmem.snapshot().buffers}
+        result = [said, rows]
+        """,
+    )
+    assert outcome[0] == [True, True, False]
+    assert outcome[1] == {"1": ["", ""], "2": ["kv", "cache"], "3": ["act", ""]}
+
+
+def test_differences_and_blocks_that_leave_something(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import ttmem
+        ttmem.start()
+        import ttnn
+        KEPT = [ttnn.zeros()]
+        before = ttmem.snapshot()
+        KEPT.append(ttnn.zeros(1000))
+        KEPT.append(ttnn.zeros(500, "L1"))
+        del KEPT[0]
+        change = ttmem.diff(before, ttmem.snapshot())
+        with ttmem.no_leaks():
+            ttnn.zeros()
+        with ttmem.no_leaks(limit=4096):
+            KEPT.append(ttnn.zeros())
+        text = ""
+        try:
+            with ttmem.no_leaks():
+                KEPT.append(ttnn.zeros(2048))
+        except ttmem.LeakError as leak:
+            text = str(leak)
+        passed_on = ""
+        try:
+            with ttmem.no_leaks():
+                KEPT.append(ttnn.zeros())
+                raise KeyError("mine")
+        except KeyError as failure:
+            passed_on = str(failure)
+        result = [change.count, change.bytes, len(change.gone), text, passed_on, ttmem.report()]
+        """,
+    )
+    assert outcome[:3] == [2, 1500, 1]
+    head, *rest = outcome[3].splitlines()
+    assert head == (
+        "device memory: the block left 1 buffer behind (2.0 KiB requested, 2.0 KiB on device 0)"
+    )
+    assert "  held by: list KEPT in module __main__" in rest
+    assert outcome[4] == "'mine'"
+    assert outcome[5].startswith("5 allocations live")
+
+
+def test_marks_reach_a_server_that_was_there(folder: Path, server: object) -> None:
+    run_script(
+        folder,
+        """
+        import os, subprocess, ttmem
+        ttmem.start()
+        ttmem.allocate_with_context([0, 1], 100, "L1", 5, name="both")
+        ttmem.mark("after warm-up")
+        rows = ttmem.snapshot().buffers
+        result = [rows[0].device_ids, rows[0].name]
+        from ttmem import _server
+        marks = [m["name"] for m in _server.row_of_this_process()["marks"]]
+        assert marks == ["after warm-up"], marks
+        assert _server._own is None
+        ttmem.deallocate(5, "L1")
+        assert ttmem.snapshot().buffers == ()
+        """,
+        TTMEM_SOCKET=server.socket,  # type: ignore[attr-defined]
+    )
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, None])
+def test_a_server_of_our_own_ends_with_the_program(folder: Path, end: int | None) -> None:
+    code = """
+import sys, ttmem
+ttmem.start()
+ttmem.allocate_with_context(0, 100, "DRAM", 1)
+assert len(ttmem.snapshot().buffers) == 1
+from ttmem import _server
+print(_server._own.socket, flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(folder),
+    ) as program:
+        assert program.stdin and program.stdout
+        socket = program.stdout.readline().strip()
+        assert os.path.exists(socket)
+        if end is None:
+            program.stdin.close()
+        else:
+            program.send_signal(end)
+        program.wait()
+    wait_for(lambda: not os.path.exists(socket), "the server to be gone")
+
+
+HOLDERS = {
+    "a list": ("KEPT.append(new())", "container", "list KEPT in module __main__"),
+    "a dictionary": ("CACHE['k'] = new()", "container", "dict CACHE in module __main__"),
+    "an attribute": (
+        "global MODEL; MODEL = Thing(); MODEL.layers = [{'k': new()}]",
+        "container",
+        "Thing MODEL in module __main__: MODEL.layers[0]['k']",
+    ),
+    "a class": ("Thing.shared = new()", "container", "class Thing"),
+    "a closure": (
+        "global FUNCTION; FUNCTION = (lambda t: lambda: t)(new())",
+        "closure",
+        "closure of plant.<locals>.<lambda>.<locals>.<lambda>, variable t, "
+        "held by function FUNCTION in module __main__",
+    ),
+    "a cycle": (
+        "node = Thing(); node.me = node; node.t = new()",
+        "cycle",
+        "cycle through Thing.me",
+    ),
+    "a generator": (
+        "global STEPS; STEPS = steps(); next(STEPS)",
+        "frame",
+        "generator steps (script.py), variable inside, held by generator STEPS in module __main__",
+    ),
+    "the last exception": (
+        "fail()",
+        "traceback",
+        "traceback of last exception: variable inside of raises (script.py)",
+    ),
+    "another thread": (
+        "run_thread()",
+        "frame",
+        "variable mine of work (script.py) in thread worker",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HOLDERS)
+def test_holders_are_found(folder: Path, what: str) -> None:
+    plant, kind, text = HOLDERS[what]
+    code = f"""
+        import gc, sys, threading, ttmem
+        import ttnn
+        KEPT, CACHE, addresses, stop, there = [], {{}}, [], threading.Event(), threading.Event()
+        class Thing:
+            pass
+        def new():
+            tensor = ttnn.zeros()
+            addresses.append(tensor.buffer_address())
+            return tensor
+        def plant():
+            {plant}
+        def steps():
+            inside = new(); yield 1
+        def raises():
+            inside = new()
+            raise ValueError
+        def fail():
+            try: raises()
+            except ValueError as failure: sys.last_value = failure
+        def run_thread():
+            def work():
+                mine = new(); there.set()
+                stop.wait()
+            threading.Thread(target=work, name="worker").start()
+            there.wait()
+        gc.disable()
+        plant()
+        found = ttmem.who_holds(addresses[0])
+        stop.set()
+        result = [[h.kind, str(h)] for h in found]
+        """
+    found = run_script(folder, code)
+    assert [[k, re.sub(r":\d+\)", ")", said)] for k, said in found] == [[kind, text]]
+
+
+def test_what_nobody_holds_is_said_so(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import ttmem, ttnn
+        LEFT = [ttnn.zeros()]
+        address = LEFT[0].buffer_address()
+        def holds():
+            mine = LEFT[0]
+            first = [str(h) for h in ttmem.who_holds(mine)]
+            del mine
+            return first
+        first = holds()
+        second = [str(h) for h in ttmem.who_holds(address)]
+        LEFT.clear()
+        third = [str(h) for h in ttmem.who_holds(address)]
+        result = [first, second, third, ttmem.who_holds(12345)]
+        """,
+    )
+    assert sorted(outcome[0])[0] == "list LEFT in module __main__"
+    assert "variable mine of holds (script.py:7)" in outcome[0]
+    assert outcome[1:] == [["list LEFT in module __main__"], [], []]

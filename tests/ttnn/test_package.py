@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package with the real ttnn: begun at any moment it is exact, and it finds holders."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import textwrap
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from basics import PATIENCE_S
+from clusters import N150, N300, T3K, Cluster
+from programs import PYTHON, Program, assert_exact, environment
+from test_processes import CHURN, STOP
+
+PACKAGE = os.environ.get("TTMEM_PACKAGE", "")
+BUILD = os.environ.get("TTMEM_LIBRARY", "")
+
+Start = Callable[..., Program]
+
+# Without anything in the environment that would track it.
+BARE = {
+    "LD_PRELOAD": None,
+    "TT_ALLOC_TRACKING_ENABLED": None,
+    "PYTHONPATH": PACKAGE,
+    "TTMEM_LIBRARY": BUILD,
+}
+
+
+def begin(start: Start, cluster: Cluster = N150, is_importing: bool = True) -> Program:
+    return start(cluster, env=BARE, is_importing=is_importing)
+
+
+def test_begun_before_ttnn_is_imported(start: Start, server: Any) -> None:
+    program = begin(start, is_importing=False)
+    program.do("import ttmem; ttmem.start(); import ttnn")
+    program.do("device = open_device(); kept = [tensor(device, 64, 64) for _ in range(5)]")
+    assert_exact(server, program)
+    program.do("del kept[::2]; other = ttnn.add(kept[0], kept[1])")
+    assert_exact(server, program)
+
+
+def test_begun_with_devices_open_and_tensors_alive(start: Start, server: Any) -> None:
+    program = begin(start)
+    program.do("""
+        device = open_device()
+        kept = [tensor(device, 64, 64) for _ in range(5)]
+        kept += [tensor(device, 64, 64, memory=ttnn.L1_MEMORY_CONFIG) for _ in range(5)]
+        import ttmem
+        ttmem.start()
+    """)
+    assert_exact(server, program)
+    program.do("del kept[::2]; kept.append(tensor(device, 32, 32))")
+    assert_exact(server, program)
+    program.do("close(device); kept.clear()")
+    assert_exact(server, program)
+    program.do("device = open_device(); kept = [tensor(device, 64, 64)]")
+    assert_exact(server, program)
+
+
+def test_begun_while_threads_allocate(start: Start, server: Any) -> None:
+    program = begin(start)
+    program.do(CHURN)
+    program.do("import ttmem; ttmem.start()")
+    program.do(STOP)
+    assert_exact(server, program)
+    program.do("ttmem.stop(); del kept[:20]; kept.append(tensor(device, 96, 32)); ttmem.start()")
+    assert_exact(server, program)
+
+
+@pytest.mark.parametrize("cluster, rows", [(N300, 1), (T3K, 2)], ids=["n300", "half of t3k"])
+def test_begun_on_a_mesh_and_its_submeshes(
+    start: Start, server: Any, cluster: Cluster, rows: int
+) -> None:
+    program = begin(start, cluster)
+    program.do(f"""
+        mesh = open_mesh({rows}, 2)
+        kept = [tensor(mesh, 64, 64) for _ in range(3)]
+        part = mesh.create_submesh(ttnn.MeshShape(1, 1))
+        meshes.append(part)
+        kept.append(tensor(part, 32, 32))
+        import ttmem
+        ttmem.start()
+    """)
+    assert_exact(server, program)
+    program.do("del kept[1:]")
+    assert_exact(server, program)
+
+
+def test_names_and_contexts_reach_the_dump(start: Start, server: Any) -> None:
+    program = begin(start)
+    said, rows = program.do("""
+        import ttmem
+        ttmem.start()
+        device = open_device()
+        with ttmem.context("model_init"):
+            first = tensor(device, 64, 64)
+            with ttmem.context("attention"):
+                second = tensor(device, 64, 64, memory=ttnn.L1_MEMORY_CONFIG)
+        said = [ttmem.track_buffer(first, name="weights"),
+                ttmem.track_buffer(second, name="scores", context="mine"),
+                ttmem.track_buffer("no tensor", name="x")]
+        rows = sorted([b.region, b.name, b.context] for b in ttmem.snapshot().buffers)
+        result = said, rows
+    """)
+    assert said == [True, True, False]
+    assert rows == [["DRAM", "weights", "model_init"], ["L1", "scores", "mine"]]
+
+
+PLANTS = {
+    "list": ("KEPT.append(new())", "container"),
+    "dict": ("CACHE['k'] = new()", "container"),
+    "attribute": ("thing = Thing(); thing.layers = [new()]; KEPT.append(thing)", "container"),
+    "closure": ("KEPT.append((lambda t: lambda: t)(new()))", "closure"),
+    "cycle": ("node = Thing(); node.me = node; node.t = new(); del node", "cycle"),
+    "traceback": ("fail()", "traceback"),
+    "generator": ("steps = generate(); next(steps)", "frame"),
+    "thread": ("run_thread()", "frame"),
+}
+
+
+@pytest.mark.parametrize("what", PLANTS)
+def test_each_holder_is_found(start: Start, what: str) -> None:
+    plant, kind = PLANTS[what]
+    program = begin(start)
+    program.do("""
+        import gc, sys, ttmem
+        device = open_device()
+        KEPT, CACHE, addresses, stop, there = [], {}, [], threading.Event(), threading.Event()
+        class Thing:
+            pass
+        def new():
+            made = tensor(device, 32, 32)
+            addresses.append(made.buffer_address())
+            return made
+        def generate():
+            inside = new()
+            yield 1
+        def raises():
+            inside = new()
+            raise ValueError
+        def fail():
+            try:
+                raises()
+            except ValueError as failure:
+                sys.last_value = failure
+        def run_thread():
+            def work():
+                mine = new()
+                there.set()
+                stop.wait()
+            threading.Thread(target=work, daemon=True).start()
+            there.wait()
+        gc.disable()
+    """)
+    found = program.do(f"""
+        {plant}
+        result = [[h.kind, str(h)] for h in ttmem.who_holds(addresses[0])]
+        stop.set()
+    """)
+    assert [k for k, _ in found] == [kind], found
+
+
+def link_pytest(folder: Path) -> None:
+    """The pytest of this very run, for a Python that has none; it is Python alone."""
+    names = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "attr", "attrs", "py")
+    for name in (*names, "exceptiongroup", "tomli", "typing_extensions", "pygments"):
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            continue
+        source = Path(spec.origin)
+        source = source.parent if source.name == "__init__.py" else source
+        (folder / source.name).symlink_to(source)
+
+
+LEAKY = """
+import pytest, ttnn
+KEPT = []
+
+@pytest.fixture(scope="module")
+def device():
+    opened = ttnn.open_device(device_id=0)
+    yield opened
+    ttnn.close_device(opened)
+
+def keep_it(device):
+    KEPT.append(ttnn.zeros((32, 32), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device))
+
+def test_fixed(device):
+    keep_it(device)
+    KEPT.clear()
+
+def test_leaky(device):
+    keep_it(device)
+"""
+
+
+def test_the_plugin_fails_the_leaky_test_alone(folder: Path) -> None:
+    site, place = folder / "site", folder / "tests"
+    site.mkdir()
+    place.mkdir()
+    link_pytest(site)
+    probe = subprocess.run(
+        [PYTHON, "-c", "import pytest"],
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if probe.returncode != 0:
+        pytest.skip(f"this pytest does not run there: {probe.stderr.splitlines()[-1]}")
+    (place / "test_mem.py").write_text(LEAKY)
+    env = environment(folder, N150, PYTHONPATH=f"{PACKAGE}:{site}", TTMEM_LIBRARY=BUILD)
+    command = [PYTHON, "-m", "pytest", "-q", "-p", "ttmem.pytest_plugin", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "--ttmem-fail-on-leak", "test_mem.py"],
+        capture_output=True,
+        text=True,
+        cwd=place,
+        env=env,
+        timeout=PATIENCE_S * 4,
+        check=False,
+    )
+    out = done.stdout + done.stderr
+    assert done.returncode == 1 and "1 failed, 1 passed" in out, out
+    expected = textwrap.dedent("""\
+        E   device memory: test_leaky left 1 buffer behind (2.0 KiB requested, 24.0 KiB on device 0)
+        E     test_mem.py:12 keep_it  KEPT.append(ttnn.zeros((32, 32)""")
+    assert expected in out, out
+    assert "E     held by: list KEPT in module test_mem" in out, out
