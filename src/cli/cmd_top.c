@@ -47,8 +47,9 @@ struct top {
     struct ttm_view view;
     struct ttm_grid grid;
     struct ttm_top_feed feed;
-    uint64_t next_ns; /* when to look again */
-    bool is_looking;  /* servers were asked, and the picture waits for them */
+    uint64_t next_ns;     /* when to look again */
+    uint64_t take_cpu_ns; /* what taking lives took so far */
+    bool is_looking;      /* servers were asked, and the picture waits for them */
 };
 
 static volatile sig_atomic_t is_interrupted;
@@ -71,12 +72,15 @@ static bool take(struct top *top)
 {
     const uint64_t begin_ns = cpu_ns();
 
-    if (!ttm_top_feed_take(&top->feed, ttm_clock_monotonic_ns()))
+    if (!ttm_top_feed_take(&top->feed, ttm_clock_monotonic_ns())) {
+        top->take_cpu_ns += cpu_ns() - begin_ns; /* they come in many pieces */
         return false;
+    }
     /* New lives: what the view had of the old ones is gone, so it takes them also when paused. */
     const struct ttm_origins_source source = ttm_top_feed_lives(&top->feed);
     (void)ttm_view_take_lives(&top->view, &source, ttm_clock_monotonic_ns());
-    ttm_top_feed_cost(&top->feed, cpu_ns() - begin_ns);
+    ttm_top_feed_cost(&top->feed, top->take_cpu_ns + cpu_ns() - begin_ns);
+    top->take_cpu_ns = 0;
     return true;
 }
 
@@ -124,7 +128,8 @@ static void gather(struct top *top)
     while (!is_interrupted && ttm_clock_monotonic_ns() < end_ns && !is_complete(top, has_lives)) {
         wait_for_servers(top, 50);
         has_lives |= take(top);
-        ttm_top_feed_ask(&top->feed, ttm_clock_monotonic_ns(), ttm_view_wants_lives(&top->view));
+        if (!has_lives && ttm_view_wants_lives(&top->view))
+            ttm_top_feed_ask(&top->feed, ttm_clock_monotonic_ns(), true);
     }
 }
 
