@@ -22,14 +22,16 @@ SOMEBODY = 65533
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root, to be several users")
 
 
-def _is_sanitized() -> bool:
+def _has_symbol(*names: bytes) -> bool:
     with contextlib.suppress(OSError):
         binary = Path(shutil.which(TT_MEM) or TT_MEM).read_bytes()
-        return b"__asan_init" in binary or b"__tsan_init" in binary or b"__ubsan_" in binary
+        return any(name in binary for name in names)
     return False
 
 
-IS_SANITIZED = _is_sanitized()
+# The thread sanitizer has a thread and files of its own in every program.
+IS_THREAD_SANITIZED = _has_symbol(b"__tsan_init")
+IS_SANITIZED = IS_THREAD_SANITIZED or _has_symbol(b"__asan_init", b"__ubsan_")
 SLOWNESS = 10 if IS_SANITIZED else 1
 
 # Ends a test that hangs; a passing test never gets near it.

@@ -12,6 +12,7 @@ import pytest
 from support import (
     ERROR,
     IS_SANITIZED,
+    IS_THREAD_SANITIZED,
     NOBODY,
     PATIENCE_S,
     TELL,
@@ -409,6 +410,7 @@ def test_the_process_of_another_user_is_not_switched(server: Server) -> None:
 # ---- hosts that behave badly ----
 
 
+@pytest.mark.skipif(IS_THREAD_SANITIZED, reason="the thread sanitizer has files of its own")
 @pytest.mark.parametrize("kind", ["file", "pipe", "socket"])
 def test_a_host_that_takes_all_fds_for_its_own(make_server, kind: str) -> None:
     server: Server = make_server().start()
@@ -429,6 +431,7 @@ def test_a_host_that_takes_all_fds_for_its_own(make_server, kind: str) -> None:
         assert worker.end() == 0
 
 
+@pytest.mark.skipif(IS_THREAD_SANITIZED, reason="the thread sanitizer has a thread of its own")
 @pytest.mark.parametrize("verb", ["pthread_exit", "late_worker"])
 def test_a_process_whose_main_thread_has_left_ends_with_its_last_thread(
     make_server, verb: str

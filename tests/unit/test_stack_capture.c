@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -243,16 +244,17 @@ static _Atomic bool shall_stop;
 
 static void *capture_until_stopped(void *ret)
 {
-    *(unsigned *)ret = 0;
+    _Atomic unsigned *count = ret;
+
     while (!shall_stop)
-        *(unsigned *)ret += capture().native != 0;
+        *count += capture().native != 0;
     return NULL;
 }
 
 static void captures_go_on_while_libraries_come_and_go(void **state)
 {
     static const char *const paths[] = {TTM_TEST_MODULE_A, TTM_TEST_MODULE_B};
-    unsigned counts[4];
+    _Atomic unsigned counts[4] = {0};
     pthread_t threads[COUNT_OF(counts)];
     (void)state;
 
@@ -271,11 +273,13 @@ static void captures_go_on_while_libraries_come_and_go(void **state)
         assert_int_equal(dlclose(library), 0);
         ttm_stack_unloaded();
     }
-    shall_stop = true;
     for (unsigned i = 0; i < COUNT_OF(threads); i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_int_not_equal(counts[i], 0);
+        while (counts[i] == 0) /* it may not have come to run yet */
+            (void)sched_yield();
     }
+    shall_stop = true;
+    for (unsigned i = 0; i < COUNT_OF(threads); i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
 static sem_t is_loading, may_go_on;
