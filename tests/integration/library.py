@@ -47,6 +47,8 @@ class Library:
             env=clean_env(**full_env),
             preexec_fn=prepare,
         )
+        if path == LIBRARY_WORKER:
+            self.do("enabled")  # it has loaded the library when it answers
 
     @property
     def pid(self) -> int:
