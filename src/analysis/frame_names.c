@@ -15,7 +15,7 @@ static long number_of(struct ttm_symbols *symbols, const struct ttm_module_note 
     memcpy(path, module->path.bytes, module->path.length);
     path[module->path.length] = '\0';
     for (uint8_t i = 0; i < module->build_id_length; i++)
-        (void)snprintf(build_id + 2 * i, 3, "%02x", module->build_id[i]);
+        (void)snprintf(build_id + (size_t)2 * i, 3, "%02x", module->build_id[i]);
     return ttm_symbols_module(symbols, path, build_id, &number) == 0 ? (long)number : -1;
 }
 

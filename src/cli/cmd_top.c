@@ -254,7 +254,7 @@ static int watch(struct top *top)
         return follow_plain(top);
     follow(top);
     ttm_screen_close();
-    if (memcmp(&top->saved, &top->view.settings, sizeof(top->saved)) != 0)
+    if (!ttm_view_settings_are_equal(&top->saved, &top->view.settings))
         (void)ttm_settings_save(&top->view.settings); /* a home that cannot be written is no news */
     return TTM_EXIT_OK;
 }

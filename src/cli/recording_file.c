@@ -134,11 +134,11 @@ int ttm_recording_report(const char *path, const struct ttm_report_options *opti
 void ttm_recording_flaws(const struct ttm_recording_info *info, struct ttm_text *out)
 {
     char number[TTM_NUMBER_SIZE];
+    const unsigned long long places = info->damaged_blocks + info->is_head_damaged;
 
     if (info->damaged_blocks + info->skipped_blocks > 0 || info->is_head_damaged)
-        ttm_text_format(out, "the recording is damaged in %llu %s",
-                        (unsigned long long)(info->damaged_blocks + info->is_head_damaged),
-                        info->damaged_blocks + info->is_head_damaged == 1 ? "place" : "places");
+        ttm_text_format(out, "the recording is damaged in %llu %s", places,
+                        places == 1 ? "place" : "places");
     if (info->lost_events > 0)
         ttm_text_format(out, "%s%s events are not in the recording", out->length ? ", " : "",
                         ttm_format_count(info->lost_events, number));

@@ -51,7 +51,7 @@ const struct ttm_report_origin **ttm_report_order(const struct ttm_report_choice
                                                   bool is_suspects_first, uint32_t *ret_count)
 {
     struct ordered *order = calloc(process->origin_count + 1, sizeof(order[0]));
-    const struct ttm_report_origin **list = calloc(process->origin_count + 1, sizeof(list[0]));
+    const struct ttm_report_origin **list = calloc(process->origin_count + 1, sizeof(void *));
     uint32_t count = 0;
 
     for (uint32_t i = 0; order && list && i < process->origin_count; i++) {

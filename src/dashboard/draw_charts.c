@@ -194,6 +194,7 @@ void ttm_draw_charts(struct ttm_view *view, struct ttm_grid *grid, struct draw_a
     view->devices_a_page = shown;
     if (view->first_device + shown > count)
         view->first_device = count - shown;
+    across = across > 0 ? across : 1;
     const size_t down = (2 * shown + across - 1) / across;
     for (size_t i = 0; i < 2 * shown; i++) {
         const struct pane pane = {

@@ -220,7 +220,7 @@ static void put_breakdown(struct ttm_grid *grid, size_t row, size_t column, size
 static void put_tiny(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
                      const struct ttm_facts_device *device)
 {
-    const size_t bar = (columns - 3 - 6 - 2 * 7) / 2;
+    const size_t bar = (columns - 3 - 6 - (size_t)2 * 7) / 2;
     const uint64_t used[] = {ttm_facts_dram_bytes(device), ttm_facts_l1_bytes(device)};
     const uint8_t regions[] = {TTM_REGION_DRAM, TTM_REGION_L1};
     char text[DRAW_NUMBER_SIZE];

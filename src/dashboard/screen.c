@@ -56,8 +56,8 @@ int ttm_screen_open(bool has_colour)
     if (has_colour && has_colors() && start_color() == OK) {
         has_pairs = true;
         (void)use_default_colors();
-        for (short i = 1; i < TTM_STYLE_COUNT; i++)
-            (void)init_pair(i, looks[i].colour, -1);
+        for (int i = 1; i < TTM_STYLE_COUNT; i++)
+            (void)init_pair((short)i, looks[i].colour, -1);
     }
     return 0;
 }
@@ -83,7 +83,8 @@ static void show_cell(const struct ttm_cell *cell, size_t row, size_t column)
 
     if (cell->character == 0 ||
         setcchar(&wide, text, looks[cell->style].attributes,
-                 has_pairs && looks[cell->style].colour >= 0 ? cell->style : 0, NULL) != OK)
+                 has_pairs && looks[cell->style].colour >= 0 ? (short)cell->style : (short)0,
+                 NULL) != OK)
         return;
     (void)mvadd_wch((int)row, (int)column, &wide);
 }

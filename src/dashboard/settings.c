@@ -79,7 +79,8 @@ void ttm_settings_load(struct ttm_view_settings *ret)
     *ret = ttm_view_defaults;
     if (folder_path(path) < 0)
         return;
-    (void)strcat(path, "/top.conf"); /* folder_path() has left room for it */
+    const size_t length = strlen(path); /* folder_path() has left room for it */
+    (void)snprintf(path + length, sizeof(path) - length, "/top.conf");
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return;

@@ -67,6 +67,17 @@ struct ttm_view_settings {
     unsigned window_s;
 };
 
+static inline bool ttm_view_settings_are_equal(const struct ttm_view_settings *a,
+                                               const struct ttm_view_settings *b)
+{
+    for (unsigned i = 0; i < TTM_PAGE_COUNT; i++) {
+        if (a->is_reversed[i] != b->is_reversed[i])
+            return false;
+    }
+    return a->page == b->page && a->process_sort == b->process_sort &&
+           a->origin_sort == b->origin_sort && a->window_s == b->window_s;
+}
+
 /* Windows of the charts: 30 s to 1 h. */
 extern const unsigned ttm_view_windows_s[];
 #define TTM_VIEW_WINDOW_COUNT 7

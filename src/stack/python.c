@@ -5,7 +5,8 @@
  * object alive, and that its file name, name and line table, none of which ever
  * change. PyGILState_GetThisThreadState() reads a thread-local and no more.
  *
- * That the frames are where we look for them is proven first: python_runtime.c.
+ * That the frames are where we look for them is proven first: python_runtime.c. That
+ * they stay there while the interpreter shuts down in another thread: python_door.c.
  *
  * Code objects die, and their addresses are used again. What is known of a code
  * object is therefore kept under its address and a stamp: its version number, which
@@ -23,6 +24,7 @@
 
 #include "base/hash.h"
 #include "stack/probe.h"
+#include "stack/python_door.h"
 #include "stack/python_frame.h"
 #include "stack/python_layout.h"
 #include "stack/python_lines.h"
@@ -71,6 +73,7 @@ struct ttm_python {
     unsigned frames;
     bool knows_package;
     uint32_t next_way;
+    struct ttm_python_seat *seat; /* NULL: none yet */
     struct code codes[1u << CODES_BITS];
     struct known_stack stacks[1u << STACKS_BITS];
     struct operation operations[1u << OPERATIONS_BITS];
@@ -100,11 +103,23 @@ void ttm_python_init(struct ttm_python *python, unsigned frames)
     python->frames = frames < TTM_PYTHON_FRAMES_MAX ? frames : TTM_PYTHON_FRAMES_MAX;
 }
 
-void ttm_python_forget(struct ttm_python *python)
+static void forget_notes(struct ttm_python *python)
 {
     memset(python->codes, 0, sizeof(python->codes));
     memset(python->stacks, 0, sizeof(python->stacks));
     memset(python->operations, 0, sizeof(python->operations));
+}
+
+void ttm_python_forget(struct ttm_python *python)
+{
+    forget_notes(python);
+    ttm_python_hand_over(python);
+}
+
+void ttm_python_hand_over(struct ttm_python *python)
+{
+    ttm_python_door_give_back(python->seat);
+    python->seat = NULL;
 }
 
 static inline uint64_t mix(uint64_t a, uint64_t b)
@@ -370,7 +385,7 @@ static uint32_t operation_note(const struct walk *walk)
 bool ttm_python_stack(struct ttm_python *python, ttm_stack_note_fn note, uint8_t *scratch,
                       uint32_t *ret_stack, uint32_t *ret_operation)
 {
-    const uintptr_t thread = ttm_python_thread_state();
+    const uintptr_t thread = ttm_python_runtime_enter(&python->seat);
     struct walk walk;
 
     *ret_stack = *ret_operation = 0;
@@ -384,23 +399,22 @@ bool ttm_python_stack(struct ttm_python *python, ttm_stack_note_fn note, uint8_t
     if (!python->knows_package && atomic_load_explicit(&package.state, memory_order_relaxed) == 2) {
         /* Frames inside ttnn's decorator were passed before it was known where ttnn is. */
         python->knows_package = true;
-        ttm_python_forget(python);
+        forget_notes(python);
         walk_frames(&walk, thread);
     }
     *ret_operation = operation_note(&walk);
     *ret_stack = stack_note(&walk);
+    ttm_python_door_leave(python->seat);
     return true;
 }
 
-size_t ttm_python_thread_name(char *buf, size_t size)
+/* Inside the door. */
+static size_t read_thread_name(uintptr_t thread, char *buf, size_t size)
 {
     const struct ttm_python_view *view = &ttm_python_runtime_view;
     const struct ttm_python_layout *layout = view->layout;
-    const uintptr_t thread = ttm_python_thread_state();
     uintptr_t outermost = 0;
 
-    if (thread == 0)
-        return 0;
     uintptr_t frame = ttm_python_first_frame(layout, thread);
     for (unsigned i = 0; frame != 0 && i < DEPTH_MAX; i++) {
         if (!ttm_python_is_of_c(layout, frame))
@@ -425,4 +439,15 @@ size_t ttm_python_thread_name(char *buf, size_t size)
     length =
         ttm_python_text(view, ttm_python_attribute(view, self, "_name"), TTM_KEEP_HEAD, buf, size);
     return length > 0 ? (size_t)length : 0;
+}
+
+size_t ttm_python_thread_name(struct ttm_python *python, char *buf, size_t size)
+{
+    const uintptr_t thread = ttm_python_runtime_enter(&python->seat);
+
+    if (thread == 0)
+        return 0;
+    const size_t length = read_thread_name(thread, buf, size);
+    ttm_python_door_leave(python->seat);
+    return length;
 }

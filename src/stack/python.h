@@ -22,8 +22,11 @@ size_t ttm_python_size(void);
 /* In zeroed memory of that size, for stacks of at most 'frames'. */
 void ttm_python_init(struct ttm_python *python, unsigned frames);
 
-/* Numbers of notes have changed. */
+/* Numbers of notes have changed, perhaps because this is a forked child. */
 void ttm_python_forget(struct ttm_python *python);
+
+/* The thread ends; another one may go on with what it knows. */
+void ttm_python_hand_over(struct ttm_python *python);
 
 /*
  * Numbers of notes of the user's frames and of ttnn's operation, 0 for none.
@@ -36,6 +39,6 @@ bool ttm_python_stack(struct ttm_python *python, ttm_stack_note_fn note, uint8_t
  * The name that threading.Thread has for this thread, as UTF-8. Returns its bytes,
  * 0 when the thread is not one of threading's. After ttm_python_stack() has found something.
  */
-size_t ttm_python_thread_name(char *buf, size_t size);
+size_t ttm_python_thread_name(struct ttm_python *python, char *buf, size_t size);
 
 #endif /* TTM_STACK_PYTHON_H */

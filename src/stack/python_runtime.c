@@ -14,11 +14,9 @@
  * ttm_python_runtime_trouble() says so.
  *
  * The end. Py_IsInitialized() becomes false before an interpreter takes its first
- * thread state down; from then on there are no frames. A daemon thread that is
- * interrupted in the middle of a walk, for as long as it takes the main thread to
- * get from there to unmapping that thread's frames (3.11 and newer), would read
- * unmapped memory. Nothing short of a lock closes that window of some hundred
- * nanoseconds, at the end of the process, in threads that Python itself stops.
+ * thread state down; from then on there are no frames. That it does not do so while
+ * a thread is in the middle of a walk is seen to by python_door.c, which has the
+ * argument why no read can fault.
  */
 #include "stack/python_runtime.h"
 
@@ -30,6 +28,7 @@
 #include <string.h>
 
 #include "stack/probe.h"
+#include "stack/python_door.h"
 #include "stack/python_frame.h"
 #include "stack/python_layout.h"
 
@@ -149,8 +148,12 @@ void ttm_python_runtime_find(void)
         refuse_version("this build of it has another layout", version);
         return;
     }
-    /* release: pairs with the acquire in ttm_python_thread_state(). */
+    ttm_python_door_find(library);
+    /* release: pairs with the acquire in ttm_python_runtime_enter(). */
     atomic_store_explicit(&interpreter.state, FOUND, memory_order_release);
+    /* Early, so that the door is open before the first event. */
+    if (interpreter.is_initialized())
+        ttm_python_door_ask();
 }
 
 /* Is it a code object in every field that we use? */
@@ -223,19 +226,38 @@ static bool prove(uintptr_t thread)
     return true;
 }
 
-uintptr_t ttm_python_thread_state(void)
+/* Inside the door. */
+static uintptr_t thread_state(int state)
 {
-    /* acquire: pairs with the release in ttm_python_runtime_find(). */
-    const int state = atomic_load_explicit(&interpreter.state, memory_order_acquire);
+    const uintptr_t thread =
+        interpreter.is_initialized() ? (uintptr_t)interpreter.this_thread_state() : 0;
 
-    if ((state != FOUND && state != PROVEN) || !interpreter.is_initialized())
-        return 0;
-    const uintptr_t thread = (uintptr_t)interpreter.this_thread_state();
     if (thread == 0 || (state == FOUND && !prove(thread)))
         return 0;
     /* A state that was left behind by a thread that had our number must not be followed. */
     if (ttm_load_u64(thread + ttm_python_runtime_view.layout->thread_id) !=
         (uint64_t)pthread_self())
         return 0;
+    return thread;
+}
+
+uintptr_t ttm_python_runtime_enter(struct ttm_python_seat **seat)
+{
+    /* acquire: pairs with the release in ttm_python_runtime_find(). */
+    const int state = atomic_load_explicit(&interpreter.state, memory_order_acquire);
+
+    if (state != FOUND && state != PROVEN)
+        return 0;
+    if (!interpreter.is_initialized()) {
+        ttm_python_door_forget();
+        return 0;
+    }
+    /* Threads that Python does not know take no seat. */
+    if ((!*seat && !interpreter.this_thread_state()) || !ttm_python_door_enter(seat))
+        return 0;
+    /* Only now: what was true before we were inside may be so no longer. */
+    const uintptr_t thread = thread_state(state);
+    if (thread == 0)
+        ttm_python_door_leave(*seat);
     return thread;
 }

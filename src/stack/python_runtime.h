@@ -12,7 +12,9 @@
 
 #include "stack/python_object.h"
 
-/* Valid once ttm_python_thread_state() has returned something. */
+struct ttm_python_seat;
+
+/* Valid once ttm_python_runtime_enter() has returned something. */
 extern struct ttm_python_view ttm_python_runtime_view;
 
 /*
@@ -26,8 +28,9 @@ const char *ttm_python_runtime_trouble(void);
 
 /*
  * This thread's state in an interpreter that can be read, 0 for none: no Python, no
- * state, a layout that is not what it should be, or it shuts down. Any thread.
+ * state, a layout that is not what it should be, or it shuts down. Any thread. What
+ * is not 0 can be read until ttm_python_door_leave(*seat), see python_door.h.
  */
-uintptr_t ttm_python_thread_state(void);
+uintptr_t ttm_python_runtime_enter(struct ttm_python_seat **seat);
 
 #endif /* TTM_STACK_PYTHON_RUNTIME_H */

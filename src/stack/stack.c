@@ -73,6 +73,7 @@ static void release(void *memory)
 {
     is_gone = true; /* other destructors may still allocate on the device */
     own = NULL;
+    ttm_python_hand_over(((struct memory *)memory)->python);
     for (unsigned i = 0; i < SPARES; i++) {
         struct memory *none = NULL;
         /* release: pairs with the acquire in take_spare(). relaxed: a place that is taken is left. */
@@ -254,8 +255,9 @@ static void name_thread(struct memory *memory, bool is_python)
     size_t length = 0;
 
     if (is_python)
-        length = tid == getpid() ? (size_t)snprintf(name, sizeof(name), "MainThread")
-                                 : ttm_python_thread_name(name, TTM_THREAD_NAME_MAX);
+        length = tid == getpid()
+                     ? (size_t)snprintf(name, sizeof(name), "MainThread")
+                     : ttm_python_thread_name(memory->python, name, TTM_THREAD_NAME_MAX);
     if (length == 0 && prctl(PR_GET_NAME, name) == 0 &&
         (tid == getpid() || strcmp(name, process.main_comm) != 0))
         length = strnlen(name, COMM_SIZE);

@@ -21,6 +21,7 @@
 EXPORT void probe_start(unsigned python_frames, unsigned native_frames);
 EXPORT int probe_capture(char *buf, size_t size);
 EXPORT uint32_t probe_numbers(void);
+EXPORT void probe_spin(void);
 EXPORT uint32_t probe_note_count(void);
 EXPORT void probe_allow(uint32_t count);
 EXPORT void probe_forget(void);
@@ -171,6 +172,15 @@ uint32_t probe_numbers(void)
 
     ttm_stack_capture(&stack);
     return stack.python;
+}
+
+/* Captures until the process ends, as a thread does that is in a long call of ttnn's. */
+void probe_spin(void)
+{
+    struct ttm_stack stack;
+
+    for (;;)
+        ttm_stack_capture(&stack);
 }
 
 uint32_t probe_note_count(void)

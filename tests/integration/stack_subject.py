@@ -22,6 +22,7 @@ import sys
 import sysconfig
 import tempfile
 import threading
+import time
 import traceback
 import types
 
@@ -616,6 +617,52 @@ def case_shutdown():
     for _ in range(3):
         threading.Thread(target=forever, daemon=True).start()
     check()
+
+
+def case_exit():
+    """Daemon threads in the middle of captures while their states are freed and used again."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+
+    class Late:
+        def __del__(self, malloc=libc.malloc, memset=libc.memset, sleep=time.sleep):
+            for size in range(64, 2048, 16):
+                for _ in range(30):
+                    memset(malloc(size), 0x41, size)
+            sleep(0.1)  # those that were interrupted go on
+
+    # Not among the globals, which the frames of the threads keep alive.
+    sys.modules["late_module"] = types.ModuleType("late_module")
+    sys.modules["late_module"].value = Late()
+
+    def deep(depth):
+        if depth == 0:
+            probe.probe_spin()
+        deep(depth - 1)
+
+    for _ in range(24):
+        threading.Thread(target=deep, args=[6], daemon=True).start()
+    time.sleep(0.02)
+
+
+def case_cleared():
+    """A program that empties the list of atexit, and one that runs it and goes on."""
+    names = []
+
+    def work():
+        names.append(probe.probe_numbers())
+
+    for change in (atexit._clear, atexit._run_exitfuncs):
+        change()
+        check()  # the main thread asks again
+        for _ in range(100):
+            pass
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert all(names) and len(names) == 2, names
+    case_exit()
 
 
 def main():

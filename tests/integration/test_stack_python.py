@@ -93,6 +93,13 @@ def test_stacks_are_those_that_python_sees(python, case):
 
 
 @pytest.mark.parametrize("python", INTERPRETERS or ["none"])
+def test_threads_that_capture_while_the_interpreter_goes_come_to_no_harm(python):
+    for _ in range(100 if os.environ.get("TTM_LONG") else 6):
+        run_subject(python, "exit")
+    run_subject(python, "cleared")
+
+
+@pytest.mark.parametrize("python", INTERPRETERS or ["none"])
 def test_an_interpreter_that_shuts_down_is_left_alone(python):
     for _ in range(50 if os.environ.get("TTM_LONG") else 5):
         done = run_subject(python, "shutdown")

@@ -8,6 +8,7 @@
 #include "testing.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,19 @@ EXPORT uint8_t _PyRuntime[512];
 EXPORT void *PyGILState_GetThisThreadState(void);
 EXPORT int Py_IsInitialized(void);
 EXPORT const char *Py_GetVersion(void);
+EXPORT void *_PyThreadState_UncheckedGet(void);
+EXPORT int Py_AddPendingCall(int (*function)(void *), void *argument);
+EXPORT void *PyImport_ImportModule(const char *name);
+EXPORT void *PyCapsule_New(void *pointer, const char *name, void (*destroy)(void *));
+EXPORT void *PyCFunction_NewEx(void *method, void *self, void *module);
+EXPORT void *PyObject_CallMethod(void *object, const char *name, const char *format, ...);
+EXPORT void *Py_BuildValue(const char *format, ...);
+EXPORT void Py_DecRef(void *object);
+EXPORT void PyErr_Clear(void);
+EXPORT void PyMem_GetAllocator(int domain, void **ret);
+EXPORT void PyMem_SetAllocator(int domain, void **allocator);
+EXPORT void PyObject_GetArenaAllocator(void **ret);
+EXPORT void PyObject_SetArenaAllocator(void **allocator);
 
 static const char *version = "3.12.1 (main)";
 static void *thread_state;
@@ -43,6 +57,98 @@ int Py_IsInitialized(void)
 const char *Py_GetVersion(void)
 {
     return version;
+}
+
+/* What the door asks of an interpreter. An object is its own address and lives for ever. */
+static struct {
+    int (*pending)(void *);
+    void (*destroy)(void *);
+    void *(*call)(void *, void *);
+    bool is_registered;
+    bool refuses;
+    unsigned errors_cleared;
+    void *allocators[3][5], *arenas[3];
+    char object;
+} fake;
+static void *state_with_gil;
+
+void *_PyThreadState_UncheckedGet(void)
+{
+    return state_with_gil;
+}
+
+int Py_AddPendingCall(int (*function)(void *), void *argument)
+{
+    (void)argument;
+    fake.pending = function;
+    return 0;
+}
+
+void *PyImport_ImportModule(const char *name)
+{
+    assert_string_equal(name, "atexit");
+    return &fake.object;
+}
+
+void *PyCapsule_New(void *pointer, const char *name, void (*destroy)(void *))
+{
+    assert_non_null(pointer);
+    assert_null(name);
+    fake.destroy = destroy;
+    return &fake.object;
+}
+
+void *PyCFunction_NewEx(void *method, void *self, void *module)
+{
+    assert_non_null(self);
+    assert_null(module);
+    memcpy(&fake.call, (char *)method + sizeof(char *), sizeof(fake.call));
+    return &fake.object;
+}
+
+void *PyObject_CallMethod(void *object, const char *name, const char *format, ...)
+{
+    assert_non_null(object);
+    assert_string_equal(name, "register");
+    assert_string_equal(format, "O");
+    fake.is_registered = !fake.refuses;
+    return fake.refuses ? NULL : &fake.object;
+}
+
+void *Py_BuildValue(const char *format, ...)
+{
+    assert_string_equal(format, "");
+    return &fake.object;
+}
+
+void Py_DecRef(void *object)
+{
+    assert_ptr_equal(object, &fake.object);
+}
+
+void PyErr_Clear(void)
+{
+    fake.errors_cleared++;
+}
+
+void PyMem_GetAllocator(int domain, void **ret)
+{
+    memcpy(ret, fake.allocators[domain], sizeof(fake.allocators[domain]));
+}
+
+void PyMem_SetAllocator(int domain, void **allocator)
+{
+    memcpy(fake.allocators[domain], allocator, sizeof(fake.allocators[domain]));
+}
+
+void PyObject_GetArenaAllocator(void **ret)
+{
+    memcpy(ret, fake.arenas, sizeof(fake.arenas));
+}
+
+void PyObject_SetArenaAllocator(void **allocator)
+{
+    memcpy(fake.arenas, allocator, sizeof(fake.arenas));
 }
 
 static const struct ttm_python_layout *layout;
@@ -401,12 +507,149 @@ static void a_layout_that_does_not_hold_gives_no_frames_and_says_so(void **state
     in_child(refuse_instruction);
 }
 
+/* A second thread, whose state the stand-in gives to all; it captures when it is told to. */
+static struct {
+    pthread_t thread;
+    pthread_barrier_t turn;
+    uint32_t python;
+    _Atomic bool is_in_note;
+    _Atomic bool is_held;
+} other;
+
+static uint32_t keep_and_hold(uint32_t kind, const void *bytes, uint32_t length)
+{
+    if (pthread_equal(pthread_self(), other.thread) && kind == TTM_NOTE_CODE) {
+        atomic_store(&other.is_in_note, true);
+        while (atomic_load(&other.is_held))
+            usleep(100);
+    }
+    return keep(kind, bytes, length);
+}
+
+static void *capture_in_turns(void *turns)
+{
+    put_u64(thread, layout->thread_id, (uint64_t)pthread_self());
+    for (unsigned i = 0; i < *(const unsigned *)turns; i++) {
+        pthread_barrier_wait(&other.turn);
+        other.python = capture();
+        pthread_barrier_wait(&other.turn);
+    }
+    return NULL;
+}
+
+static void start_other(const unsigned *turns)
+{
+    const struct ttm_stack_options options = {.python_frames = 2};
+
+    make_interpreter("3.12.1 (main)");
+    ttm_stack_start(&options, keep_and_hold);
+    assert_int_equal(pthread_barrier_init(&other.turn, NULL, 2), 0);
+    assert_int_equal(pthread_create(&other.thread, NULL, capture_in_turns, (void *)turns), 0);
+}
+
+static uint32_t others_turn(void)
+{
+    pthread_barrier_wait(&other.turn);
+    pthread_barrier_wait(&other.turn);
+    return other.python;
+}
+
+static void open_and_shut(void)
+{
+    static const unsigned turns = 6;
+
+    start_other(&turns);
+    assert_non_null(fake.pending); /* asked at the start */
+    assert_int_equal(others_turn(), 0);
+    state_with_gil = thread;
+    assert_int_not_equal(others_turn(), 0); /* it has the GIL */
+    state_with_gil = NULL;
+    assert_int_equal(fake.pending(NULL), 0);
+    assert_true(fake.is_registered);
+    assert_int_not_equal(others_turn(), 0);
+    assert_non_null(fake.call(NULL, NULL)); /* atexit */
+    assert_int_equal(others_turn(), 0);
+
+    fake.pending = NULL; /* it goes on all the same: the main thread asks again */
+    (void)capture();
+    assert_non_null(fake.pending);
+    assert_int_equal(fake.pending(NULL), 0);
+    assert_int_not_equal(others_turn(), 0);
+    fake.destroy(NULL); /* dropped from the list */
+    assert_int_equal(others_turn(), 0);
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+    assert_null(fake.allocators[0][4]); /* nobody was inside */
+}
+
+static void wait_for_one_inside(bool is_stuck)
+{
+    static const unsigned turns = 1;
+
+    other.is_held = true;
+    start_other(&turns);
+    assert_int_equal(fake.pending(NULL), 0);
+    pthread_barrier_wait(&other.turn);
+    while (!atomic_load(&other.is_in_note))
+        usleep(100);
+    if (!is_stuck)
+        atomic_store(&other.is_held, false);
+    assert_non_null(fake.call(NULL, NULL));
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(fake.allocators[i][4] != NULL, is_stuck);
+        assert_null(fake.allocators[i][3]); /* as it was */
+    }
+    assert_int_equal(fake.arenas[2] != NULL, is_stuck);
+    atomic_store(&other.is_held, false);
+    pthread_barrier_wait(&other.turn);
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+}
+
+static void wait_for_one_that_leaves(void)
+{
+    wait_for_one_inside(false);
+}
+
+static void wait_for_one_that_stays(void)
+{
+    wait_for_one_inside(true);
+}
+
+static void refuse_to_register(void)
+{
+    static const unsigned turns = 1;
+
+    fake.refuses = true;
+    start_other(&turns);
+    assert_int_equal(fake.pending(NULL), 0);
+    assert_int_equal(fake.errors_cleared, 1);
+    assert_int_equal(others_turn(), 0);
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+}
+
+static void threads_read_only_while_the_end_would_wait_for_them(void **state)
+{
+    (void)state;
+
+    in_child(open_and_shut);
+    in_child(refuse_to_register);
+}
+
+static void the_end_waits_for_who_is_inside_or_keeps_the_memory(void **state)
+{
+    (void)state;
+
+    in_child(wait_for_one_that_leaves);
+    in_child(wait_for_one_that_stays);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_version_is_read_by_its_layout),
         cmocka_unit_test(another_code_object_at_the_same_address_is_another),
         cmocka_unit_test(a_layout_that_does_not_hold_gives_no_frames_and_says_so),
+        cmocka_unit_test(threads_read_only_while_the_end_would_wait_for_them),
+        cmocka_unit_test(the_end_waits_for_who_is_inside_or_keeps_the_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

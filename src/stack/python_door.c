@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why no read can fault. Python frees a thread's state in two places: at the end of
+ * that thread, by the thread itself, which is then not in here; and in
+ * Py_FinalizeEx(), by the thread that finalizes, with the GIL, for all other threads,
+ * wherever they are. (Py_EndInterpreter() refuses while other threads have states.
+ * os._exit() frees nothing.) The second is what the door is for. A thread may read
+ *
+ *   - when the door is open and the thread has said that it is inside. Both sides use
+ *     sequentially consistent stores and loads, so either the thread sees the door
+ *     shut, or whoever shuts it sees the thread inside and waits for it;
+ *   - when it has the GIL: nobody else finalizes meanwhile;
+ *   - when it is the main thread of the process: it would be the one that finalizes.
+ *     Here we rely on the program: one that finalizes in another thread while its main
+ *     thread is in a call, before Python was ever asked as below, is not covered.
+ *
+ * The door opens when a function of ours stands in the list of the atexit module, and
+ * shuts when that function is called, or when it is dropped from the list without
+ * having been called: it holds a capsule, whose destructor shuts the door. The list is
+ * run and then emptied before Py_FinalizeEx() frees the first thread state, so the
+ * door is shut by then even if we were added while the list was being run (what is
+ * added then is dropped uncalled). The same destructor sees to atexit._clear(). Other
+ * atexit functions that run after ours find the door shut; the main thread may go on.
+ * A door that was shut opens again in the same way, in an interpreter that goes on
+ * after atexit._run_exitfuncs(), or in the next one of a program that embeds it.
+ *
+ * To be added to the list takes the GIL and runs Python code, so it cannot be done
+ * from an event. Py_AddPendingCall() has it done by Python's main thread between two
+ * instructions. It takes a lock of Python's for the time of a few stores, once per
+ * interpreter, and that lock goes with the interpreter; hence who may ask. Until it
+ * is done, threads without the GIL other than the main thread have no Python frames.
+ *
+ * Whoever shuts the door has the GIL and waits at most WAIT_MS. A thread that is still
+ * inside then is stopped by a debugger, or starved. It goes on reading later, so
+ * what it reads must stay: the 'free' of Python's allocators is replaced by one
+ * that frees nothing, by the public API, for the rest of the process. The memory of
+ * states, frames, code objects and strings is then neither unmapped nor used again,
+ * and their deallocators leave the fields that we read alone. The process is about
+ * to end, so nobody misses that memory. The other fields of the allocators are
+ * stored as they were, so a thread that allocates at the same time sees no mixture.
+ *
+ * A forked child has its parent's seats. Those are known by the process id and
+ * neither waited for nor kept from others.
+ */
+#include "stack/python_door.h"
+
+#include <dlfcn.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define SEATS 1024u /* threads beyond that have no Python frames, unless they have the GIL */
+#define WAIT_MS 50u
+#define LOOK_EVERY_NS 50000L
+#define ARGUMENTS_NONE 0x0004 /* METH_NOARGS */
+#define DOMAINS 3             /* PYMEM_DOMAIN_RAW, _MEM, _OBJ */
+
+enum state { SHUT, ASKED, OPEN };
+
+struct ttm_python_seat {
+    alignas(64) _Atomic pid_t owner; /* the process whose thread sits here, 0: none */
+    _Atomic bool is_inside;
+};
+
+/* PyMethodDef, PyMemAllocatorEx and PyObjectArenaAllocator, the same in all versions. */
+struct method {
+    const char *name;
+    void *(*call)(void *self, void *arguments);
+    int flags;
+    const char *doc;
+};
+
+struct allocator {
+    void *context;
+    void *functions[3];
+    void (*free)(void *context, void *block);
+};
+
+struct arenas {
+    void *context;
+    void *function;
+    void (*free)(void *context, void *block, size_t size);
+};
+
+/* Of the interpreter. All or none: 'has_python' says so, written before any event. */
+static struct {
+    bool has_python;
+    int (*is_initialized)(void);
+    void *(*this_thread_state)(void);
+    void *(*current_state)(void); /* of the thread that has the GIL, or ours if we have it */
+    int (*add_pending_call)(int (*function)(void *), void *argument);
+    void *(*import)(const char *name);
+    void *(*new_capsule)(void *pointer, const char *name, void (*destroy)(void *));
+    void *(*new_function)(struct method *method, void *self, void *module);
+    void *(*call_method)(void *object, const char *name, const char *format, ...);
+    void *(*build_value)(const char *format, ...);
+    void (*unref)(void *object);
+    void (*clear_error)(void);
+    void (*get_allocator)(int domain, struct allocator *ret);
+    void (*set_allocator)(int domain, struct allocator *allocator);
+    void (*get_arenas)(struct arenas *ret);
+    void (*set_arenas)(struct arenas *arenas);
+} py;
+
+static _Atomic int door;
+static struct ttm_python_seat seats[SEATS];
+
+void ttm_python_door_find(void *library)
+{
+    const struct {
+        const char *name;
+        void *function;
+    } wanted[] = {
+        {"Py_IsInitialized", &py.is_initialized},
+        {"PyGILState_GetThisThreadState", &py.this_thread_state},
+        {"Py_AddPendingCall", &py.add_pending_call},
+        {"PyImport_ImportModule", &py.import},
+        {"PyCapsule_New", &py.new_capsule},
+        {"PyCFunction_NewEx", &py.new_function},
+        {"PyObject_CallMethod", &py.call_method},
+        {"Py_BuildValue", &py.build_value},
+        {"Py_DecRef", &py.unref},
+        {"PyErr_Clear", &py.clear_error},
+        {"PyMem_GetAllocator", &py.get_allocator},
+        {"PyMem_SetAllocator", &py.set_allocator},
+        {"PyObject_GetArenaAllocator", &py.get_arenas},
+        {"PyObject_SetArenaAllocator", &py.set_arenas},
+    };
+    void *symbol = dlsym(library, "PyThreadState_GetUnchecked"); /* 3.13 */
+
+    if (!symbol)
+        symbol = dlsym(library, "_PyThreadState_UncheckedGet");
+    bool has_all = symbol != NULL;
+    /* ISO C has no cast between functions and objects. */
+    memcpy(&py.current_state, &symbol, sizeof(symbol));
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        symbol = dlsym(library, wanted[i].name);
+        memcpy(wanted[i].function, &symbol, sizeof(symbol));
+        has_all = has_all && symbol;
+    }
+    py.has_python = has_all;
+}
+
+static void keep_block(void *context, void *block)
+{
+    (void)context;
+    (void)block;
+}
+
+static void keep_arena(void *context, void *block, size_t size)
+{
+    (void)context;
+    (void)block;
+    (void)size;
+}
+
+/* From now on nothing that Python has freed goes away. */
+static void keep_memory(void)
+{
+    struct arenas arenas;
+
+    for (int domain = 0; domain < DOMAINS; domain++) {
+        struct allocator allocator;
+
+        py.get_allocator(domain, &allocator);
+        allocator.free = keep_block;
+        py.set_allocator(domain, &allocator);
+    }
+    py.get_arenas(&arenas);
+    arenas.free = keep_arena;
+    py.set_arenas(&arenas);
+}
+
+static bool is_occupied(struct ttm_python_seat *seat, pid_t process)
+{
+    /* seq_cst: pairs with the store in ttm_python_door_enter(), which comes after the owner's. */
+    return atomic_load_explicit(&seat->is_inside, memory_order_seq_cst) &&
+           atomic_load_explicit(&seat->owner, memory_order_relaxed) == process;
+}
+
+/* With the GIL. */
+static void shut_door(void)
+{
+    const pid_t process = getpid();
+    const uint64_t deadline_ns = ttm_clock_monotonic_ns() + WAIT_MS * 1000000ull;
+
+    /* seq_cst: pairs with the load in ttm_python_door_enter(). */
+    atomic_store_explicit(&door, SHUT, memory_order_seq_cst);
+    for (unsigned i = 0; i < SEATS; i++) {
+        while (is_occupied(&seats[i], process)) {
+            if (ttm_clock_monotonic_ns() >= deadline_ns) {
+                keep_memory();
+                return;
+            }
+            (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_NS}, NULL);
+        }
+    }
+}
+
+static void *on_exit_call(void *self, void *arguments)
+{
+    (void)self;
+    (void)arguments;
+
+    shut_door();
+    return py.build_value(""); /* None */
+}
+
+static void on_dropped(void *capsule)
+{
+    (void)capsule;
+
+    shut_door();
+}
+
+static void unref(void *object)
+{
+    if (object)
+        py.unref(object);
+}
+
+/* A pending call: Python's main thread, with the GIL. Never fails, as Python would raise it. */
+static int watch(void *nothing)
+{
+    static struct method method = {"ttmem_close", on_exit_call, ARGUMENTS_NONE, NULL};
+    void *function = NULL, *result = NULL;
+    (void)nothing;
+
+    /* relaxed: only threads with the GIL open and shut it. */
+    if (atomic_load_explicit(&door, memory_order_relaxed) == OPEN || !py.is_initialized())
+        return 0;
+    void *capsule = py.new_capsule(&door, NULL, on_dropped);
+    void *module = py.import("atexit");
+    if (capsule && module)
+        function = py.new_function(&method, capsule, NULL);
+    if (function)
+        result = py.call_method(module, "register", "O", function);
+    if (!result)
+        py.clear_error();
+    else
+        /* While we hold a reference: if it was dropped already, the last lines shut the door. */
+        atomic_store_explicit(&door, OPEN, memory_order_seq_cst);
+    unref(result);
+    unref(module);
+    unref(function);
+    unref(capsule);
+    return 0;
+}
+
+/* It cannot be overtaken by the end of the interpreter. */
+static bool is_safe_thread(void)
+{
+    if ((pid_t)syscall(SYS_gettid) == getpid())
+        return true;
+    void *state = py.has_python ? py.this_thread_state() : NULL;
+    return state && state == py.current_state();
+}
+
+void ttm_python_door_ask(void)
+{
+    int expected = SHUT;
+
+    /* relaxed: whoever changes it asks. */
+    if (py.has_python && atomic_load_explicit(&door, memory_order_relaxed) == SHUT &&
+        is_safe_thread() &&
+        atomic_compare_exchange_strong_explicit(&door, &expected, ASKED, memory_order_relaxed,
+                                                memory_order_relaxed) &&
+        py.add_pending_call(watch, NULL) != 0)
+        ttm_python_door_forget(); /* there are too many of them; the next one tries again */
+}
+
+void ttm_python_door_forget(void)
+{
+    int expected = ASKED;
+
+    /* relaxed: nothing is read on the strength of either. */
+    (void)atomic_compare_exchange_strong_explicit(&door, &expected, SHUT, memory_order_relaxed,
+                                                  memory_order_relaxed);
+}
+
+static struct ttm_python_seat *take_seat(void)
+{
+    const pid_t process = getpid();
+
+    for (unsigned i = 0; i < SEATS; i++) {
+        /* relaxed: what is in a seat is of no use to the next one. */
+        pid_t owner = atomic_load_explicit(&seats[i].owner, memory_order_relaxed);
+        if (owner != process &&
+            atomic_compare_exchange_strong_explicit(&seats[i].owner, &owner, process,
+                                                    memory_order_relaxed, memory_order_relaxed))
+            return &seats[i];
+    }
+    return NULL;
+}
+
+bool ttm_python_door_enter(struct ttm_python_seat **seat)
+{
+    /* relaxed: only worth a seat if it was open at some time; looked at again below. */
+    if (!*seat && atomic_load_explicit(&door, memory_order_relaxed) == OPEN)
+        *seat = take_seat();
+    if (*seat) {
+        /* seq_cst: pairs with shut_door(), which stores and loads the other way round. */
+        atomic_store_explicit(&(*seat)->is_inside, true, memory_order_seq_cst);
+        if (__builtin_expect(atomic_load_explicit(&door, memory_order_seq_cst) == OPEN, 1))
+            return true;
+        ttm_python_door_leave(*seat);
+    }
+    if (!is_safe_thread())
+        return false;
+    ttm_python_door_ask();
+    return true;
+}
+
+void ttm_python_door_leave(struct ttm_python_seat *seat)
+{
+    /* release: pairs with the load in is_occupied(); what was read is read by then. */
+    if (seat)
+        atomic_store_explicit(&seat->is_inside, false, memory_order_release);
+}
+
+void ttm_python_door_give_back(struct ttm_python_seat *seat)
+{
+    if (!seat)
+        return;
+    ttm_python_door_leave(seat);
+    /* release: the line above comes first; the seat may be another's right after. */
+    atomic_store_explicit(&seat->owner, 0, memory_order_release);
+}
