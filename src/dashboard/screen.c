@@ -81,10 +81,12 @@ static void show_cell(const struct ttm_cell *cell, size_t row, size_t column)
     const wchar_t text[] = {(wchar_t)cell->character, 0};
     cchar_t wide;
 
+    short pair = 0;
+
+    if (has_pairs && looks[cell->style].colour >= 0)
+        pair = (short)cell->style;
     if (cell->character == 0 ||
-        setcchar(&wide, text, looks[cell->style].attributes,
-                 has_pairs && looks[cell->style].colour >= 0 ? (short)cell->style : (short)0,
-                 NULL) != OK)
+        setcchar(&wide, text, looks[cell->style].attributes, pair, NULL) != OK)
         return;
     (void)mvadd_wch((int)row, (int)column, &wide);
 }
