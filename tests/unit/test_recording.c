@@ -168,7 +168,8 @@ static void each_flipped_byte_is_noticed_and_nothing_wrong_is_read(void **state)
         reading_done(&reading);
         bytes.data[i] ^= flip;
     }
-    assert_true(exact > bytes.length / 2); /* most damage is over with the next section */
+    assert_true(exact >
+                bytes.length / BYTE_STEP / 2); /* most damage is over with the next section */
     reading_done(&whole);
     bytes_done(&bytes);
 }
