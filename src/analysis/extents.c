@@ -51,7 +51,7 @@ static int make_room(struct ttm_extents *extents)
     if (extents->count < extents->room)
         return 0;
     const uint32_t room = extents->room ? extents->room * 2 : 8;
-    struct ttm_extents_leaf **leaves = realloc(extents->leaves, room * sizeof(leaves[0]));
+    struct ttm_extents_leaf **leaves = realloc(extents->leaves, room * sizeof(void *));
     if (!leaves)
         return -ENOMEM;
     extents->leaves = leaves;
@@ -65,13 +65,11 @@ static int make_room(struct ttm_extents *extents)
 
 static int insert_leaf(struct ttm_extents *extents, uint32_t at)
 {
-    struct ttm_extents_leaf *leaf = make_room(extents) < 0 ? NULL : malloc(sizeof(*leaf));
+    struct ttm_extents_leaf *leaf = make_room(extents) < 0 ? NULL : calloc(1, sizeof(*leaf));
 
     if (!leaf)
         return -ENOMEM;
-    leaf->count = 0;
-    memmove(extents->leaves + at + 1, extents->leaves + at,
-            (extents->count - at) * sizeof(extents->leaves[0]));
+    memmove(extents->leaves + at + 1, extents->leaves + at, (extents->count - at) * sizeof(void *));
     memmove(extents->firsts + at + 1, extents->firsts + at,
             (extents->count - at) * sizeof(extents->firsts[0]));
     extents->leaves[at] = leaf;
@@ -83,8 +81,7 @@ static void remove_leaf(struct ttm_extents *extents, uint32_t at)
 {
     free(extents->leaves[at]);
     extents->count--;
-    memmove(extents->leaves + at, extents->leaves + at + 1,
-            (extents->count - at) * sizeof(extents->leaves[0]));
+    memmove(extents->leaves + at, extents->leaves + at + 1, (extents->count - at) * sizeof(void *));
     memmove(extents->firsts + at, extents->firsts + at + 1,
             (extents->count - at) * sizeof(extents->firsts[0]));
 }

@@ -51,7 +51,7 @@ static struct teller *teller_of(struct listening *l, uint32_t process)
         if (l->tellers[l->last]->process == process)
             return l->tellers[l->last];
     }
-    struct teller **grown = realloc(l->tellers, (l->teller_count + 1) * sizeof(grown[0]));
+    struct teller **grown = realloc(l->tellers, (l->teller_count + 1) * sizeof(void *));
     if (!grown) {
         l->last = 0;
         return NULL;
@@ -194,7 +194,7 @@ static int fill(struct listening *l)
     uint16_t devices[TTM_DEVICE_COUNT];
     struct ttm_arena *arena = &l->history->arena;
 
-    for (uint64_t i = 0; i < l->history->count; i++) {
+    for (uint64_t i = 0; l->history->lives && i < l->history->count; i++) {
         struct ttm_history_life *life = &l->history->lives[i];
         const struct teller *teller = teller_of(l, life->life.process);
         const struct ttm_history_life *before = i > 0 ? &l->history->lives[i - 1] : NULL;

@@ -607,12 +607,12 @@ static void count_birth(const struct ttm_ledger *ledger, struct ttm_cell *cell,
 static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
                       uint64_t time_ns)
 {
-    uint32_t index;
+    uint32_t index = 0;
     int r = make_live_room(ledger, life->slot);
 
     if (r == 0)
         r = cell_of(ledger, life, &index);
-    if (r < 0)
+    if (r != 0)
         return r;
     struct ttm_cell *cell = &ledger->cells[index];
     const struct ttm_group_set *set = &ledger->groups.sets[cell->set];

@@ -33,7 +33,7 @@ static struct ttm_ledger *ledger_of(struct reading *reading, uint32_t process)
             return reading->ledgers[i];
         }
     }
-    struct ttm_ledger **grown = realloc(reading->ledgers, (reading->count + 1) * sizeof(grown[0]));
+    struct ttm_ledger **grown = realloc(reading->ledgers, (reading->count + 1) * sizeof(void *));
     if (!grown)
         return NULL;
     reading->ledgers = grown;
@@ -441,7 +441,7 @@ static int sort_origins(struct making *making, uint32_t cell_count)
 {
     struct ttm_report_process *process = making->process;
     const uint32_t n = process->origin_count;
-    const struct ttm_report_origin **order = malloc((n + 1) * sizeof(order[0]));
+    const struct ttm_report_origin **order = malloc((n + 1) * sizeof(void *));
     struct ttm_report_origin *sorted = ttm_arena_take(&making->report->arena, n, sizeof(sorted[0]));
     uint32_t *place = malloc((n + 1) * sizeof(place[0]));
     const int r = order && sorted && place ? 0 : -ENOMEM;
@@ -449,7 +449,7 @@ static int sort_origins(struct making *making, uint32_t cell_count)
     for (uint32_t i = 0; r == 0 && i < n; i++)
         order[i] = &process->origins[i];
     if (r == 0)
-        qsort(order, n, sizeof(order[0]), by_remaining);
+        qsort(order, n, sizeof(void *), by_remaining);
     for (uint32_t i = 0; r == 0 && i < n; i++) {
         sorted[i] = *order[i];
         place[order[i] - process->origins] = i;

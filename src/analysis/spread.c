@@ -5,7 +5,7 @@
 
 static void widen(struct ttm_spread *spread)
 {
-    for (uint32_t i = 0; i < TTM_SPREAD_BARS / 2; i++)
+    for (size_t i = 0; i < TTM_SPREAD_BARS / 2; i++)
         spread->bars[i] = spread->bars[2 * i] + spread->bars[2 * i + 1];
     memset(spread->bars + TTM_SPREAD_BARS / 2, 0, sizeof(spread->bars) / 2);
     spread->shift++;

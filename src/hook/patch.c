@@ -46,10 +46,10 @@ static const char *const names[] = {TTM_INTERPOSED(NAME_OF)};
 struct module {
     uintptr_t base;
     uintptr_t relro, relro_end; /* what the loader has made read-only */
-    const ElfW(Sym) * symbols;
+    const Elf64_Sym *symbols;
     const char *strings;
     size_t strings_size;
-    const ElfW(Rela) * slots, *relocations;
+    const Elf64_Rela *slots, *relocations;
     size_t slot_count, relocation_count;
 };
 
@@ -79,19 +79,19 @@ static bool find_own(struct install *install)
 }
 
 /* glibc has made these addresses absolute, other loaders have not. */
-static const void *at(uintptr_t base, ElfW(Addr) address)
+static const void *at(uintptr_t base, Elf64_Addr address)
 {
     const uintptr_t where = address < base ? base + address : address;
 
     return (const void *)where; // NOLINT(performance-no-int-to-ptr)
 }
 
-static void read_dynamic(struct module *module, const ElfW(Dyn) * entry)
+static void read_dynamic(struct module *module, const Elf64_Dyn *entry)
 {
     bool is_rela = true;
 
     for (; entry->d_tag != DT_NULL; entry++) {
-        const ElfW(Addr) value = entry->d_un.d_ptr;
+        const Elf64_Addr value = entry->d_un.d_ptr;
 
         switch (entry->d_tag) {
         case DT_SYMTAB:
@@ -107,13 +107,13 @@ static void read_dynamic(struct module *module, const ElfW(Dyn) * entry)
             module->slots = at(module->base, value);
             break;
         case DT_PLTRELSZ:
-            module->slot_count = value / sizeof(ElfW(Rela));
+            module->slot_count = value / sizeof(Elf64_Rela);
             break;
         case DT_RELA:
             module->relocations = at(module->base, value);
             break;
         case DT_RELASZ:
-            module->relocation_count = value / sizeof(ElfW(Rela));
+            module->relocation_count = value / sizeof(Elf64_Rela);
             break;
         case DT_PLTREL:
             is_rela = value == DT_RELA;
@@ -131,11 +131,11 @@ static void read_dynamic(struct module *module, const ElfW(Dyn) * entry)
 /* Returns whether it has what is needed to read its relocations. */
 static bool read_module(const struct dl_phdr_info *info, struct module *ret)
 {
-    const ElfW(Dyn) *dynamic = NULL;
+    const Elf64_Dyn *dynamic = NULL;
 
     *ret = (struct module){.base = info->dlpi_addr};
     for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        const Elf64_Phdr *segment = &info->dlpi_phdr[i];
 
         if (segment->p_type == PT_DYNAMIC)
             dynamic = at(0, info->dlpi_addr + segment->p_vaddr);
@@ -188,7 +188,7 @@ static int point_to(const struct module *module, uintptr_t where, void *function
     return 1;
 }
 
-static void patch(struct install *install, const struct module *module, const ElfW(Rela) * list,
+static void patch(struct install *install, const struct module *module, const Elf64_Rela *list,
                   size_t count)
 {
     for (size_t i = 0; i < count; i++) {
