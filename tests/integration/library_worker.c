@@ -332,6 +332,22 @@ static void leave_main(void *(*work)(void *), const char *args)
     pthread_exit(NULL);
 }
 
+/* ---- sets of devices ---- */
+
+static int number_of_devices(const char *args)
+{
+    uint16_t ids[64];
+    uint32_t count = 0;
+    char *end;
+
+    for (unsigned long id = strtoul(args, &end, 10); end != args && count < 64;
+         id = strtoul(args, &end, 10)) {
+        ids[count++] = (uint16_t)id;
+        args = end;
+    }
+    return (int)ttmem_devices(ids, count);
+}
+
 /* ---- lines ---- */
 
 static bool obey_told(const char *verb, char *args)
@@ -383,6 +399,8 @@ static int obey(const char *verb, char *args)
         return 0;
     if (strcmp(verb, "enabled") == 0)
         return ttmem_is_enabled();
+    if (strcmp(verb, "devices") == 0)
+        return number_of_devices(args);
     if (strcmp(verb, "name_at") == 0)
         return name_at(args);
     if (strcmp(verb, "alloc_in") == 0)

@@ -5,6 +5,8 @@ import os
 import platform
 import socket as sockets
 import struct
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from support import (
     Server,
     Tail,
     attach,
+    clean_env,
     client_of,
     frame,
     hello,
@@ -682,3 +685,56 @@ def test_what_makes_no_sense_is_counted_by_the_program_itself(server: Server) ->
         client = worker.client()
         assert client["untracked"] == 4 and client["unknown_ends"] == 2
         assert worker.row()["complete"] is False
+
+
+def test_a_set_of_devices_has_one_number_however_it_is_told(server: Server) -> None:
+    with Library(server) as worker:
+        mesh = worker.do("devices 0 1 5")
+        assert mesh >= 1024
+        assert worker.do("devices 5 1 0") == worker.do("devices 1 0 5 1 0") == mesh
+        assert worker.do("devices 0 1") != mesh
+        assert worker.do("devices 7") == worker.do("devices 7 7") == 7
+        assert worker.do("devices 1024") == worker.do("devices 0 1024") == 0
+
+
+def test_a_region_that_is_none_ends_nothing(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("cb 1 0 4096 4096 0 0", "alloc 2 100")
+        worker.wait_for_ids(1, 2)
+        worker.do("free 1 133", "free 1 255")  # 133 is CB with a bit that tells programs apart
+        worker.wait_for_ids(1, 2)
+        assert worker.client()["unknown_ends"] == 2
+
+
+CLOSER = """
+import _ctypes, ctypes, sys, threading
+library = ctypes.CDLL("libttmem.so.0")
+allocation = (ctypes.c_uint64 * 9)(7, 4096, 100)  # id, address, bytes; DRAM of device 0
+library.ttmem_alloc(allocation)
+thread = threading.Thread(target=library.ttmem_alloc, args=((ctypes.c_uint64 * 9)(8, 8192, 50),))
+thread.start()
+thread.join()
+_ctypes.dlclose(library._handle)
+print("closed", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="a sanitized library does not load into this Python")
+def test_a_host_that_closes_the_library_is_tracked_and_ends_well(server: Server) -> None:
+    host = subprocess.Popen(
+        [sys.executable, "-c", CLOSER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_env(TTMEM_SOCKET=server.socket, TT_ALLOC_TRACKING_ENABLED="1"),
+        text=True,
+    )
+    assert host.stdout and host.stdout.readline() == "closed\n"
+    wait_for(
+        lambda: sorted(b["id"] for p in server.dump()["processes"] for b in p["buffers"]) == [7, 8],
+        "both allocations to be known",
+    )
+    out, err = host.communicate("\n", timeout=PATIENCE_S)
+    assert (host.returncode, out, err) == (0, "", "")
+
