@@ -28,6 +28,20 @@ static struct ttm_recording *open_bytes(const uint8_t *data, size_t size)
     return recording;
 }
 
+static void check_bank(const struct ttm_bank *bank, uint32_t origin_count)
+{
+    uint64_t end = bank ? bank->start : 0, held = 0;
+
+    for (uint32_t i = 0; bank && i < bank->run_count; i++) {
+        const struct ttm_bank_run *run = &bank->runs[i];
+        MUST(run->start >= end && run->end > run->start);
+        MUST(run->origin < origin_count);
+        end = run->end;
+        held += run->held_bytes;
+    }
+    MUST(!bank || (end == bank->end && held == bank->held_bytes));
+}
+
 static void check_process(const struct ttm_report_process *process)
 {
     for (uint32_t i = 0; i < process->origin_count; i++) {
@@ -48,6 +62,7 @@ static void check_process(const struct ttm_report_process *process)
                 sum += region->shares[i].held.footprint_bytes;
             }
             MUST(sum == region->peak_footprint_bytes);
+            check_bank(region->bank, process->origin_count);
             MUST(region->frees + region->remaining.count <= region->allocs);
         }
     }
@@ -96,7 +111,8 @@ static void tell_history(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct ttm_report_options options = {.moments = {"warm"}, .seed = 1};
+    const struct ttm_report_options options = {
+        .moments = {"warm"}, .wants_drawings = true, .seed = 1};
     struct ttm_report report;
 
     if (size < 1)
