@@ -11,6 +11,7 @@
 
 #include "analysis/history.h"
 #include "analysis/report.h"
+#include "cli/page_data.h"
 #include "cli/report_json.h"
 #include "cli/report_text.h"
 
@@ -88,6 +89,8 @@ static void draw(const struct ttm_report *report, uint8_t way)
     ttm_text_init(&out);
     MUST(ttm_report_text(report, &choice, "x.ttmem", &terminal, &out) == 0);
     MUST(ttm_report_json(report, &choice, &out) == 0);
+    ttm_text_clear(&out);
+    MUST(ttm_page_data(report, "x.ttmem", &out) == 0);
     ttm_text_done(&out);
 }
 
