@@ -5,7 +5,8 @@
  * into the page as text (textContent) and nothing else. Numbers of elements are bounded: what there
  * are too many of is cut, and said so.
  */
-const data = JSON.parse(document.getElementById("data").textContent);
+/* Characters that turn the direction of text around could make a name look like another one. */
+const data = JSON.parse(document.getElementById("data").textContent.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd"));
 const state = {
   process: 0, device: -1, region: "", query: "", of: "remaining", flame: "remaining",
   sort: "size", down: true, shown: 60, open: new Set(), zoom: [],
@@ -155,9 +156,13 @@ function device_kinds() {
   return [...kinds.values()];
 }
 
+/* The one that was chosen, else the one with the most suspect memory, else the fullest. */
 function chosen_kind() {
-  const kinds = device_kinds();
-  return kinds.find((kind) => kind.ids[0] === state.device) || kinds[0];
+  const kinds = device_kinds(), bad = (kind) => process().origins.reduce((sum, origin) =>
+    sum + (origin.suspect && origin.devices.includes(kind.ids[0]) ? origin.remaining[2] : 0), 0);
+  const peaks = (kind) => regions.reduce((sum, name) => sum + (kind.regions[name] ? kind.regions[name].peak : 0), 0);
+  return kinds.find((kind) => kind.ids[0] === state.device) ||
+    kinds.map((kind) => [kind, bad(kind), peaks(kind)]).sort((a, b) => b[1] - a[1] || b[2] - a[2]).map(([kind]) => kind)[0];
 }
 
 /* "3", "0–7 each" */

@@ -148,12 +148,14 @@ function make_row(origin, all) {
   button.setAttribute("aria-expanded", String(is_open));
   const size = make("td", "c-size n", bytes_text(weight));
   size.title = exact_text(weight);
-  const under = [words.title === origin.op ? "" : origin.op, origin.region].filter(Boolean).join(" · ");
+  const devices = device_kinds().length < 2 ? "" : origin.devices.length === 1 ? "device " + origin.devices[0] :
+    origin.devices.length + " devices";
+  const under = [words.title === origin.op ? "" : origin.op, origin.region, devices].filter(Boolean).join(" · ");
   const when = make("td", "c-when", spark(origin.bars, true));
   when.title = "first " + time_text(origin.first) + ", last " + time_text(origin.last);
   const row = make("tr", "row" + (origin.suspect ? " suspect" : "") + (is_open ? " open" : ""),
     make("td", "c-where", button, words.source ? make("span", "source", words.source) : null, make("span", "under", under)),
-    make("td", "c-op", origin.op), make("td", "c-region", origin.region),
+    make("td", "c-op", origin.op), make("td", "c-region", origin.region, devices ? make("small", "dim", devices) : null),
     make("td", "c-count n", count_text(number_of(origin, state.of))), size,
     make("td", "c-share", make("div", "share", meter(weight, all), make("span", "", share_text(weight, all)))),
     when, make("td", "c-class", badge));

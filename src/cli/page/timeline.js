@@ -86,10 +86,10 @@ function draw_edge(context, values, y_of, style) {
   context.lineWidth = 1;
 }
 
-/* A round number of bytes, at most half of the scale. */
+/* A round number of bytes: two or three lines. */
 function grid_step(most) {
   let step = 1;
-  while (step * 2.5 < most) step *= 2;
+  while (step * 3.2 < most) step *= 2;
   return step;
 }
 
@@ -180,6 +180,9 @@ function draw_chart(chart) {
   if (scale === capacity) {
     context.fillStyle = colour("bad");
     for (let x = 0; x < width - chart_right; x += 8) context.fillRect(x, Math.round(y_of(capacity)), 4, 1);
+    context.font = "11.5px " + colour("text");
+    context.textAlign = "left";
+    context.fillText("full", width - chart_right + 8, y_of(capacity) + 4);
   }
   draw_marks(painted, is_first);
   draw_failures(chart, painted);
