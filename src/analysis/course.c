@@ -2,7 +2,6 @@
 #include "analysis/course.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define SHIFT_FIRST 10 /* about a microsecond */
 #define SHIFT_MAX 63
@@ -37,7 +36,7 @@ static void double_spans(struct ttm_course *course)
 {
     const uint32_t count = (course->count + 1) / 2;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct ttm_course_span a = course->spans[2 * i];
         const struct ttm_course_span b = 2 * i + 1 < course->count ? course->spans[2 * i + 1] : a;
         course->spans[i] = (struct ttm_course_span){

@@ -104,7 +104,7 @@ struct ttm_bank *ttm_bank_draw(struct ttm_bank_piece *pieces, uint32_t count, ui
                                struct ttm_arena *arena)
 {
     const uint32_t room = count < runs_max ? count : runs_max;
-    struct ttm_bank *bank = count > 0 ? ttm_arena_take(arena, 1, sizeof(*bank)) : NULL;
+    struct ttm_bank *bank = room > 0 ? ttm_arena_take(arena, 1, sizeof(*bank)) : NULL;
     uint64_t end = 0;
 
     if (!bank)
@@ -121,7 +121,7 @@ struct ttm_bank *ttm_bank_draw(struct ttm_bank_piece *pieces, uint32_t count, ui
     const uint64_t span = end - bank->start;
     struct drawing drawing = {
         .bank = bank,
-        .cell_bytes = count <= runs_max ? 1 : span / runs_max + (span % runs_max != 0),
+        .cell_bytes = count == room ? 1 : span / room + (span % room != 0),
     };
     uint64_t reached = bank->start;
     for (uint32_t i = 0; i < count; i++) {

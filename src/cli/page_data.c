@@ -185,7 +185,7 @@ static int choose_origins(struct part *part)
     const uint32_t all = part->process->origin_count;
     const uint32_t most = share_of(TTM_PAGE_ORIGINS, process_count(part->page), 50);
 
-    part->order = malloc((all + 1) * sizeof(part->order[0]));
+    part->order = malloc((all + 1) * sizeof(void *));
     part->place_of = malloc((all + 1) * sizeof(part->place_of[0]));
     if (!part->order || !part->place_of)
         return -ENOMEM;
@@ -193,7 +193,7 @@ static int choose_origins(struct part *part)
         part->order[i] = &part->process->origins[i];
         part->place_of[i] = -1;
     }
-    qsort(part->order, all, sizeof(part->order[0]), by_weight);
+    qsort(part->order, all, sizeof(void *), by_weight);
     part->count = all < most ? all : most;
     for (uint32_t i = 0; i < part->count; i++)
         part->place_of[part->order[i] - part->process->origins] = i;

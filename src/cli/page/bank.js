@@ -65,7 +65,8 @@ function draw_strip(strip) {
 function origin_title(index) {
   if (index < 0) return "small origins, not on this page";
   const origin = process().origins[index], words = place_of(origin);
-  return words.title + (words.rest ? " " + words.rest : "") + (origin.name ? " “" + origin.name + "”" : "");
+  return words.title + (words.rest ? " " + words.rest : "") + (origin.caller ? " ← " + origin.caller.title : "") +
+    (origin.name ? " “" + origin.name + "”" : "");
 }
 
 function run_words(run) {

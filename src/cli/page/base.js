@@ -214,6 +214,33 @@ function place_of(origin) {
     : stack[stack.length - 1 - (has_op ? 1 : 0)]);
 }
 
+/* Innermost first, without the operation. */
+function lines_of(origin) {
+  return origin.stack.slice(0, origin.op && origin.stack.length > 1 ? -1 : undefined).reverse();
+}
+
+/* Where several origins share their innermost line, the first caller that tells each one apart. */
+function find_callers(origins) {
+  const groups = new Map();
+  for (const origin of origins) {
+    const first = lines_of(origin)[0];
+    if (!groups.has(first)) groups.set(first, []);
+    groups.get(first).push(origin);
+  }
+  for (const group of groups.values()) {
+    const stacks = group.slice(0, 100).map(lines_of);
+    stacks.forEach((lines, i) => {
+      let depth = 0;
+      stacks.forEach((other, k) => {
+        let at = 0;
+        while (at < lines.length && lines[at] === other[at]) at++;
+        if (k !== i && at < lines.length) depth = Math.max(depth, at);
+      });
+      if (depth > 0 && group[i].python) group[i].caller = frame_words(lines[depth]);
+    });
+  }
+}
+
 function weight_of(origin, of) {
   return of === "allocated" ? origin.born : origin[of][2];
 }

@@ -139,6 +139,7 @@ function choose_device(id) {
 }
 
 function make_process() {
+  find_callers(process().origins);
   state.open.clear();
   state.zoom = [];
   state.device = -1;

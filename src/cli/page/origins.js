@@ -107,10 +107,8 @@ function frame_item(number) {
 }
 
 function stack_of(origin) {
-  /* Their own lines first; the operation stands among the numbers. */
-  const frames = origin.stack.slice(0, origin.op && origin.stack.length > 1 ? -1 : undefined).reverse();
-  const list = make("ol", "stack");
-  list.append(...frames.map(frame_item));
+  const list = make("ol", "stack"); /* the operation stands among the numbers */
+  list.append(...lines_of(origin).map(frame_item));
   return make("div", "", make("h4", "", "call stack, innermost first"), list);
 }
 
@@ -141,8 +139,9 @@ function toggle(origin, row, button) {
 
 function make_row(origin, all) {
   const words = place_of(origin), weight = weight_of(origin, state.of), is_open = state.open.has(origin);
+  const caller = origin.caller ? " ← " + origin.caller.title + " " + origin.caller.rest : "";
   const named = origin.name ? " “" + origin.name + "”" : "";
-  const button = make("button", "place", make("b", "", words.title), " ", make("span", "", words.rest + named));
+  const button = make("button", "place", make("b", "", words.title), " ", make("span", "", words.rest + caller + named));
   const badge = make("span", "badge " + origin.class, class_words[origin.class] || origin.class);
   button.type = "button";
   button.setAttribute("aria-expanded", String(is_open));

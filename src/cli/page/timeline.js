@@ -86,18 +86,18 @@ function draw_edge(context, values, y_of, style) {
   context.lineWidth = 1;
 }
 
-/* A round number of bytes: two or three lines. */
-function grid_step(most) {
+/* A round number of bytes: two or three lines, or one where the chart is low. */
+function grid_step(most, height) {
   let step = 1;
-  while (step * 3.2 < most) step *= 2;
+  while (step * (height > 90 ? 3.2 : 1.99) < most) step *= 2;
   return step;
 }
 
 function draw_grid(painted, y_of, most) {
-  const { context, width } = painted;
+  const { context, width, height } = painted, step = grid_step(most, height);
   context.font = "11.5px " + colour("text");
   context.textAlign = "left";
-  for (let value = grid_step(most); value <= most; value += grid_step(most)) {
+  for (let value = step; value <= most; value += step) {
     context.fillStyle = colour("line");
     context.fillRect(0, Math.round(y_of(value)), width - chart_right + 2, 1);
     context.fillStyle = colour("dim");
