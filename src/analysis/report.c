@@ -112,6 +112,7 @@ struct making {
     struct named *named;      /* of each cell that is left */
     uint32_t *origin_of_cell; /* UINT32_MAX: none */
     uint64_t first_users_ns;  /* first birth with a line of the user's */
+    uint32_t process_total;
 };
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -601,11 +602,12 @@ static bool has_group(const struct ttm_group_set *set, uint32_t group)
 }
 
 /* A bank can be drawn finely when there are few of them. */
-static uint32_t bank_runs(const struct ttm_ledger *ledger)
+static uint32_t bank_runs(const struct making *making)
 {
-    const uint32_t share = BANK_RUNS_ALL / ledger->groups.count;
+    const uint64_t kinds = (uint64_t)making->ledger->groups.count * making->process_total;
+    const uint64_t share = BANK_RUNS_ALL / kinds;
 
-    return share < 32 ? 32 : share > 1024 ? 1024 : share;
+    return share < 32 ? 32 : share > 1024 ? 1024 : (uint32_t)share;
 }
 
 /*
@@ -634,7 +636,7 @@ static int draw_bank(struct making *making, uint32_t index, unsigned region,
                 .origin = making->origin_of_cell[seat->cell],
             };
     }
-    ret->bank = ttm_bank_draw(pieces, count, bank_runs(ledger), &making->report->arena);
+    ret->bank = ttm_bank_draw(pieces, count, bank_runs(making), &making->report->arena);
     free(pieces);
     return 0;
 }
@@ -851,6 +853,7 @@ static int make_report(const struct reading *reading)
             .report = report,
             .process = &report->processes[i],
             .first_users_ns = UINT64_MAX,
+            .process_total = reading->count,
             .named = malloc((cells + 1) * sizeof(struct named)),
             .origin_of_cell = malloc((cells + 1) * sizeof(uint32_t)),
         };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium, driven through its DevTools protocol over two pipes: no other package needed."""
+"""A headless Chromium, driven through its DevTools protocol over two pipes."""
 
 from __future__ import annotations
 

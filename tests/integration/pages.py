@@ -22,7 +22,8 @@ def export(story: str) -> Path:
 
 def data_of(page: Path) -> Any:
     text = page.read_text(encoding="utf-8")
-    return json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', text)[0])
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text)
+    return json.loads(data)
 
 
 def course_values(course: Any) -> list[tuple[int, int, int, int]]:

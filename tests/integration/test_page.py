@@ -57,6 +57,20 @@ def test_the_page_has_the_numbers_of_the_report(story: str) -> None:
                     )
 
 
+def test_a_program_without_python() -> None:
+    run("run", "-o", "decoder.ttmem", os.environ["DECODER"])
+    page = data_of(export("decoder"))
+    (process,) = page["processes"]
+    assert process["complete"] and process["marks"][1] == "weights loaded"
+    worst = process["origins"][0]
+    assert worst["suspect"] and not worst["python"] and worst["context"] == "decode"
+    if len(worst["stack"]) > 1:  # where call stacks can be read
+        assert "cache_scores" in page["frames"][worst["stack"][-1]][0]
+    names = {origin["name"] for origin in process["origins"]}
+    assert {"layer_0_weights", "layer_15_weights"} <= names
+    assert process["devices"][0]["regions"]["DRAM"]["bank"]["count"] == 76
+
+
 def test_suspects_come_first_and_frames_are_said_once() -> None:
     page = data_of(export("leak"))
     (process,) = page["processes"]

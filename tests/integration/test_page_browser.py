@@ -93,7 +93,8 @@ def test_rows_open_sort_and_are_searched(browser: Browser) -> None:
     assert counts == sorted(counts, reverse=True) and len(counts) == 9
     browser.click("#titles .c-count button")
     assert [int(count) for count in texts(browser, "#rows .c-count")] == sorted(counts)
-    assert browser.run("document.querySelector('[aria-sort]').getAttribute('aria-sort')") == "ascending"
+    sorted_by = "document.querySelector('[aria-sort]').getAttribute('aria-sort')"
+    assert browser.run(sorted_by) == "ascending"
 
     browser.click("#search")
     for key in "softmax":

@@ -22,13 +22,14 @@ import ttnn
 KEPT = []
 
 
-def keep(device, memory):
-    KEPT.append(ttnn.zeros((256, 256), device=device, layout=ttnn.TILE_LAYOUT, memory_config=memory))
+def keep(device, to):
+    KEPT.append(ttnn.zeros((256, 256), device=device, layout=ttnn.TILE_LAYOUT, memory_config=to))
 
 
 def view(device, kind):
     seen = ttnn.get_memory_view(device, kind)
-    return [seen.num_banks, seen.total_bytes_allocated_per_bank, seen.largest_contiguous_bytes_free_per_bank]
+    free = seen.largest_contiguous_bytes_free_per_bank
+    return [seen.num_banks, seen.total_bytes_allocated_per_bank, free]
 
 
 device = OPEN
@@ -37,7 +38,8 @@ for step in range(40):
     keep(device, ttnn.L1_MEMORY_CONFIG)
 for i in range(10, 50, 3):  # holes
     ttnn.deallocate(KEPT[i])
-print(json.dumps({kind.name: view(device, kind) for kind in (ttnn.BufferType.DRAM, ttnn.BufferType.L1)}))
+kinds = (ttnn.BufferType.DRAM, ttnn.BufferType.L1)
+print(json.dumps({kind.name: view(device, kind) for kind in kinds}))
 """
 MESH = "ttnn.open_mesh_device(ttnn.MeshShape(2, 4))"
 
