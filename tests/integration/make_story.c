@@ -225,6 +225,15 @@ static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder 
     } else if (strcmp(name, "evil") == 0) {
         speak_evil(&story);
         story_exit(&story, 1);
+    } else if (strcmp(name, "bare") ==
+               0) { /* nothing is known but sizes; and one that does nothing */
+        struct story idle = story_begin(enc, 2, START_NS, 4243, "");
+        for (unsigned i = 0; i < 20; i++) {
+            story_birth(&story, 0, TTM_REGION_DRAM, 64 * KIB);
+            story_wait(&story, STORY_MS);
+        }
+        story_mark(&idle, "here");
+        story_exit(&idle, 0);
     } else if (strcmp(name, "unfinished") == 0) { /* and it stays open until stdin ends */
         decode(&story, 1, 20, 1, 0);
         ttm_recorder_flush(recorder);

@@ -224,6 +224,22 @@ def test_several_processes(browser: Browser) -> None:
     assert "No suspects" in text(browser, "#verdict")
 
 
+def test_little_is_known(browser: Browser) -> None:
+    show(browser, "bare")
+    assert texts(browser, "#rows .place b") == ["(origin not known)"]
+    assert "running on" in text(browser, "#facts")
+    assert browser.run("document.getElementById('bank').hidden")
+    browser.click("#rows tr.row .place")
+    assert "MainThread" not in text(browser, "#rows tr.detail")
+    browser.run(
+        "(() => { const s = document.getElementById('process'); s.value = '1';"
+        " s.dispatchEvent(new Event('change')); })()"
+    )
+    assert text(browser, "h1") == "pid 4243"
+    assert text(browser, "#verdict") == "Nothing was allocated"
+    assert text(browser, "#charts") == "Nothing was allocated."
+
+
 def test_nothing_and_torn(browser: Browser) -> None:
     show(browser, "empty")
     assert text(browser, "h1") == "Nothing was recorded"
