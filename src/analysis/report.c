@@ -12,6 +12,7 @@
 
 #define PROGRESS_RECORDS 65536
 #define REUSED_SHOWN 16
+#define BANK_RUNS_ALL 16384
 
 /* ---- reading ---- */
 
@@ -41,6 +42,7 @@ static struct ttm_ledger *ledger_of(struct reading *reading, uint32_t process)
     if (!ledger)
         return NULL;
     ttm_ledger_init(ledger, process, reading->options->seed);
+    ledger->keeps_drawings = reading->options->wants_drawings;
     for (uint32_t i = 0; i < TTM_MOMENTS; i++)
         ledger->moment_names[i] = reading->options->moments[i];
     reading->last = reading->count;
@@ -110,6 +112,7 @@ struct making {
     struct named *named;      /* of each cell that is left */
     uint32_t *origin_of_cell; /* UINT32_MAX: none */
     uint64_t first_users_ns;  /* first birth with a line of the user's */
+    uint32_t process_total;
 };
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -583,8 +586,59 @@ static void make_device(const struct making *making, uint16_t id,
     ret->arch = known ? known->arch : 0;
     ret->board =
         known ? ttm_arena_text(&making->report->arena, known->board, strlen(known->board)) : "";
-    for (unsigned r = 0; known && r < TTM_REGION_COUNT; r++)
+    for (unsigned r = 0; known && r < TTM_REGION_COUNT; r++) {
+        ret->bank_count[r] = known->bank_count[r];
         ret->region[r].capacity_bytes = known->bank_bytes[r] * known->bank_count[r];
+    }
+}
+
+static bool has_group(const struct ttm_group_set *set, uint32_t group)
+{
+    for (uint32_t i = 0; i < set->group_count; i++) {
+        if (set->groups[i] == group)
+            return true;
+    }
+    return false;
+}
+
+/* A bank can be drawn finely when there are few of them. */
+static uint32_t bank_runs(const struct making *making)
+{
+    const uint64_t kinds = (uint64_t)making->ledger->groups.count * making->process_total;
+    const uint64_t share = BANK_RUNS_ALL / kinds;
+
+    return share < 32 ? 32 : share > 1024 ? 1024 : (uint32_t)share;
+}
+
+/*
+ * What lay in the region's banks last: live at the end, or there when the device was
+ * closed for the last time. After that nothing was born there any more.
+ */
+static int draw_bank(struct making *making, uint32_t index, unsigned region,
+                     struct ttm_report_region *ret)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    const struct ttm_seats *seats = &ledger->seats;
+    struct ttm_bank_piece *pieces =
+        seats->count > 0 ? malloc(seats->count * sizeof(pieces[0])) : NULL;
+    uint32_t count = 0;
+
+    if (seats->count > 0 && !pieces)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < seats->count; i++) {
+        const struct ttm_seat *seat = &seats->seats[i];
+        const struct ttm_cell *cell = &ledger->cells[seat->cell];
+        if (cell->region == region && seat->births >= ledger->groups.groups[index].births &&
+            has_group(&ledger->groups.sets[cell->set], index))
+            pieces[count++] = (struct ttm_bank_piece){
+                .start = seat->address,
+                .end = seat->address + seat->bank_bytes,
+                .origin = making->origin_of_cell[seat->cell],
+            };
+    }
+    ret->bank = ttm_bank_draw(pieces, count, bank_runs(making), &making->report->arena);
+    free(pieces);
+    return 0;
 }
 
 static int make_group(struct making *making, uint32_t index, struct ttm_report_device *ret)
@@ -594,10 +648,13 @@ static int make_group(struct making *making, uint32_t index, struct ttm_report_d
 
     if (!sums)
         return -ENOMEM;
-    *ret = (struct ttm_report_device){.board = ""};
-    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+    *ret = (struct ttm_report_device){.board = "", .group = index};
+    int status = 0;
+    for (unsigned r = 0; r < TTM_REGION_COUNT && status == 0; r++) {
         make_region(&group->region[r], &ret->region[r]);
         share_peak(making, index, r, sums, &ret->region[r]);
+        ret->region[r].course = ttm_course_keep(group->region[r].course, &making->report->arena);
+        status = draw_bank(making, index, r, &ret->region[r]);
     }
     memcpy(ret->kernel_bytes, group->kernel_bytes, sizeof(ret->kernel_bytes));
     ret->cbs = (struct ttm_cb_totals){
@@ -610,13 +667,13 @@ static int make_group(struct making *making, uint32_t index, struct ttm_report_d
         .peak_resident_bytes = group->cbs.peak_resident_bytes,
     };
     free(sums);
-    return 0;
+    return status;
 }
 
 static int make_devices(struct making *making)
 {
     const struct ttm_groups *groups = &making->ledger->groups;
-    struct ttm_report_device none = {.board = ""};
+    struct ttm_report_device none = {.board = "", .group = groups->count};
     struct ttm_report_device *like = calloc(groups->count + 1, sizeof(like[0]));
     struct ttm_report_process *process = making->process;
     uint32_t count = 0;
@@ -796,6 +853,7 @@ static int make_report(const struct reading *reading)
             .report = report,
             .process = &report->processes[i],
             .first_users_ns = UINT64_MAX,
+            .process_total = reading->count,
             .named = malloc((cells + 1) * sizeof(struct named)),
             .origin_of_cell = malloc((cells + 1) * sizeof(uint32_t)),
         };

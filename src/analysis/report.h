@@ -60,11 +60,16 @@ struct ttm_report_region {
     uint64_t capacity_bytes;               /* 0: not known */
     const struct ttm_report_share *shares; /* at the peak, largest first */
     uint32_t share_count;
+    /* For drawing; NULL when it was not asked for or nothing is known. */
+    const struct ttm_course *course; /* of the footprint; of CBs what is resident, if known */
+    const struct ttm_bank *bank;     /* what remains, as it lay there last */
 };
 
 struct ttm_report_device {
     uint16_t id;
     uint8_t arch;
+    uint32_t group; /* those of one number have all but their names in common */
+    uint32_t bank_count[TTM_REGION_COUNT]; /* 0: not known */
     const char *board;
     struct ttm_report_region region[TTM_REGION_COUNT];
     struct ttm_cb_totals cbs;
@@ -124,6 +129,7 @@ struct ttm_report {
 
 struct ttm_report_options {
     const char *moments[TTM_MOMENTS]; /* names of marks, NULL: none */
+    bool wants_drawings;              /* courses and banks */
     struct ttm_frame_namer namer;
     /* Called now and then while it is read; may be NULL. */
     void (*progress)(void *arg, uint64_t offset, uint64_t size);

@@ -197,11 +197,9 @@ static void put_finding(struct ttm_json *json, const char *kind, uint64_t count,
     ttm_json_object_end(json);
 }
 
-static void put_findings(const struct sheet *sheet)
+void ttm_report_findings_json(struct ttm_json *json, const struct ttm_report_process *process)
 {
-    const struct ttm_report_process *process = sheet->process;
     const struct ttm_extent *put = &process->overlap[0], *lay = &process->overlap[1];
-    struct ttm_json *json = sheet->json;
     uint64_t replaced = 0;
     char text[200];
 
@@ -355,7 +353,7 @@ static int put_process(struct sheet *sheet)
     ttm_json_put_u64(json, "lost_events", process->counters.lost_events);
     const int r = put_origins(sheet);
     put_marks(sheet);
-    put_findings(sheet);
+    ttm_report_findings_json(json, process);
     put_failures(sheet);
     put_addresses(sheet);
     ttm_json_object_end(json);

@@ -11,6 +11,7 @@
 
 #include "analysis/history.h"
 #include "analysis/report.h"
+#include "cli/page_data.h"
 #include "cli/report_json.h"
 #include "cli/report_text.h"
 
@@ -26,6 +27,20 @@ static struct ttm_recording *open_bytes(const uint8_t *data, size_t size)
         return NULL;
     }
     return recording;
+}
+
+static void check_bank(const struct ttm_bank *bank, uint32_t origin_count)
+{
+    uint64_t end = bank ? bank->start : 0, held = 0;
+
+    for (uint32_t i = 0; bank && i < bank->run_count; i++) {
+        const struct ttm_bank_run *run = &bank->runs[i];
+        MUST(run->start >= end && run->end > run->start);
+        MUST(run->origin < origin_count);
+        end = run->end;
+        held += run->held_bytes;
+    }
+    MUST(!bank || (end == bank->end && held == bank->held_bytes));
 }
 
 static void check_process(const struct ttm_report_process *process)
@@ -48,6 +63,7 @@ static void check_process(const struct ttm_report_process *process)
                 sum += region->shares[i].held.footprint_bytes;
             }
             MUST(sum == region->peak_footprint_bytes);
+            check_bank(region->bank, process->origin_count);
             MUST(region->frees + region->remaining.count <= region->allocs);
         }
     }
@@ -73,6 +89,8 @@ static void draw(const struct ttm_report *report, uint8_t way)
     ttm_text_init(&out);
     MUST(ttm_report_text(report, &choice, "x.ttmem", &terminal, &out) == 0);
     MUST(ttm_report_json(report, &choice, &out) == 0);
+    ttm_text_clear(&out);
+    MUST(ttm_page_data(report, "x.ttmem", &out) == 0);
     ttm_text_done(&out);
 }
 
@@ -96,7 +114,8 @@ static void tell_history(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct ttm_report_options options = {.moments = {"warm"}, .seed = 1};
+    const struct ttm_report_options options = {
+        .moments = {"warm"}, .wants_drawings = true, .seed = 1};
     struct ttm_report report;
 
     if (size < 1)

@@ -5,11 +5,13 @@ import pytest
 
 pytest.register_assert_rewrite(
     "basics",
+    "browser",
     "commands",
     "containers",
     "library",
     "native",
     "original",
+    "pages",
     "runs",
     "servers",
     "support",
