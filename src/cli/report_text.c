@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/recording_file.h"
 #include "cli/report_sheet.h"
 #include "wire/region.h"
@@ -34,6 +35,11 @@ static void put_end(const struct sheet *sheet)
                info->is_being_written ? "still running"
                : info->is_finished    ? "running on"
                                       : "its end is not known");
+        return;
+    }
+    if (process->is_logged) { /* a log tells neither its start nor how it ended */
+        if (!process->is_untimed && process->last_ns - process->first_ns >= TTM_NS_PER_S)
+            ttm_text_format(sheet->out, ", %s logged", span);
         return;
     }
     ttm_text_format(sheet->out, " ended after %s, ", span);
