@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/export_debug_log.h"
 #include "cli/options.h"
 #include "cli/recording_file.h"
 #include "cli/terminal.h"
@@ -17,7 +18,10 @@
 enum { OPTION_FORMAT = 256, OPTION_OF, OPTION_BY };
 
 static const struct ttm_option options[] = {
-    {.id = OPTION_FORMAT, .name = "format", .arg = "FORMAT", .help = "folded or speedscope"},
+    {.id = OPTION_FORMAT,
+     .name = "format",
+     .arg = "FORMAT",
+     .help = "folded, speedscope or debug-log"},
     {.id = 'o', .name = "output", .arg = "OUT", .help = "where to write it; - is stdout"},
     {.id = OPTION_OF,
      .name = "of",
@@ -33,6 +37,7 @@ typedef int (*write_fn)(const struct ttm_report *report, const struct ttm_flame_
 
 struct wish {
     write_fn write;
+    bool is_debug_log;
     const char *output;
     struct ttm_flame_options flame;
 };
@@ -45,10 +50,13 @@ static int take_option(const struct ttm_options *parsed, int id, struct wish *wi
     if (id == 'o')
         wish->output = value;
     if (id == OPTION_FORMAT) {
+        wish->is_debug_log = strcmp(value, "debug-log") == 0;
         wish->write = strcmp(value, "folded") == 0       ? ttm_flame_folded
                       : strcmp(value, "speedscope") == 0 ? ttm_flame_speedscope
                                                          : NULL;
-        return wish->write ? 0 : ttm_options_complain(parsed, "'%s' is no format", value);
+        return wish->write || wish->is_debug_log
+                   ? 0
+                   : ttm_options_complain(parsed, "'%s' is no format", value);
     }
     if (id == OPTION_BY) {
         wish->flame.is_count = strcmp(value, "count") == 0;
@@ -113,13 +121,16 @@ static int run(int argc, char **argv)
     if (r < 0 || id != TTM_OPTION_END)
         return r == 0 && id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
     char **rest = ttm_options_rest(&parsed);
-    if (!rest[0] || rest[1] || !wish.write || !wish.output) {
+    const bool has_format = wish.write || wish.is_debug_log;
+    if (!rest[0] || rest[1] || !has_format || !wish.output) {
         (void)ttm_options_complain(&parsed, !rest[0]      ? "which recording?"
                                             : rest[1]     ? "one recording, please"
-                                            : !wish.write ? "which --format?"
+                                            : !has_format ? "which --format?"
                                                           : "where to, with -o?");
         return TTM_EXIT_USAGE;
     }
+    if (wish.is_debug_log)
+        return ttm_export_debug_log(rest[0], wish.output);
     return export(rest[0], &wish);
 }
 
@@ -127,7 +138,8 @@ const struct ttm_command ttm_command_export = {
     .name = "export",
     .synopsis = "FILE --format FORMAT -o OUT [--of WHAT] [--by UNIT]",
     .summary = "Writes a recording in a form that other tools read.",
-    .details = "folded: flamegraph.pl, inferno; speedscope: https://www.speedscope.app.",
+    .details = "folded: flamegraph.pl, inferno; speedscope: https://www.speedscope.app;\n"
+               "debug-log: the blocks of TT_BUFFER_DEBUG_LOG, which tt-mem import reads.",
     .options = options,
     .run = run,
     .takes_operands = true,
