@@ -9,6 +9,7 @@ pytest.register_assert_rewrite(
     "containers",
     "library",
     "native",
+    "old_logs",
     "original",
     "runs",
     "servers",
