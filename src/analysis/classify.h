@@ -37,6 +37,9 @@ struct ttm_evidence {
     bool is_device_open; /* allocated by opening a device */
     bool has_origin;
     bool is_creation; /* makes a tensor from data rather than from other tensors */
+    bool is_logged;   /* known from a text log alone, */
+    bool is_untimed;  /* which has no times: those below tell the order */
+    bool is_l1_base;  /* all of it at the lowest address of L1 that anything has */
     uint16_t device_count;
     uint64_t allocs;
     uint64_t frees;

@@ -198,8 +198,11 @@ static int fill(struct listening *l)
         struct ttm_history_life *life = &l->history->lives[i];
         const struct teller *teller = teller_of(l, life->life.process);
         const struct ttm_history_life *before = i > 0 ? &l->history->lives[i - 1] : NULL;
+        struct ttm_log_note log;
         if (!teller)
             return -ENOMEM;
+        if (ttm_origin_log(&teller->notes, &log))
+            l->history->is_untimed |= log.is_untimed;
         if (before && before->life.process == life->life.process &&
             before->life.origin == life->life.origin)
             life->words = before->words;

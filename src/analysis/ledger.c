@@ -252,6 +252,7 @@ static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
         .is_program = (life->flags & TTM_SITE_PROGRAM) != 0,
         .set = (uint32_t)set,
         .first_ns = UINT64_MAX,
+        .lowest_address = UINT64_MAX,
         .remaining = {.first_ns = UINT64_MAX, .first_birth = UINT64_MAX},
     };
     ttm_u64_map_init(&cell.remaining.size_places, ledger->seed);
@@ -648,7 +649,7 @@ static void count_visit(struct ttm_ledger *ledger, struct ttm_kin *kin, uint64_t
 }
 
 static void count_birth(const struct ttm_ledger *ledger, struct ttm_cell *cell,
-                        const struct ttm_live *live)
+                        const struct ttm_live *live, uint64_t address)
 {
     const uint64_t birth_ns = live->birth_ns;
 
@@ -658,6 +659,10 @@ static void count_birth(const struct ttm_ledger *ledger, struct ttm_cell *cell,
         cell->first_ns = birth_ns;
     if (birth_ns > cell->last_ns)
         cell->last_ns = birth_ns;
+    if (address < cell->lowest_address)
+        cell->lowest_address = address;
+    if (address > cell->highest_address)
+        cell->highest_address = address;
     ttm_spread_add(&cell->times, birth_ns > ledger->first_ns ? birth_ns - ledger->first_ns : 0);
 }
 
@@ -692,7 +697,7 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
                                             bank_bytes_of(ledger, cell, life->footprint_bytes));
     }
     count_visit(ledger, &ledger->kins[cell->kin], life->bytes);
-    count_birth(ledger, cell, live);
+    count_birth(ledger, cell, live, life->address);
     live->reused = ttm_addresses_count(&ledger->addresses, life);
     ledger->births++;
     ledger->told += life->is_told;
@@ -811,7 +816,7 @@ static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life
     ttm_held_add(&to->now, &live->held);
     from->allocs--;
     from->born_bytes -= live->held.footprint_bytes;
-    count_birth(ledger, to, live);
+    count_birth(ledger, to, live, life->address);
     live->cell = index + 1;
     return 0;
 }

@@ -90,6 +90,8 @@ struct ttm_cell {
     uint64_t lifetime_ns; /* of all that were freed */
     uint64_t first_ns;    /* births */
     uint64_t last_ns;
+    uint64_t lowest_address;
+    uint64_t highest_address;
     struct ttm_spread times;
     struct ttm_saved *peaks; /* for each group of the set */
     struct ttm_saved moments[TTM_MOMENTS];

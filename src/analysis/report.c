@@ -113,6 +113,7 @@ struct making {
     uint32_t *origin_of_cell; /* UINT32_MAX: none */
     uint64_t first_users_ns;  /* first birth with a line of the user's */
     uint32_t process_total;
+    uint64_t l1_base;         /* the lowest address of L1 that anything has */
 };
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -341,6 +342,9 @@ static void begin_kindred(const struct making *making, const struct named *named
         .device_count = ledger->groups.sets[named->cell->set].device_count,
         .has_origin = kin->line != 0,
         .is_creation = is_creation(named->words.operation),
+        .is_logged = making->process->is_logged,
+        .is_untimed = making->process->is_untimed,
+        .is_l1_base = named->cell->region == TTM_REGION_L1,
         .visits = kin->visits,
         .births = ledger->births,
         .first_birth = kin->first_birth,
@@ -366,6 +370,8 @@ static void add_kindred(const struct making *making, const struct named *named,
         (named->words.python_count == 0 && e->has_origin && making->first_users_ns != UINT64_MAX &&
          cell->last_ns < making->first_users_ns);
     e->is_program |= cell->is_program || named->words.is_program;
+    e->is_l1_base &=
+        cell->lowest_address == making->l1_base && cell->highest_address == making->l1_base;
     e->allocs += cell->allocs;
     e->frees += cell->frees;
     e->replaced += cell->replaced;
@@ -482,6 +488,8 @@ static int make_origins(struct making *making)
         if (named->words.python_count > 0 && !named->words.is_device_open &&
             named->cell->first_ns < making->first_users_ns)
             making->first_users_ns = named->cell->first_ns;
+        if (named->cell->region == TTM_REGION_L1 && named->cell->lowest_address < making->l1_base)
+            making->l1_base = named->cell->lowest_address;
     }
     qsort(making->named, count, sizeof(making->named[0]), by_origin);
     struct ttm_report_process *process = making->process;
@@ -795,13 +803,16 @@ static void judge(const struct ttm_report *report, const struct ttm_ledger *ledg
         : !is_whole ? "the recording breaks off: what came later is not in it"
         : !info->is_exact && !process->has_ended
             ? "the recording is damaged: what was live at its end is not known"
-        : c->unknown_frees > 0 ? "it freed what it had allocated before tracking began"
-        : c->refused > 0       ? "some of its messages made no sense"
-        : ledger->odd > 0      ? "the recording refers to what is not in it"
-        : c->lost_events > 0   ? "some of its events were lost"
-        : is_damaged           ? "a part of the recording is damaged: its history has a gap"
-        : ledger->told > 0     ? "it was not listened to from its start without a break"
-                               : "";
+        : c->unknown_frees > 0
+            ? (process->is_logged ? "it freed what its log has no allocation of"
+                                  : "it freed what it had allocated before tracking began")
+        : c->refused > 0     ? (process->is_logged ? "some lines of its log cannot be read"
+                                                   : "some of its messages made no sense")
+        : ledger->odd > 0    ? "the recording refers to what is not in it"
+        : c->lost_events > 0 ? "some of its events were lost"
+        : is_damaged         ? "a part of the recording is damaged: its history has a gap"
+        : ledger->told > 0   ? "it was not listened to from its start without a break"
+                             : "";
 }
 
 static int make_process(struct making *making)
@@ -827,6 +838,9 @@ static int make_process(struct making *making)
         process->allocs += ledger->cells[i].allocs;
         process->frees += ledger->cells[i].frees;
     }
+    struct ttm_log_note log;
+    process->is_logged = ttm_origin_log(&ledger->notes, &log);
+    process->is_untimed = process->is_logged && log.is_untimed;
     judge(making->report, ledger, process);
     int r = make_origins(making);
     if (r == 0)
@@ -854,6 +868,7 @@ static int make_report(const struct reading *reading)
             .process = &report->processes[i],
             .first_users_ns = UINT64_MAX,
             .process_total = reading->count,
+            .l1_base = UINT64_MAX,
             .named = malloc((cells + 1) * sizeof(struct named)),
             .origin_of_cell = malloc((cells + 1) * sizeof(uint32_t)),
         };

@@ -88,6 +88,8 @@ struct ttm_report_failure {
 struct ttm_report_process {
     int32_t pid;
     uint8_t source;
+    bool is_logged;  /* imported from a text log, */
+    bool is_untimed; /* which has no times: those here tell the order */
     const char *command;
     uint64_t start_wall_ns; /* 0: not known */
     uint64_t first_ns;

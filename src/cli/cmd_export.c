@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/export_debug_log.h"
 #include "cli/options.h"
 #include "cli/page.h"
 #include "cli/recording_file.h"
@@ -18,7 +19,10 @@
 enum { OPTION_FORMAT = 256, OPTION_OF, OPTION_BY };
 
 static const struct ttm_option options[] = {
-    {.id = OPTION_FORMAT, .name = "format", .arg = "FORMAT", .help = "folded, speedscope or html"},
+    {.id = OPTION_FORMAT,
+     .name = "format",
+     .arg = "FORMAT",
+     .help = "folded, speedscope, html or debug-log"},
     {.id = 'o', .name = "output", .arg = "OUT", .help = "where to write it; - is stdout"},
     {.id = OPTION_OF,
      .name = "of",
@@ -35,6 +39,7 @@ typedef int (*write_fn)(const struct ttm_report *report, const struct ttm_flame_
 struct wish {
     write_fn write;
     bool is_page; /* instead */
+    bool is_debug_log;
     const char *output;
     struct ttm_flame_options flame;
 };
@@ -48,10 +53,11 @@ static int take_option(const struct ttm_options *parsed, int id, struct wish *wi
         wish->output = value;
     if (id == OPTION_FORMAT) {
         wish->is_page = strcmp(value, "html") == 0;
+        wish->is_debug_log = strcmp(value, "debug-log") == 0;
         wish->write = strcmp(value, "folded") == 0       ? ttm_flame_folded
                       : strcmp(value, "speedscope") == 0 ? ttm_flame_speedscope
                                                          : NULL;
-        return wish->write || wish->is_page
+        return wish->write || wish->is_page || wish->is_debug_log
                    ? 0
                    : ttm_options_complain(parsed, "'%s' is no format", value);
     }
@@ -119,7 +125,7 @@ static int run(int argc, char **argv)
     if (r < 0 || id != TTM_OPTION_END)
         return r == 0 && id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
     char **rest = ttm_options_rest(&parsed);
-    const bool has_format = wish.write || wish.is_page;
+    const bool has_format = wish.write || wish.is_page || wish.is_debug_log;
     if (!rest[0] || rest[1] || !has_format || !wish.output) {
         (void)ttm_options_complain(&parsed, !rest[0]      ? "which recording?"
                                             : rest[1]     ? "one recording, please"
@@ -127,6 +133,8 @@ static int run(int argc, char **argv)
                                                           : "where to, with -o?");
         return TTM_EXIT_USAGE;
     }
+    if (wish.is_debug_log)
+        return ttm_export_debug_log(rest[0], wish.output);
     return export(rest[0], &wish);
 }
 
@@ -135,7 +143,8 @@ const struct ttm_command ttm_command_export = {
     .synopsis = "FILE --format FORMAT -o OUT [--of WHAT] [--by UNIT]",
     .summary = "Writes a recording as a page, or in a form that other tools read.",
     .details = "folded: flamegraph.pl, inferno; speedscope: https://www.speedscope.app;\n"
-               "html: one page for any browser that needs nothing else and can be mailed.",
+               "html: one page for any browser that needs nothing else and can be mailed;\n"
+               "debug-log: the blocks of TT_BUFFER_DEBUG_LOG, which tt-mem import reads.",
     .options = options,
     .run = run,
     .takes_operands = true,

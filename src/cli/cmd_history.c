@@ -144,10 +144,13 @@ static void put_row(const struct ttm_history *history, const struct ttm_history_
     char span[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE], devices[16];
 
     put_devices(life, devices);
-    ttm_text_format(out, "%10.3f s %10s %10s  %-6s %-4s ", (double)since_ns / 1e9,
-                    span_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(span_ns, span),
-                    ttm_format_bytes(life->life.bytes, bytes), ttm_region_name(life->life.region),
-                    devices);
+    if (history->is_untimed)
+        ttm_text_format(out, "%12s %10s", "?", "?");
+    else
+        ttm_text_format(out, "%10.3f s %10s", (double)since_ns / 1e9,
+                        span_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(span_ns, span));
+    ttm_text_format(out, " %10s  %-6s %-4s ", ttm_format_bytes(life->life.bytes, bytes),
+                    ttm_region_name(life->life.region), devices);
     const bool is_odd = life->is_overlap || (life->has_ended && life->how == TTM_ENDED_REPLACED);
     ttm_terminal_colour(terminal, out, is_odd ? TTM_RED : TTM_PLAIN);
     ttm_text_format(out, "%-9s", end_words(life));

@@ -342,6 +342,8 @@ static int put_process(struct sheet *sheet)
     ttm_json_put_i64(json, "pid", process->pid);
     ttm_json_put_string(json, "command", process->command);
     ttm_json_put_string(json, "source", ttm_source_name(process->source));
+    ttm_json_put_bool(json, "imported", process->is_logged);
+    ttm_json_put_bool(json, "timed", !process->is_untimed);
     ttm_json_put_u64(json, "start_ns",
                      process->start_wall_ns ? process->start_wall_ns
                                             : ttm_report_wall(sheet->report, process->first_ns));

@@ -460,8 +460,11 @@ static void put_temporaries(struct sheet *sheet)
                     plural(lines, "origin", "origins"));
     ttm_report_place(sheet, &most->words, sheet->out);
     const uint64_t mean_ns = most->lifetime_ns / most->frees;
-    ttm_text_format(sheet->out, " (%s, %s each)", ttm_format_count(most->allocs, frees),
-                    mean_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(mean_ns, mean));
+    if (process->is_untimed || (process->is_logged && mean_ns < TTM_NS_PER_S))
+        ttm_text_format(sheet->out, " (%s)", ttm_format_count(most->allocs, frees));
+    else
+        ttm_text_format(sheet->out, " (%s, %s each)", ttm_format_count(most->allocs, frees),
+                        mean_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(mean_ns, mean));
     end_line(sheet);
 }
 

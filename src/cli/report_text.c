@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/recording_file.h"
 #include "cli/report_sheet.h"
 #include "cli/report_words.h"
@@ -29,6 +30,11 @@ static void put_end(const struct sheet *sheet)
     if (!process->has_ended) {
         ttm_text_format(sheet->out, ", %s recorded, ", span);
         put_in(sheet, TTM_YELLOW, how);
+        return;
+    }
+    if (process->is_logged) { /* a log tells neither its start nor how it ended */
+        if (!process->is_untimed && process->last_ns - process->first_ns >= TTM_NS_PER_S)
+            ttm_text_format(sheet->out, ", %s logged", span);
         return;
     }
     ttm_text_format(sheet->out, " ended after %s, ", span);

@@ -10,6 +10,7 @@ pytest.register_assert_rewrite(
     "containers",
     "library",
     "native",
+    "old_logs",
     "original",
     "pages",
     "runs",

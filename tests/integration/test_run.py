@@ -147,7 +147,6 @@ def test_no_program_is_wrong_usage(place: Place) -> None:
 @pytest.mark.parametrize(
     ("args", "name"),
     [
-        (["--debug-log", "x"], "--debug-log"),
         (["--holders"], "--holders"),
     ],
 )
