@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -45,6 +46,7 @@ struct monitor {
     int log_fd; /* -1: none */
     struct ttm_terminal terminal;
     struct ttm_runtime runtime;
+    struct ttm_telemetry *telemetry; /* NULL: memory is short, and sensors are not known */
 };
 
 static volatile sig_atomic_t is_interrupted;
@@ -55,28 +57,47 @@ static void interrupt(int signal)
     is_interrupted = 1;
 }
 
-static void open_log(struct monitor *monitor)
+/* Whether the file begins as ours do; rows below other titles would be of no use. */
+static bool has_our_columns(int fd)
 {
-    struct stat st;
-    struct ttm_text header;
+    char begin[sizeof(TTM_MONITOR_CSV_HEADER)];
+    const ssize_t n = pread(fd, begin, sizeof(begin) - 1, 0);
 
-    monitor->log_fd = open(monitor->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (monitor->log_fd < 0 || fstat(monitor->log_fd, &st) < 0 || st.st_size > 0)
-        return;
-    ttm_text_init(&header);
-    ttm_monitor_csv_header(&header);
-    (void)!write(monitor->log_fd, ttm_text_string(&header), header.length);
-    ttm_text_done(&header);
+    return n == sizeof(begin) - 1 && memcmp(begin, TTM_MONITOR_CSV_HEADER, (size_t)n) == 0;
 }
 
-static void write_log(struct monitor *monitor, const struct ttm_answer *answer)
+/* Returns 0, or says why not and returns what to exit with. */
+static int open_log(struct monitor *monitor)
+{
+    static const char header[] = TTM_MONITOR_CSV_HEADER;
+    struct stat st;
+    const int fd = open(monitor->log_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        ttm_log("cannot write '%s': %s", monitor->log_path, strerror(errno));
+        if (fd >= 0)
+            (void)close(fd);
+        return TTM_EXIT_FAILED;
+    }
+    if (st.st_size > 0 && !has_our_columns(fd)) {
+        ttm_log("cannot append to '%s': its columns are others", monitor->log_path);
+        (void)close(fd);
+        return TTM_EXIT_FAILED;
+    }
+    if (st.st_size == 0)
+        (void)!write(fd, header, sizeof(header) - 1); /* the rows will tell what is wrong */
+    monitor->log_fd = fd;
+    return TTM_EXIT_OK;
+}
+
+static void write_log(struct monitor *monitor, const struct ttm_monitor_look *look)
 {
     struct ttm_text rows;
 
     if (monitor->log_fd < 0)
         return;
     ttm_text_init(&rows);
-    ttm_monitor_csv(answer, &monitor->devices, &rows);
+    ttm_monitor_csv(look, &rows);
     errno = 0;
     if (write(monitor->log_fd, ttm_text_string(&rows), rows.length) != (ssize_t)rows.length) {
         ttm_log("cannot write '%s': %s, the log is off", monitor->log_path,
@@ -119,7 +140,7 @@ static void put_frame(const struct monitor *monitor, const struct ttm_text *fram
     ttm_text_append(out, "\033[J");
 }
 
-static int show(struct monitor *monitor, const struct ttm_answer *answer)
+static int print(struct monitor *monitor, const struct ttm_monitor_look *look)
 {
     struct ttm_text whole, frame, out;
     int r;
@@ -129,16 +150,16 @@ static int show(struct monitor *monitor, const struct ttm_answer *answer)
     ttm_text_init(&out);
     switch (monitor->form) {
     case FORM_JSON:
-        ttm_monitor_json(answer, &monitor->devices, &out);
+        ttm_monitor_json(look, &out);
         break;
     case FORM_CSV:
         if (!monitor->has_begun)
-            ttm_monitor_csv_header(&out);
-        ttm_monitor_csv(answer, &monitor->devices, &out);
+            ttm_text_append(&out, TTM_MONITOR_CSV_HEADER);
+        ttm_monitor_csv(look, &out);
         break;
     case FORM_TEXT:
         monitor->terminal = ttm_terminal_of(STDOUT_FILENO); /* its size may have changed */
-        ttm_monitor_text(answer, &monitor->devices, &monitor->terminal, &whole);
+        ttm_monitor_text(look, &monitor->terminal, &whole);
         ttm_terminal_fit(&monitor->terminal, &whole, &frame);
         if (monitor->terminal.is_terminal && !monitor->is_once)
             put_frame(monitor, &frame, &out);
@@ -146,12 +167,36 @@ static int show(struct monitor *monitor, const struct ttm_answer *answer)
             ttm_text_append(&out, ttm_text_string(&frame));
         break;
     }
-    write_log(monitor, answer);
+    write_log(monitor, look);
     r = ttm_terminal_print(&out);
     monitor->has_begun = true;
     ttm_text_done(&whole);
     ttm_text_done(&frame);
     ttm_text_done(&out);
+    return r;
+}
+
+/* With how the devices fare, and those cards that no program has told of. */
+static int show(struct monitor *monitor, struct ttm_answer *answer)
+{
+    struct ttm_machine *machine = calloc(1, sizeof(*machine)); /* large */
+
+    if (!machine)
+        return -ENOMEM;
+    if (monitor->telemetry)
+        (void)ttm_telemetry_look(monitor->telemetry, &machine->telemetry);
+    machine->answers[machine->answer_count++] = *answer; /* borrowed */
+    int r = ttm_machine_join(machine);
+    for (size_t i = 0; r == 0 && i < machine->device_count; i++) {
+        const struct ttm_machine_device *device = &machine->devices[i];
+        if (device->metal_id >= 0 && device->metal_id < TTM_DEVICE_COUNT)
+            r = ttm_runtime_add_device(answer, device);
+    }
+    if (r == 0)
+        r = print(monitor, &(struct ttm_monitor_look){answer, machine, &monitor->devices});
+    machine->answer_count = 0;
+    ttm_machine_done(machine);
+    free(machine);
     return r;
 }
 
@@ -271,6 +316,16 @@ static int watch(struct monitor *monitor)
     return status < 0 ? TTM_EXIT_OK : status;
 }
 
+/* What sensors tell does not change faster than once a second. */
+static void open_telemetry(struct monitor *monitor)
+{
+    const unsigned interval_ms = monitor->refresh_ms > 1000 ? monitor->refresh_ms : 1000;
+
+    if (ttm_telemetry_new(ttm_machine_root(), monitor->is_once ? 0 : interval_ms,
+                          &monitor->telemetry) == 0)
+        (void)ttm_telemetry_wait(monitor->telemetry, 1000); /* one that hangs is told as such */
+}
+
 static int parse(struct monitor *monitor, int argc, char **argv)
 {
     struct ttm_options parsed;
@@ -323,16 +378,13 @@ static int run(int argc, char **argv)
     const int id = parse(&monitor, argc, argv);
     if (id != TTM_OPTION_END)
         return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
-    if (monitor.log_path) {
-        open_log(&monitor);
-        if (monitor.log_fd < 0) {
-            ttm_log("cannot write '%s': %s", monitor.log_path, strerror(errno));
-            return TTM_EXIT_FAILED;
-        }
-    }
+    if (monitor.log_path && open_log(&monitor) != TTM_EXIT_OK)
+        return TTM_EXIT_FAILED;
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
+    open_telemetry(&monitor);
     const int status = watch(&monitor);
+    ttm_telemetry_free(monitor.telemetry);
     if (monitor.log_fd >= 0)
         (void)close(monitor.log_fd);
     ttm_runtime_done(&monitor.runtime);
