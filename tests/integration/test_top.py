@@ -10,7 +10,7 @@ from typing import Callable
 
 import pytest
 from screens import Screen, needs_tmux
-from support import IS_THREAD_SANITIZED, Server, Tracked, Tree, run, wait_until_exact
+from support import Server, Tracked, Tree, run, wait_until_exact
 
 N300, P150A = "0000:41:00.0", "0000:01:00.0"
 UTF8 = {"LC_ALL": "C.UTF-8"}
@@ -192,7 +192,6 @@ def test_the_screen_follows_the_size_of_the_terminal(machine: Tree, folder: Path
 
 
 @needs_tmux
-@pytest.mark.skipif(IS_THREAD_SANITIZED, reason="the thread sanitizer holds signals back")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_leaves_a_usable_terminal(machine: Tree, folder: Path, number: int) -> None:
     with Screen(folder, "top", "-r", "100", env=env(machine)) as screen:
