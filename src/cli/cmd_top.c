@@ -20,6 +20,7 @@
 #include "dashboard/settings.h"
 #include "dashboard/view.h"
 
+#define SENSORS_MS 1000       /* nobody needs a temperature more often */
 #define SNAPSHOT_WAIT_MS 2000 /* for servers and chips that do not answer */
 
 enum { OPTION_VIEW = 256, OPTION_SNAPSHOT };
@@ -310,7 +311,9 @@ static int run(int argc, char **argv)
     ttm_view_init(&top.view, &top.saved);
     top.view.history.bridge_s = 2 * top.refresh_ms / 1000 + 2;
     const int r = ttm_top_feed_open(&top.feed, ttm_machine_root(), top.socket_path, &top.devices,
-                                    top.is_snapshot ? 0 : top.refresh_ms);
+                                    top.is_snapshot               ? 0
+                                    : top.refresh_ms > SENSORS_MS ? top.refresh_ms
+                                                                  : SENSORS_MS);
     int status = TTM_EXIT_FAILED;
     if (r < 0)
         ttm_log("cannot look at the devices: %s", strerror(-r));

@@ -16,7 +16,7 @@
 #define GIVE_UP_NS (60 * TTM_NS_PER_S)      /* and its connection is worth nothing any more */
 #define SETTLE_NS (300 * TTM_NS_PER_MS)     /* a picture does not wait longer for an answer */
 #define LIVES_NS (2 * TTM_NS_PER_S)         /* lives are asked for at most so often */
-#define LIVES_COST 100                      /* and take a hundredth of a processor at most */
+#define LIVES_COST 250                      /* and take 0.4 % of a processor at most */
 
 int ttm_top_feed_open(struct ttm_top_feed *feed, const char *root, const char *socket_path,
                       const struct ttm_device_filter *devices, unsigned interval_ms)

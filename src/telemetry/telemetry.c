@@ -20,8 +20,9 @@
 
 #define STALL_NS TTM_NS_PER_S
 #define WHOLE_NS                                                                                   \
-    (10 * TTM_NS_PER_S)   /* so often a chip is read whole; in between there are glances */
-#define KEPT_CHIPS_MAX 64 /* with more, files are not kept open: there may be 1024 */
+    (10 * TTM_NS_PER_S)      /* so often a chip is read whole; in between there are glances */
+#define LIST_NS TTM_NS_PER_S /* so often it is looked whether there are others */
+#define KEPT_CHIPS_MAX 64    /* with more, files are not kept open: there may be 1024 */
 #define PCI_VENDOR 0x1e52
 
 struct slot {
@@ -46,7 +47,9 @@ struct ttm_telemetry {
     pthread_cond_t changed; /* a reading is complete: for ttm_telemetry_wait() */
     pthread_cond_t ending;  /* for threads that wait until it is time to read again */
     unsigned users;         /* the owner and the threads */
+    uint64_t listed_ns;     /* when chips were listed last */
     bool is_ending;
+    char driver[TTM_CHIP_NAME_SIZE];
     struct slot *slots[TTM_TELEMETRY_CHIPS_MAX];
     size_t slot_count;
 };
@@ -246,6 +249,17 @@ static int list_chips(struct ttm_telemetry *t)
     return r;
 }
 
+static void read_driver(const char *root, char ret[TTM_CHIP_NAME_SIZE])
+{
+    const int fd = ttm_folder_open(root, "/sys/module/tenstorrent");
+
+    ret[0] = '\0';
+    if (fd < 0)
+        return;
+    (void)ttm_attribute_text(fd, "version", ret, TTM_CHIP_NAME_SIZE);
+    (void)close(fd);
+}
+
 static int init_waiting(struct ttm_telemetry *t)
 {
     pthread_condattr_t attributes;
@@ -276,8 +290,10 @@ int ttm_telemetry_new(const char *root, unsigned interval_ms, struct ttm_telemet
         free(t);
         return -ENOMEM;
     }
+    read_driver(root, t->driver);
     (void)pthread_mutex_lock(&t->lock);
     const int r = list_chips(t);
+    t->listed_ns = ttm_clock_monotonic_ns();
     (void)pthread_mutex_unlock(&t->lock);
     if (r < 0) {
         ttm_telemetry_free(t);
@@ -362,28 +378,22 @@ static void sort_view(struct ttm_telemetry_view *view)
     qsort(view->chips, view->count, sizeof(view->chips[0]), compare_number);
 }
 
-static void read_driver(const char *root, char ret[TTM_CHIP_NAME_SIZE])
-{
-    const int fd = ttm_folder_open(root, "/sys/module/tenstorrent");
-
-    ret[0] = '\0';
-    if (fd < 0)
-        return;
-    (void)ttm_attribute_text(fd, "version", ret, TTM_CHIP_NAME_SIZE);
-    (void)close(fd);
-}
-
 int ttm_telemetry_look(struct ttm_telemetry *telemetry, struct ttm_telemetry_view *ret)
 {
     *ret = (struct ttm_telemetry_view){0};
-    read_driver(telemetry->root, ret->driver);
     (void)pthread_mutex_lock(&telemetry->lock);
-    int r = list_chips(telemetry);
+    const uint64_t now_ns = ttm_clock_monotonic_ns();
+    int r = 0;
+    if (now_ns - telemetry->listed_ns >= LIST_NS) {
+        read_driver(telemetry->root, telemetry->driver);
+        r = list_chips(telemetry);
+        telemetry->listed_ns = now_ns;
+    }
+    memcpy(ret->driver, telemetry->driver, sizeof(ret->driver));
     if (r == 0 && telemetry->slot_count > 0) {
         ret->chips = calloc(telemetry->slot_count, sizeof(ret->chips[0]));
         r = ret->chips ? 0 : -ENOMEM;
     }
-    const uint64_t now_ns = ttm_clock_monotonic_ns();
     for (size_t i = 0; r == 0 && i < telemetry->slot_count; i++)
         copy_slot(telemetry->slots[i], now_ns, &ret->chips[ret->count++]);
     (void)pthread_mutex_unlock(&telemetry->lock);
