@@ -2,17 +2,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/monitor_render.h"
 #include "cli/options.h"
 #include "cli/runtime.h"
@@ -48,14 +47,6 @@ struct monitor {
     struct ttm_runtime runtime;
     struct ttm_telemetry *telemetry; /* NULL: memory is short, and sensors are not known */
 };
-
-static volatile sig_atomic_t is_interrupted;
-
-static void interrupt(int signal)
-{
-    (void)signal;
-    is_interrupted = 1;
-}
 
 /* Whether the file begins as ours do; rows below other titles would be of no use. */
 static bool has_our_columns(int fd)
@@ -207,6 +198,20 @@ static int show_with_runtime(struct monitor *monitor, struct ttm_answer *answer)
     return show(monitor, answer);
 }
 
+/* The next answer. Returns 0, -EINTR when the user has stopped it, or what went wrong. */
+static int receive(const struct monitor *monitor, struct ttm_connection *conn,
+                   struct ttm_answer *answer)
+{
+    struct pollfd fd = {.fd = conn->fd, .events = POLLIN};
+    int r;
+
+    if (monitor->is_once)
+        return ttm_answer_receive(conn, 30000, answer);
+    while ((r = ttm_answer_take(conn, answer)) == 0 && !ttm_interrupt_came())
+        ttm_interrupt_poll(&fd, 1, -1);
+    return r > 0 ? 0 : r < 0 ? r : -EINTR;
+}
+
 /* Shows what comes until the server goes, the user stops, or once. Returns -1 when the server went. */
 static int follow(struct monitor *monitor, struct ttm_connection *conn)
 {
@@ -217,17 +222,17 @@ static int follow(struct monitor *monitor, struct ttm_connection *conn)
     r = monitor->is_once
             ? ttm_connection_send(conn, TTM_FRAME_GET_TOTALS, NULL, 0)
             : ttm_connection_send(conn, TTM_FRAME_SUBSCRIBE_TOTALS, request, sizeof(request));
-    while (r == 0 && !is_interrupted) {
+    while (r == 0 && !ttm_interrupt_came()) {
         struct ttm_answer answer;
         ttm_answer_init(&answer);
-        r = ttm_answer_receive(conn, monitor->is_once ? 30000 : -1, &answer);
+        r = receive(monitor, conn, &answer);
         if (r == 0)
             r = show_with_runtime(monitor, &answer) < 0 ? -EIO : 0;
         ttm_answer_done(&answer);
         if (r == 0 && monitor->is_once)
             break;
     }
-    if (is_interrupted || r == -EINTR)
+    if (ttm_interrupt_came() || r == -EINTR)
         return TTM_EXIT_OK;
     if (r == -EIO)
         return TTM_EXIT_FAILED;
@@ -239,30 +244,14 @@ static int follow(struct monitor *monitor, struct ttm_connection *conn)
 /* The server may be restarted: look for it again where it was. */
 static void await_server(struct ttm_connection *conn)
 {
-    const struct timespec pause = {.tv_nsec = 200000000};
     char path[sizeof(conn->path)];
 
     memcpy(path, conn->path, sizeof(path));
     ttm_log("the server has gone; waiting for it to come back");
     do {
         ttm_connection_close(conn);
-        (void)nanosleep(&pause, NULL);
-    } while (!is_interrupted && ttm_connection_open(conn, path) < 0);
-}
-
-/* Until the next look, or a signal. */
-static void pause_for(uint32_t ms)
-{
-    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    sigset_t ours, theirs;
-
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    (void)sigprocmask(SIG_BLOCK, &ours, &theirs);
-    if (!is_interrupted) /* from here on a signal waits for the poll */
-        (void)ppoll(NULL, 0, &pause, &theirs);
-    (void)sigprocmask(SIG_SETMASK, &theirs, NULL);
+        ttm_interrupt_poll(NULL, 0, 200);
+    } while (!ttm_interrupt_came() && ttm_connection_open(conn, path) < 0);
 }
 
 static int show_alone(struct monitor *monitor)
@@ -287,11 +276,11 @@ static int watch_alone(struct monitor *monitor, struct ttm_connection *conn)
 {
     int status = TTM_ASK_NONE;
 
-    while (status == TTM_ASK_NONE && !is_interrupted) {
+    while (status == TTM_ASK_NONE && !ttm_interrupt_came()) {
         const int shown = show_alone(monitor);
         if (shown != TTM_EXIT_OK || monitor->is_once)
             return shown;
-        pause_for(monitor->refresh_ms);
+        ttm_interrupt_poll(NULL, 0, monitor->refresh_ms);
         status = ttm_ask_find(NULL, conn);
     }
     return status == TTM_ASK_NONE ? TTM_EXIT_OK : status;
@@ -307,9 +296,9 @@ static int watch(struct monitor *monitor)
             monitor->socket_path ? ttm_ask_none(monitor->socket_path) : watch_alone(monitor, &conn);
     if (status == TTM_EXIT_OK && conn.fd >= 0)
         status = follow(monitor, &conn);
-    while (status < 0 && !is_interrupted) {
+    while (status < 0 && !ttm_interrupt_came()) {
         await_server(&conn);
-        if (!is_interrupted)
+        if (!ttm_interrupt_came())
             status = follow(monitor, &conn);
     }
     ttm_connection_close(&conn);
@@ -373,15 +362,13 @@ static int parse(struct monitor *monitor, int argc, char **argv)
 static int run(int argc, char **argv)
 {
     struct monitor monitor = {.devices.is_all = true, .refresh_ms = 1000, .log_fd = -1};
-    const struct sigaction action = {.sa_handler = interrupt}; /* no SA_RESTART: it ends a wait */
 
     const int id = parse(&monitor, argc, argv);
     if (id != TTM_OPTION_END)
         return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
     if (monitor.log_path && open_log(&monitor) != TTM_EXIT_OK)
         return TTM_EXIT_FAILED;
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
+    ttm_interrupt_catch();
     open_telemetry(&monitor);
     const int status = watch(&monitor);
     ttm_telemetry_free(monitor.telemetry);

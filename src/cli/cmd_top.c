@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/log.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "cli/top_feed.h"
@@ -21,6 +21,7 @@
 #include "dashboard/view.h"
 
 #define SENSORS_MS 1000       /* nobody needs a temperature more often */
+#define FIRST_WAIT_MS 200     /* so that the first picture has sensors, if chips are not slow */
 #define SNAPSHOT_WAIT_MS 2000 /* for servers and chips that do not answer */
 
 enum { OPTION_VIEW = 256, OPTION_SNAPSHOT };
@@ -52,14 +53,6 @@ struct top {
     uint64_t take_cpu_ns; /* what taking lives took so far */
     bool is_looking;      /* servers were asked, and the picture waits for them */
 };
-
-static volatile sig_atomic_t is_interrupted;
-
-static void interrupt(int signal)
-{
-    (void)signal;
-    is_interrupted = 1;
-}
 
 /* ---- data ---- */
 
@@ -99,7 +92,7 @@ static void wait_for_servers(struct top *top, int timeout_ms)
     struct pollfd fds[TTM_FEED_SERVERS_MAX];
     const size_t count = ttm_top_feed_poll(&top->feed, fds);
 
-    (void)poll(fds, count, timeout_ms);
+    ttm_interrupt_poll(fds, count, timeout_ms);
 }
 
 /* ---- one frame ---- */
@@ -126,7 +119,8 @@ static void gather(struct top *top)
 
     (void)ttm_telemetry_wait(top->feed.telemetry, SNAPSHOT_WAIT_MS / 2);
     ttm_top_feed_ask(&top->feed, ttm_clock_monotonic_ns(), false);
-    while (!is_interrupted && ttm_clock_monotonic_ns() < end_ns && !is_complete(top, has_lives)) {
+    while (!ttm_interrupt_came() && ttm_clock_monotonic_ns() < end_ns &&
+           !is_complete(top, has_lives)) {
         wait_for_servers(top, 50);
         has_lives |= take(top);
         if (!has_lives && ttm_view_wants_lives(&top->view))
@@ -166,12 +160,10 @@ static int follow_plain(struct top *top)
 {
     int status = TTM_EXIT_OK;
 
-    while (!is_interrupted && status == TTM_EXIT_OK) {
-        const struct timespec pause = {top->refresh_ms / 1000,
-                                       (long)(top->refresh_ms % 1000) * 1000000};
+    while (!ttm_interrupt_came() && status == TTM_EXIT_OK) {
         status = snapshot(top);
         if (status == TTM_EXIT_OK)
-            (void)nanosleep(&pause, NULL);
+            ttm_interrupt_poll(NULL, 0, top->refresh_ms);
     }
     return status;
 }
@@ -212,7 +204,7 @@ static bool wait_for_anything(struct top *top)
     if (top->is_looking && left_ms > 100)
         left_ms = 100; /* servers may be late, and the picture does not wait for them for long */
     fds[count] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
-    (void)poll(fds, count + 1, (int)left_ms);
+    ttm_interrupt_poll(fds, count + 1, (int64_t)left_ms);
     return (fds[count].revents & (POLLHUP | POLLERR | POLLNVAL)) == 0;
 }
 
@@ -221,7 +213,7 @@ static void follow(struct top *top)
     const uint64_t refresh_ns = (uint64_t)top->refresh_ms * TTM_NS_PER_MS;
     bool has_changed = true;
 
-    while (!is_interrupted && !top->view.has_ended) {
+    while (!ttm_interrupt_came() && !top->view.has_ended) {
         const uint64_t now_ns = ttm_clock_monotonic_ns();
         if (now_ns >= top->next_ns) {
             top->next_ns += refresh_ns; /* not from now on: that would drift */
@@ -246,11 +238,8 @@ static void follow(struct top *top)
 
 static int watch(struct top *top)
 {
-    const struct sigaction action = {.sa_handler = interrupt}; /* no SA_RESTART: it ends a wait */
-
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGHUP, &action, NULL);
+    ttm_interrupt_catch();
+    (void)ttm_telemetry_wait(top->feed.telemetry, FIRST_WAIT_MS);
     if (ttm_screen_open(top->terminal.has_colour) < 0)
         return follow_plain(top);
     follow(top);

@@ -192,9 +192,12 @@ def test_the_screen_follows_the_size_of_the_terminal(machine: Tree, folder: Path
 
 
 @needs_tmux
+@pytest.mark.parametrize("refresh", ["100", "3600000"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_leaves_a_usable_terminal(machine: Tree, folder: Path, number: int) -> None:
-    with Screen(folder, "top", "-r", "100", env=env(machine)) as screen:
+def test_a_signal_leaves_a_usable_terminal(
+    machine: Tree, folder: Path, number: int, refresh: str
+) -> None:
+    with Screen(folder, "top", "-r", refresh, env=env(machine)) as screen:
         screen.wait_for("REPORTS")
         os.kill(screen.pid, number)
         screen.assert_usable(0)
