@@ -12,6 +12,7 @@
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/native_names.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "cli/top_feed.h"
@@ -93,6 +94,11 @@ static void wait_for_servers(struct top *top, int timeout_ms)
     const size_t count = ttm_top_feed_poll(&top->feed, fds);
 
     ttm_interrupt_poll(fds, count, timeout_ms);
+}
+
+static const char *name_frame(void *context, const char *frame, size_t length)
+{
+    return ttm_native_names_of(context, frame, length);
 }
 
 /* ---- one frame ---- */
@@ -298,6 +304,8 @@ static int run(int argc, char **argv)
     /* The console of Linux has blocks and no braille. */
     top.grid.has_braille = top.terminal.has_utf8 && !(term && strcmp(term, "linux") == 0);
     ttm_view_init(&top.view, &top.saved);
+    top.view.frame_name = name_frame;
+    top.view.frame_context = ttm_native_names_new(); /* NULL, without memory, names nothing */
     top.view.history.bridge_s = 2 * top.refresh_ms / 1000 + 2;
     const int r = ttm_top_feed_open(&top.feed, ttm_machine_root(), top.socket_path, &top.devices,
                                     top.is_snapshot               ? 0
@@ -310,6 +318,7 @@ static int run(int argc, char **argv)
         status = snapshot(&top);
     else
         status = watch(&top);
+    ttm_native_names_free(top.view.frame_context);
     ttm_view_done(&top.view);
     ttm_top_feed_close(&top.feed);
     ttm_grid_done(&top.grid);

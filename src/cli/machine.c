@@ -247,6 +247,18 @@ static struct ttm_machine_device *find_or_add(struct ttm_machine *machine, int m
     return device;
 }
 
+/* What the allocator does not get of the cores whose L1 it has. */
+static uint64_t reserved_l1(const struct ttm_device_row *row)
+{
+    const struct ttm_board *board = ttm_board_of_arch(row->arch);
+    const uint64_t banks = row->bank_count[TTM_REGION_L1];
+    const uint64_t given =
+        row->capacity_bytes[TTM_REGION_L1] + row->capacity_bytes[TTM_REGION_L1_SMALL];
+    const uint64_t all = board ? banks * board->l1_per_core_bytes : 0;
+
+    return banks > 0 && all > given ? all - given : 0;
+}
+
 static int add_answer(struct ttm_machine *machine, const struct ttm_answer *answer)
 {
     for (size_t i = 0; i < answer->device_count; i++) {
@@ -258,6 +270,8 @@ static int add_answer(struct ttm_machine *machine, const struct ttm_answer *answ
             device->arch = ttm_arch_name(row->arch);
         if (!device->board[0])
             (void)snprintf(device->board, sizeof(device->board), "%.31s", row->board);
+        if (reserved_l1(row) > 0)
+            device->l1_reserved_bytes = reserved_l1(row);
         for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
             /* What a program has told of its device is better than the table of boards. */
             if (row->capacity_bytes[r] > 0)

@@ -46,6 +46,7 @@ struct ttm_machine_device {
     const char *arch;                      /* "unknown" */
     char board[TTM_CHIP_NAME_SIZE];        /* "" when not known */
     uint64_t capacity_bytes[TTM_REGION_COUNT]; /* 0 when not known */
+    uint64_t l1_reserved_bytes; /* of firmware and the like; 0 when no program has told its banks */
     struct ttm_usage regions[TTM_REGION_COUNT];
 };
 

@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "dashboard/draw_parts.h"
 
-#define MAP_ROWS 3 /* a line of words and two of addresses at least */
+#define MAP_ROWS 3 /* a line of words, one of cells and one of addresses at least */
+#define MAP_ROWS_MAX 8
 
 /* ---- the table ---- */
 
@@ -123,22 +124,71 @@ static void draw_table(struct ttm_view *view, struct ttm_grid *grid, struct draw
 
 /* ---- the bank ---- */
 
-/* The selected one, others and what is free. */
-static void put_map_cell(struct ttm_grid *grid, size_t row, size_t column,
-                         const struct ttm_bank_block *block, uint64_t selected)
+#define ZOOM 8 /* a bank of which less than this part is in use is drawn larger */
+
+/* What a map shows: addresses, in cells. */
+struct map {
+    uint64_t begin, end;
+    bool is_zoomed;
+    size_t width, rows;
+};
+
+/* The whole bank, or what is in use of it where that would hardly be seen. */
+static struct map choose_map(const struct ttm_view *view, size_t width, size_t rows)
 {
-    if (!block || block->key == 0)
-        ttm_grid_put(grid, row, column, grid->has_utf8 ? 0x2591 : '.', TTM_STYLE_DIM);
-    else if (block->key == selected)
-        ttm_grid_put(grid, row, column, grid->has_utf8 ? 0x2588 : '#', TTM_STYLE_WARN);
-    else
-        ttm_grid_put(grid, row, column, grid->has_utf8 ? 0x2593 : '=', TTM_STYLE_DRAM);
+    const struct ttm_bank *bank = &view->bank;
+    struct map map = {bank->begin, bank->end, false, width, rows};
+    uint64_t begin, end;
+
+    if (view->has_whole_bank || !ttm_bank_extent(bank, &begin, &end))
+        return map;
+    uint64_t step = 1; /* to which the edges are rounded, for addresses that can be read */
+    while (step < (end - begin) / 16)
+        step *= 2;
+    begin -= begin % step;
+    begin = begin - bank->begin > step && begin > bank->begin ? begin - step : bank->begin;
+    end += step - end % step;
+    end = end < bank->end && bank->end - end > step ? end + step : bank->end;
+    if ((end - begin) * ZOOM > bank->end - bank->begin)
+        return map;
+    return (struct map){begin, end, true, width, rows};
+}
+
+enum map_cell { CELL_FREE, CELL_OTHERS, CELL_SOME_OTHERS, CELL_OWN, CELL_SOME_OWN };
+
+static void put_map_cell(struct ttm_grid *grid, size_t row, size_t column, enum map_cell cell)
+{
+    static const struct {
+        uint32_t glyph;
+        char ascii;
+        enum ttm_style style;
+    } looks[] = {
+        [CELL_FREE] = {0x2591, '.', TTM_STYLE_DIM},
+        [CELL_OTHERS] = {0x2593, '=', TTM_STYLE_DRAM},
+        [CELL_SOME_OTHERS] = {0x2592, '-', TTM_STYLE_DRAM},
+        [CELL_OWN] = {0x2588, '#', TTM_STYLE_WARN},
+        [CELL_SOME_OWN] = {0x2584, '+', TTM_STYLE_WARN},
+    };
+
+    ttm_grid_put(grid, row, column,
+                 grid->has_utf8 ? looks[cell].glyph : (uint32_t)looks[cell].ascii,
+                 looks[cell].style);
+}
+
+/* What is selected is seen wherever there is any of it, and others before what is free. */
+static enum map_cell cell_of(struct ttm_bank_share share, uint64_t bytes)
+{
+    if (share.own_bytes > 0)
+        return share.own_bytes >= bytes / 2 ? CELL_OWN : CELL_SOME_OWN;
+    if (share.other_bytes > 0)
+        return share.other_bytes >= bytes / 2 ? CELL_OTHERS : CELL_SOME_OTHERS;
+    return CELL_FREE;
 }
 
 static void draw_map_words(const struct ttm_view *view, struct ttm_grid *grid, size_t row)
 {
     const struct ttm_bank *bank = &view->bank;
-    char all[TTM_NUMBER_SIZE], left[TTM_NUMBER_SIZE], largest[TTM_NUMBER_SIZE];
+    char all[DRAW_NUMBER_SIZE], left[DRAW_NUMBER_SIZE], largest[DRAW_NUMBER_SIZE];
     size_t at;
 
     at = ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_BOLD, "device %u %s",
@@ -150,78 +200,123 @@ static void draw_map_words(const struct ttm_view *view, struct ttm_grid *grid, s
                                 : ": the banks are not known; addresses in use are drawn");
         return;
     }
-    at = ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN,
-                         ", each of %u banks: %s, %s free, largest block ", bank->bank_count,
-                         ttm_format_bytes(bank->bank_bytes, all),
-                         ttm_format_bytes(bank->free_bytes, left));
+    (void)ttm_draw_short_bytes(bank->bank_bytes, all);
+    (void)ttm_draw_short_bytes(bank->free_bytes, left);
+    if (grid->columns >= 76)
+        at = ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN,
+                             ", each of %u banks: %s, %s free, largest block ", bank->bank_count,
+                             all, left);
+    else
+        at = ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN,
+                             ": %s free, largest ", left);
     at = ttm_grid_text(grid, row, at, grid->columns - at,
                        bank->largest_free_bytes < bank->free_bytes / 2 ? TTM_STYLE_WARN
                                                                        : TTM_STYLE_PLAIN,
-                       ttm_format_bytes(bank->largest_free_bytes, largest));
+                       ttm_draw_short_bytes(bank->largest_free_bytes, largest));
     if (bank->free_bytes > 0 && grid->columns > at + 18)
         (void)ttm_grid_format(
             grid, row, at, grid->columns - at, TTM_STYLE_DIM, " (%.0f %% fragmented)",
             100.0 - 100.0 * (double)bank->largest_free_bytes / (double)bank->free_bytes);
 }
 
-/* A line of words, the bank to scale in as many rows as there are, and its addresses. */
-static void draw_map(const struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
+static void draw_map_cells(const struct ttm_view *view, struct ttm_grid *grid, size_t row,
+                           const struct map *map)
 {
-    const struct ttm_bank *bank = &view->bank;
     const uint64_t selected = view->origin_list.selected < view->line_count
                                   ? view->lines[view->origin_list.selected].group->key
                                   : 0;
-    const size_t width = grid->columns - 2;
-    const size_t rows = area.rows - 2;
-    const double cell = (double)(bank->end - bank->begin) / (double)(width * rows);
-    char text[64];
+    const double cell = (double)(map->end - map->begin) / (double)(map->width * map->rows);
 
-    draw_map_words(view, grid, area.row);
-    for (size_t r = 0; r < rows; r++) {
-        ttm_grid_put(grid, area.row + 1 + r, 0, 0x2595, TTM_STYLE_DIM);
-        ttm_grid_put(grid, area.row + 1 + r, width + 1, 0x258f, TTM_STYLE_DIM);
-        for (size_t c = 0; c < width; c++) {
-            const double at = (double)(r * width + c);
-            const uint64_t begin = bank->begin + (uint64_t)(at * cell);
-            uint64_t end = bank->begin + (uint64_t)((at + 1) * cell);
+    for (size_t r = 0; r < map->rows; r++) {
+        ttm_grid_put(grid, row + r, 0, 0x2595, TTM_STYLE_DIM);
+        ttm_grid_put(grid, row + r, map->width + 1, 0x258f, TTM_STYLE_DIM);
+        for (size_t c = 0; c < map->width; c++) {
+            const double at = (double)(r * map->width + c);
+            const uint64_t begin = map->begin + (uint64_t)(at * cell);
+            uint64_t end = map->begin + (uint64_t)((at + 1) * cell);
             end = end > begin ? end : begin + 1;
-            put_map_cell(grid, area.row + 1 + r, c + 1, ttm_bank_at(bank, begin, end), selected);
+            put_map_cell(grid, row + r, c + 1,
+                         cell_of(ttm_bank_share(&view->bank, begin, end, selected), end - begin));
         }
     }
-    const size_t row = area.row + area.rows - 1;
-    const size_t after =
-        ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM, "0x%" PRIx64, bank->begin);
-    (void)snprintf(text, sizeof(text), "0x%" PRIx64, bank->end);
-    ttm_grid_right(grid, row, grid->columns - 20, 20, TTM_STYLE_DIM, text);
-    if (grid->columns >= 76) {
-        put_map_cell(grid, row, after + 4, &(struct ttm_bank_block){.key = 1}, 1);
-        (void)ttm_grid_text(grid, row, after + 6, 8, TTM_STYLE_DIM, "selected");
-        put_map_cell(grid, row, after + 17, &(struct ttm_bank_block){.key = 1}, 2);
-        (void)ttm_grid_text(grid, row, after + 19, 6, TTM_STYLE_DIM, "others");
-        put_map_cell(grid, row, after + 28, NULL, 0);
-        (void)ttm_grid_text(grid, row, after + 30, 4, TTM_STYLE_DIM, "free");
+}
+
+/* "0x0   █ selected  ▓ others  ░ free   4.50M of 1023M drawn: z   0x480000". */
+static void draw_map_scale(const struct ttm_view *view, struct ttm_grid *grid, size_t row,
+                           const struct map *map)
+{
+    static const struct {
+        enum map_cell cell;
+        const char *name;
+    } legend[] = {{CELL_OWN, "selected"}, {CELL_OTHERS, "others"}, {CELL_FREE, "free"}};
+    char text[64], drawn[DRAW_NUMBER_SIZE], all[DRAW_NUMBER_SIZE];
+    size_t at =
+        ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM, "0x%" PRIx64, map->begin) + 3;
+
+    (void)snprintf(text, sizeof(text), "0x%" PRIx64, map->end);
+    const size_t right = grid->columns - ttm_grid_width(text);
+    (void)ttm_grid_text(grid, row, right, grid->columns - right, TTM_STYLE_DIM, text);
+    if (grid->columns >= 60) {
+        for (size_t i = 0; i < sizeof(legend) / sizeof(legend[0]); i++) {
+            put_map_cell(grid, row, at, legend[i].cell);
+            at = ttm_grid_text(grid, row, at + 2, 8, TTM_STYLE_DIM, legend[i].name) + 2;
+        }
     }
+    (void)snprintf(text, sizeof(text), "%.16s of %.16s drawn, z: all",
+                   ttm_draw_short_bytes(map->end - map->begin, drawn),
+                   ttm_draw_short_bytes(view->bank.end - view->bank.begin, all));
+    if (map->is_zoomed && at + ttm_grid_width(text) + 2 < right)
+        (void)ttm_grid_text(grid, row, at, right - at - 2, TTM_STYLE_WARN, text);
+}
+
+/* A line of words, the bank to scale in as many rows as there are, and its addresses. */
+static void draw_map(const struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
+{
+    const struct map map = choose_map(view, grid->columns - 2, area.rows - 2);
+
+    draw_map_words(view, grid, area.row);
+    draw_map_cells(view, grid, area.row + 1, &map);
+    draw_map_scale(view, grid, area.row + area.rows - 1, &map);
 }
 
 /* ---- one origin ---- */
 
-/* A list of frames, one a row. Returns the row behind it. */
-static size_t draw_frames(struct ttm_grid *grid, size_t row, size_t end, const char *lines)
+static size_t draw_frame(struct ttm_grid *grid, size_t row, const char *frame)
+{
+    struct ttm_text text;
+
+    ttm_text_init(&text);
+    ttm_text_append_safe(&text, frame);
+    (void)ttm_grid_text(grid, row, 4, grid->columns - 5, TTM_STYLE_PLAIN, ttm_text_string(&text));
+    ttm_text_done(&text);
+    return row + 1;
+}
+
+/* "decode.py:28:cache_kv", one a row, with a space before the function. Returns the row behind. */
+static size_t draw_python(struct ttm_grid *grid, size_t row, size_t end, const char *lines)
 {
     while (*lines && row < end) {
         const size_t n = strcspn(lines, "\n");
-        struct ttm_text text;
         char frame[512];
         (void)snprintf(frame, sizeof(frame), "%.*s", (int)(n < 500 ? n : 500), lines);
         char *function = strrchr(frame, ':');
-        if (function && function != frame && !strstr(frame, "::"))
+        if (function && function != frame)
             *function = ' ';
-        ttm_text_init(&text);
-        ttm_text_append_safe(&text, frame);
-        (void)ttm_grid_text(grid, row, 4, grid->columns - 5, TTM_STYLE_PLAIN,
-                            ttm_text_string(&text));
-        ttm_text_done(&text);
-        row++;
+        row = draw_frame(grid, row, frame);
+        lines += n + (lines[n] == '\n');
+    }
+    return row;
+}
+
+static size_t draw_native(const struct ttm_view *view, struct ttm_grid *grid, size_t row,
+                          size_t end, const char *lines)
+{
+    while (*lines && row < end) {
+        const size_t n = strcspn(lines, "\n");
+        char frame[512];
+        (void)snprintf(frame, sizeof(frame), "%.*s", (int)(n < 500 ? n : 500), lines);
+        row = draw_frame(
+            grid, row, view->frame_name ? view->frame_name(view->frame_context, lines, n) : frame);
         lines += n + (lines[n] == '\n');
     }
     return row;
@@ -312,12 +407,12 @@ static void draw_detail(const struct ttm_view *view, struct ttm_grid *grid, stru
         row = draw_named(grid, row, end, "thread", origin->thread);
         if (origin->python[0] && row < end) {
             (void)ttm_grid_text(grid, row++, 2, 10, TTM_STYLE_DIM, "python");
-            row = draw_frames(grid, row, end, origin->python);
+            row = draw_python(grid, row, end, origin->python);
         }
         if (origin->native[0] && row < end) {
             const size_t stop = end - row > 8 ? row + (end - row) / 2 : end;
             (void)ttm_grid_text(grid, row++, 2, 10, TTM_STYLE_DIM, "native");
-            row = draw_frames(grid, row, stop, origin->native);
+            row = draw_native(view, grid, row, stop, origin->native);
         }
     }
     (void)draw_lives(view, grid, row, end);
@@ -328,8 +423,13 @@ void ttm_draw_origins(struct ttm_view *view, struct ttm_grid *grid, struct draw_
     const bool has_detail = view->has_detail && view->origin_list.selected < view->line_count;
     size_t map_rows = 0;
 
-    if (view->has_bank && view->line_count > 0 && area.rows >= MAP_ROWS + 6)
-        map_rows = area.rows < 20 ? MAP_ROWS : area.rows < 40 ? MAP_ROWS + 1 : MAP_ROWS + 3;
+    if (view->has_bank && view->line_count > 0 && area.rows >= MAP_ROWS + 6) {
+        const size_t fifth = area.rows / 5 < MAP_ROWS_MAX ? area.rows / 5 : MAP_ROWS_MAX;
+        const size_t most = area.rows < 20 ? MAP_ROWS : fifth;
+        const size_t left = area.rows > view->line_count + 1 ? area.rows - view->line_count - 1 : 0;
+        /* Of what the table leaves it gets more. */
+        map_rows = has_detail || left < most ? most : left < MAP_ROWS_MAX ? left : MAP_ROWS_MAX;
+    }
     const struct draw_area upper = {area.row, area.rows - map_rows};
     if (has_detail)
         draw_detail(view, grid, upper);

@@ -531,29 +531,52 @@ void ttm_bank_done(struct ttm_bank *bank)
     *bank = (struct ttm_bank){0};
 }
 
-const struct ttm_bank_block *ttm_bank_at(const struct ttm_bank *bank, uint64_t begin, uint64_t end)
+/* The first block that ends behind 'begin'. Blocks lie in order; of those that overlap, which only
+   nonsense does, some may be missed. */
+static size_t first_behind(const struct ttm_bank *bank, uint64_t begin)
 {
-    const struct ttm_bank_block *best = NULL;
-    uint64_t best_bytes = 0;
     size_t low = 0, high = bank->count;
 
-    /* The first block that begins behind 'begin'; the one before it may reach in. */
     while (low < high) {
         const size_t middle = (low + high) / 2;
-        if (bank->blocks[middle].address <= begin)
+        if (bank->blocks[middle].address + bank->blocks[middle].bytes <= begin)
             low = middle + 1;
         else
             high = middle;
     }
-    for (size_t i = low > 0 ? low - 1 : 0; i < bank->count && bank->blocks[i].address < end; i++) {
+    return low;
+}
+
+struct ttm_bank_share ttm_bank_share(const struct ttm_bank *bank, uint64_t begin, uint64_t end,
+                                     uint64_t key)
+{
+    struct ttm_bank_share share = {0};
+
+    for (size_t i = first_behind(bank, begin); i < bank->count && bank->blocks[i].address < end;
+         i++) {
         const struct ttm_bank_block *block = &bank->blocks[i];
+        const uint64_t block_end = block->address + block->bytes;
         const uint64_t from = block->address > begin ? block->address : begin;
-        const uint64_t to =
-            block->address + block->bytes < end ? block->address + block->bytes : end;
-        if (to > from && to - from > best_bytes) {
-            best_bytes = to - from;
-            best = block;
-        }
+        const uint64_t to = block_end < end ? block_end : end;
+        if (block->key == 0 || to <= from)
+            continue;
+        *(block->key == key ? &share.own_bytes : &share.other_bytes) += to - from;
     }
-    return best;
+    return share;
+}
+
+bool ttm_bank_extent(const struct ttm_bank *bank, uint64_t *ret_begin, uint64_t *ret_end)
+{
+    uint64_t begin = UINT64_MAX, end = 0;
+
+    for (size_t i = 0; i < bank->count; i++) {
+        const struct ttm_bank_block *block = &bank->blocks[i];
+        if (block->key == 0)
+            continue;
+        begin = block->address < begin ? block->address : begin;
+        end = block->address + block->bytes > end ? block->address + block->bytes : end;
+    }
+    *ret_begin = begin;
+    *ret_end = end;
+    return end > 0;
 }

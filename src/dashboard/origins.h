@@ -109,7 +109,16 @@ int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *sourc
                    uint8_t region);
 void ttm_bank_done(struct ttm_bank *bank);
 
-/* The block that has most of the addresses from 'begin' to 'end', or NULL. */
-const struct ttm_bank_block *ttm_bank_at(const struct ttm_bank *bank, uint64_t begin, uint64_t end);
+/* What lies between two addresses. */
+struct ttm_bank_share {
+    uint64_t own_bytes;   /* of the group that was asked for */
+    uint64_t other_bytes; /* of others */
+};
+
+struct ttm_bank_share ttm_bank_share(const struct ttm_bank *bank, uint64_t begin, uint64_t end,
+                                     uint64_t key);
+
+/* From the first held address to the end of the last; false when nothing is held. */
+bool ttm_bank_extent(const struct ttm_bank *bank, uint64_t *ret_begin, uint64_t *ret_end);
 
 #endif /* TTM_DASHBOARD_ORIGINS_H */

@@ -311,11 +311,12 @@ static int look_closer(struct ttm_view *view, const struct ttm_origins_source *s
     ttm_origins_detail(source, group, &view->detail);
     view->bank_device = group->first_device;
     view->bank_region = group->region;
-    /* Circular buffers and kernels lie in L1 beside the buffers, at addresses of their own. */
-    if (group->region == TTM_REGION_CB || group->region == TTM_REGION_KERNEL ||
-        group->region == TTM_REGION_SYSTEM_MEMORY)
+    if (group->region == TTM_REGION_SYSTEM_MEMORY)
         return 0;
-    const int r = ttm_bank_build(&view->bank, source, group->first_device, group->region);
+    /* Circular buffers and kernels lie below the buffers of L1, and differ from core to core. */
+    if (group->region == TTM_REGION_CB || group->region == TTM_REGION_KERNEL)
+        view->bank_region = TTM_REGION_L1;
+    const int r = ttm_bank_build(&view->bank, source, group->first_device, view->bank_region);
     view->has_bank = r == 0;
     return r;
 }
@@ -514,6 +515,9 @@ static bool type_letter(struct ttm_view *view, const struct ttm_origins_source *
     case '-':
         move_window(view, -1);
         return true;
+    case 'z':
+        view->has_whole_bank = !view->has_whole_bank;
+        return view->settings.page == TTM_PAGE_ORIGINS;
     case '?':
     case 'h':
         view->has_help = true;

@@ -115,6 +115,41 @@ static void two_devices(void **state)
     assert_all_sizes("devices-2");
 }
 
+static void eight_devices(void **state)
+{
+    (void)state;
+    take_a_minute(8);
+    for (unsigned i = 0; i < 8; i++) {
+        made_devices[i].l1_reserved_bytes = 6 * MIB + i * 1000;
+        made_devices[i].cb_registered_bytes = 5 * MIB;
+    }
+    made_devices[1].regions[TTM_REGION_DRAM] = made_usage(47 * MIB); /* next to nothing */
+    made_devices[2].regions[TTM_REGION_DRAM] = made_usage(11 * GIB); /* nearly full */
+    made_devices[3].regions[TTM_REGION_L1_SMALL] = made_usage(999 * 1024);
+    made_devices[3].regions[TTM_REGION_TRACE] = made_usage(123 * MIB);
+    assert_all_sizes("devices-8");
+}
+
+/* Chips that give no values, each for a reason of its own. */
+static void devices_in_trouble(void **state)
+{
+    static const char *const places[] = {"hangs", "in reset", "removed", "reading", "no card"};
+    (void)state;
+
+    take_a_minute(6);
+    for (unsigned i = 0; i < COUNT_OF(places); i++) {
+        made_devices[i] = (struct ttm_facts_device){.id = i, .name = "n150", .place = places[i]};
+        made_devices[i].capacity_bytes[TTM_REGION_DRAM] = 12 * GIB;
+    }
+    made_devices[0].temperature_mc = made_value(54312); /* of the last reading */
+    made_devices[0].age_ns = 72 * TTM_NS_PER_S;
+    made_devices[5].place = "";
+    made_devices[5].temperature_mc = made_value(74000); /* of 75 */
+    made_devices[5].temperature_limit_mc = made_value(75000);
+    made_devices[5].power_uw = (struct ttm_value){TTM_IMPLAUSIBLE, 0};
+    assert_all_sizes("trouble");
+}
+
 static void a_galaxy(void **state)
 {
     (void)state;
@@ -231,6 +266,8 @@ int main(void)
         DRAW_TEST(without_device_and_server_it_says_what_to_do),
         DRAW_TEST(one_device),
         DRAW_TEST(two_devices),
+        DRAW_TEST(eight_devices),
+        DRAW_TEST(devices_in_trouble),
         DRAW_TEST(a_galaxy),
         DRAW_TEST(charts_of_two_devices),
         DRAW_TEST(charts_of_a_galaxy),

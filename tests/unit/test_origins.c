@@ -118,11 +118,20 @@ static void a_bank_of_l1_is_drawn_down_from_its_highest_address(void **state)
     assert_int_equal(bank.begin, 0x188000 - MIB);
     assert_int_equal(bank.free_bytes, MIB - 0x10000 - 0x10000 - 0x20000 - 0x8000);
     assert_int_equal(bank.largest_free_bytes, 0x100000 - (0x188000 - MIB));
-    assert_int_equal(ttm_bank_at(&bank, 0x100000, 0x101000)->key,
-                     ttm_bank_at(&bank, 0x141000, 0x142000)->key);
-    assert_int_equal(ttm_bank_at(&bank, 0x110000, 0x111000)->key, 0);
-    /* Of several blocks, the one that has most. */
-    assert_int_equal(ttm_bank_at(&bank, 0x10f000, 0x118000)->key, 0);
+    assert_int_equal(bank.blocks[1].address, 0x100000); /* what is free comes first */
+    const uint64_t key = bank.blocks[1].key;
+    struct ttm_bank_share share = ttm_bank_share(&bank, 0x10f000, 0x118000, key);
+    assert_int_equal(share.own_bytes, 0x1000);
+    assert_int_equal(share.other_bytes, 0);
+    share = ttm_bank_share(&bank, 0, UINT64_MAX, key);
+    assert_int_equal(share.own_bytes, 0x40000);
+    assert_int_equal(share.other_bytes, 0x8000);
+    share = ttm_bank_share(&bank, 0x110000, 0x120000, key);
+    assert_int_equal(share.own_bytes + share.other_bytes, 0);
+    uint64_t begin, end;
+    assert_true(ttm_bank_extent(&bank, &begin, &end));
+    assert_int_equal(begin, 0x100000);
+    assert_int_equal(end, 0x188000);
 }
 
 static void a_bank_of_dram_begins_at_nought_where_it_fits(void **state)
@@ -167,7 +176,8 @@ static void an_empty_bank_is_all_free(void **state)
 
     assert_int_equal(ttm_bank_build(&bank, &source, 1, TTM_REGION_DRAM), 0);
     assert_int_equal(bank.largest_free_bytes, MIB);
-    assert_int_equal(ttm_bank_at(&bank, 0, MIB)->key, 0);
+    assert_int_equal(ttm_bank_share(&bank, 0, MIB, 1).other_bytes, 0);
+    assert_false(ttm_bank_extent(&bank, &(uint64_t){0}, &(uint64_t){0}));
 }
 
 static void short_memory_is_told(void **state)
