@@ -212,6 +212,8 @@ static void draw_footer(const struct ttm_view *view, struct ttm_grid *grid)
             continue;
         if (view->has_detail && hints[i].page >= 0) {
             at = put_hint(grid, at, &(struct key_hint){"Esc", "back", -1}, false);
+            at = put_hint(grid, at, &(struct key_hint){"↑↓", "others", -1}, false);
+            at = put_hint(grid, at, &(struct key_hint){"PgDn", "more", -1}, false);
             break;
         }
         at = put_hint(grid, at, &hints[i], i == (size_t)view->settings.page);
@@ -230,6 +232,7 @@ static void draw_help(struct ttm_grid *grid, struct draw_area area)
         {"↑ ↓  PgUp PgDn", "choose a row; in charts: a device"},
         {"← →", "more devices"},
         {"Enter  Esc", "origins: the stack, sizes, ages, addresses; back"},
+        {"PgUp PgDn", "there: more of it"},
         {"/", "show rows with these words only; Esc clears it"},
         {"s  r", "sort by something else; the other way round"},
         {"+ -", "charts: a longer or shorter window"},

@@ -20,6 +20,9 @@ void ttm_draw_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_
 void ttm_draw_charts(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area);
 void ttm_draw_origins(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area);
 
+/* Of the selected origin, of which there is one. */
+void ttm_draw_detail(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area);
+
 /* Nothing to see: says so, and what to type. Returns whether there was room for all of it. */
 void ttm_draw_nothing(const struct ttm_view *view, struct ttm_grid *grid, struct draw_area area);
 

@@ -403,6 +403,24 @@ static void move_devices(struct ttm_view *view, uint32_t key)
     view->first_device = at < last ? at : last;
 }
 
+/* Within one origin; drawing knows how far down it goes. Returns whether the key is for that. */
+static bool move_detail(struct ttm_view *view, uint32_t key)
+{
+    const size_t page = view->detail_page > 1 ? view->detail_page - 1 : 1;
+
+    if (key == TTM_KEY_PAGE_DOWN)
+        view->detail_first += page;
+    else if (key == TTM_KEY_PAGE_UP)
+        view->detail_first -= view->detail_first < page ? view->detail_first : page;
+    else if (key == TTM_KEY_HOME)
+        view->detail_first = 0;
+    else if (key == TTM_KEY_END)
+        view->detail_first = SIZE_MAX / 2;
+    else
+        return false;
+    return true;
+}
+
 static void move(struct ttm_view *view, const struct ttm_origins_source *source, uint32_t key)
 {
     switch (view->settings.page) {
@@ -421,8 +439,10 @@ static void move(struct ttm_view *view, const struct ttm_origins_source *source,
         move_devices(view, key);
         break;
     case TTM_PAGE_ORIGINS:
-        if (key == TTM_KEY_LEFT || key == TTM_KEY_RIGHT)
+        if (key == TTM_KEY_LEFT || key == TTM_KEY_RIGHT ||
+            (view->has_detail && move_detail(view, key)))
             break;
+        view->detail_first = 0;
         move_list(&view->origin_list, key);
         view->origin_list.key = view->origin_list.selected < view->line_count
                                     ? view->lines[view->origin_list.selected].group->key
@@ -547,6 +567,7 @@ bool ttm_view_key(struct ttm_view *view, const struct ttm_origins_source *source
         return true;
     }
     if (key == TTM_KEY_ENTER) {
+        view->detail_first = 0;
         view->has_detail =
             view->settings.page == TTM_PAGE_ORIGINS && !view->has_detail && view->line_count > 0;
         return true;

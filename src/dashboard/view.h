@@ -131,6 +131,8 @@ struct ttm_view {
     size_t line_count, line_room;
     struct ttm_view_list origin_list;
     struct ttm_origin_detail detail; /* of the selected one */
+    size_t detail_first;             /* the first of its rows that is on the screen */
+    size_t detail_page;              /* rows on the screen, told by drawing */
     struct ttm_bank bank;            /* where it lies */
     bool has_bank;
     bool has_whole_bank; /* else a bank of which little is in use is drawn larger */

@@ -187,6 +187,34 @@ static void origins_and_the_detail_of_one(void **state)
     assert_all_sizes("detail");
 }
 
+/* Where a detail does not fit, its rest is reached page by page, and not beyond its end. */
+static void a_detail_can_be_read_to_its_end(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    struct ttm_text text;
+    (void)state;
+
+    view.settings.page = TTM_PAGE_ORIGINS;
+    take_a_minute(2);
+    assert_int_equal(ttm_view_take_lives(&view, &source, TTM_NS_PER_S), 0);
+    (void)ttm_view_key(&view, &source, TTM_KEY_ENTER);
+    ttm_text_init(&text);
+    for (unsigned i = 0; i < 9; i++) {
+        draw(60, 16);
+        ttm_text_clear(&text);
+        ttm_grid_print(&grid, false, &text);
+        assert_int_equal(strstr(ttm_text_string(&text), "PgDn: more") != NULL, i == 0);
+        assert_int_equal(strstr(ttm_text_string(&text), "0x100000") != NULL, i > 0);
+        (void)ttm_view_key(&view, &source, TTM_KEY_PAGE_DOWN);
+    }
+    (void)ttm_view_key(&view, &source, TTM_KEY_HOME);
+    draw(60, 16);
+    ttm_text_clear(&text);
+    ttm_grid_print(&grid, false, &text);
+    assert_non_null(strstr(ttm_text_string(&text), "growth"));
+    ttm_text_done(&text);
+}
+
 static void ascii_alone(void **state)
 {
     (void)state;
@@ -272,6 +300,7 @@ int main(void)
         DRAW_TEST(charts_of_two_devices),
         DRAW_TEST(charts_of_a_galaxy),
         DRAW_TEST(origins_and_the_detail_of_one),
+        DRAW_TEST(a_detail_can_be_read_to_its_end),
         DRAW_TEST(ascii_alone),
         DRAW_TEST(help_fits_the_smallest_screen),
         DRAW_TEST(every_size_can_be_drawn),
