@@ -9,6 +9,7 @@
 
 #define MAP_ROWS 3 /* a line of words, one of cells and one of addresses at least */
 #define MAP_ROWS_MAX 8
+#define OLD_NS (5 * TTM_NS_PER_S) /* from then on it is said how old the origins are */
 
 /* ---- the table ---- */
 
@@ -101,15 +102,20 @@ static const char *empty_text(const struct ttm_view *view)
 static void draw_table(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
     struct ttm_view_list *list = &view->origin_list;
-    char title[64];
+    char title[96], age[TTM_NUMBER_SIZE + 8] = "";
+    const uint64_t now_ns = view->facts->time_ns;
 
     draw_line(grid, area.row, NULL);
     ttm_draw_head(grid, area.row);
-    (void)snprintf(title, sizeof(title), "by %s%s ",
+    /* Of many lives the server is asked less often. */
+    if (view->has_origins && now_ns > view->lives_ns && now_ns - view->lives_ns > OLD_NS)
+        (void)snprintf(age, sizeof(age), "%u s old, ",
+                       (unsigned)((now_ns - view->lives_ns) / TTM_NS_PER_S));
+    (void)snprintf(title, sizeof(title), "%sby %s%s ", age,
                    ttm_origin_sort_name(view->settings.origin_sort),
                    view->settings.is_reversed[TTM_PAGE_ORIGINS] ? ", reversed" : "");
     if (grid->columns >= 70)
-        ttm_grid_right(grid, area.row, grid->columns - 24, 24, TTM_STYLE_HEAD, title);
+        ttm_grid_right(grid, area.row, grid->columns - 32, 32, TTM_STYLE_HEAD, title);
     ttm_view_list_show(list, area.rows - 1);
     for (size_t i = 0; i + 1 < area.rows && list->first + i < view->line_count; i++) {
         const size_t row = area.row + 1 + i;

@@ -327,6 +327,7 @@ int ttm_view_take_lives(struct ttm_view *view, const struct ttm_origins_source *
     int r = ttm_origins_build(&view->origins, source);
 
     view->has_origins = true;
+    view->lives_ns = time_ns;
     for (size_t i = 0; r == 0 && i < view->origins.count; i++)
         r = ttm_growth_tell(&view->origin_growth, view->origins.groups[i].key, time_ns,
                             view->origins.groups[i].used_bytes);

@@ -125,7 +125,8 @@ struct ttm_view {
     size_t process_count, process_room;
     struct ttm_view_list process_list;
 
-    bool has_origins; /* lives were told at least once */
+    bool has_origins;  /* lives were told at least once */
+    uint64_t lives_ns; /* when they were */
     struct ttm_origins origins;
     struct ttm_origin_line *lines; /* filtered and sorted */
     size_t line_count, line_room;
