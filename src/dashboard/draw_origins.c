@@ -29,10 +29,13 @@ static const struct {
 };
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
 
+#define CELL_SIZE (TTM_ORIGIN_WHERE_SIZE + TTM_ORIGIN_OPERATION_SIZE + TTM_ORIGIN_CALLERS_SIZE + 8)
+
 static const char *cell_text(const struct ttm_origin_line *line, unsigned column, bool is_wide,
-                             char room[TTM_ORIGIN_WHERE_SIZE + TTM_ORIGIN_OPERATION_SIZE + 8])
+                             char room[CELL_SIZE])
 {
     const struct ttm_origin_group *group = line->group;
+    const char *operation = group->operation;
 
     switch (column) {
     case BYTES:
@@ -54,17 +57,19 @@ static const char *cell_text(const struct ttm_origin_line *line, unsigned column
     case OPERATION:
         return group->operation[0] ? group->operation : "—";
     default:
-        if (is_wide || !group->operation[0])
-            return group->where;
-        (void)snprintf(room, TTM_ORIGIN_WHERE_SIZE + TTM_ORIGIN_OPERATION_SIZE + 8, "%s (%s)",
-                       group->where, group->operation);
+        /* In little room the name of the operation goes without that of its library. */
+        operation += strncmp(operation, "ttnn.", 5) == 0 ? 5 : 0;
+        (void)snprintf(room, CELL_SIZE, "%s%s%s%s%s%s", group->where,
+                       is_wide || !group->operation[0] ? "" : " (", is_wide ? "" : operation,
+                       is_wide || !group->operation[0] ? "" : ")", group->callers[0] ? " " : "",
+                       group->callers);
         return room;
     }
 }
 
 static void draw_line(struct ttm_grid *grid, size_t row, const struct ttm_origin_line *line)
 {
-    char room[TTM_ORIGIN_WHERE_SIZE + TTM_ORIGIN_OPERATION_SIZE + 8];
+    char room[CELL_SIZE];
     const bool is_wide = grid->columns >= columns[OPERATION].from;
     size_t at = 0;
 

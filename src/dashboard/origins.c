@@ -51,13 +51,47 @@ static void put_frame(struct ttm_text *out, const char *lines)
     ttm_text_append_safe(out, frame);
 }
 
+/* Of a native frame, "/usr/lib/libfoo.so+0x12", the first in the list. */
+static const char *without_folders(const char *frame)
+{
+    const size_t length = strcspn(frame, "\n");
+    const char *slash = memrchr(frame, '/', length);
+
+    return slash ? slash + 1 : frame;
+}
+
+#define CALLERS_MAX 4
+
+/* Who has called the innermost line: helpers that many call look alike without it. */
+static void put_callers(struct ttm_text *out, const struct ttm_answer_origin *origin)
+{
+    const char *line = origin ? origin->python : "";
+
+    line += strcspn(line, "\n");
+    for (unsigned i = 0; *line && i < CALLERS_MAX; i++) {
+        const size_t length = strcspn(++line, "\n");
+        const char *function = memrchr(line, ':', length);
+        const char *number = function ? memrchr(line, ':', (size_t)(function - line)) : NULL;
+        if (number) {
+            char text[128];
+            (void)snprintf(
+                text, sizeof(text), "%.*s%.*s",
+                (int)(line + length - function - 1 < 64 ? line + length - function - 1 : 64),
+                function + 1, (int)(function - number < 16 ? function - number : 16), number);
+            ttm_text_append(out, i == 0 ? "← " : " ← ");
+            ttm_text_append_safe(out, text);
+        }
+        line += length;
+    }
+}
+
 static void put_where(struct ttm_text *out, const struct ttm_answer_origin *origin,
                       const struct ttm_process_row *row)
 {
     if (origin && origin->python[0])
         put_frame(out, origin->python);
     else if (origin && origin->native[0])
-        put_frame(out, origin->native);
+        put_frame(out, without_folders(origin->native));
     if (origin && origin->name[0]) {
         ttm_text_append(out, out->length > 0 ? " \"" : "\"");
         ttm_text_append_safe(out, origin->name);
@@ -162,6 +196,9 @@ static int fill_group(struct builder *builder, struct ttm_origin_group *group,
     ttm_text_init(&text);
     put_where(&text, origin, &builder->row->row);
     copy_text(group->where, sizeof(group->where), ttm_text_string(&text));
+    ttm_text_clear(&text);
+    put_callers(&text, origin);
+    copy_text(group->callers, sizeof(group->callers), ttm_text_string(&text));
     ttm_text_clear(&text);
     if (origin)
         ttm_text_append_safe(&text, origin->operation);

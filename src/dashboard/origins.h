@@ -18,6 +18,7 @@
 #define TTM_ORIGINS_MAX 16384
 #define TTM_ORIGIN_WHERE_SIZE 192
 #define TTM_ORIGIN_OPERATION_SIZE 48
+#define TTM_ORIGIN_CALLERS_SIZE 128
 
 /* What one place in one process has in one region. */
 struct ttm_origin_group {
@@ -33,7 +34,8 @@ struct ttm_origin_group {
     char devices[32];                          /* "0-7" */
     char where[TTM_ORIGIN_WHERE_SIZE];         /* "decode.py:28 cache_kv"; harmless to a terminal */
     char operation[TTM_ORIGIN_OPERATION_SIZE]; /* "ttnn.zeros", "" */
-    uint32_t answer, process, origin;          /* where it was found; origin + 1 or 0 */
+    char callers[TTM_ORIGIN_CALLERS_SIZE]; /* "← step:61 ← main:80"; "" when none is known */
+    uint32_t answer, process, origin;      /* where it was found; origin + 1 or 0 */
 };
 
 /* The answers of all servers, and which of it to look at. */

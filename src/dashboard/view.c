@@ -77,7 +77,7 @@ static bool is_origin_wanted(const struct ttm_view *view, const struct ttm_origi
     char pid[16];
 
     (void)snprintf(pid, sizeof(pid), "%d", group->pid);
-    const char *const texts[] = {pid, group->where, group->operation,
+    const char *const texts[] = {pid, group->where, group->operation, group->callers,
                                  ttm_region_name(group->region)};
     return is_matched(view->filter, texts, sizeof(texts) / sizeof(texts[0]));
 }

@@ -98,7 +98,7 @@ def test_eight_chips_on_a_small_and_a_wide_screen(
 
         screen.keys("3")
         screen.resize(80, 24)
-        text = screen.wait_for("ttnn.empty", "ttnn.add", "each of 12 banks")
+        text = screen.wait_for("(empty) ←", "(add) ←", "each of 12 banks")
         rows = [line for line in text.splitlines() if pid in line and " 0-7 " in line]
         assert any(" DRAM " in r and re.search(r" 4 +\S+ +DRAM", r) for r in rows), text
         assert any(" L1 " in r for r in rows) and any(" CB " in r for r in rows), text

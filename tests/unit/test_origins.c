@@ -105,6 +105,23 @@ static void a_detail_has_sizes_and_the_youngest_first(void **state)
     assert_int_equal(detail.sizes[0].bytes, 4 * 0x10000 - 24);
 }
 
+static void callers_tell_helpers_apart_and_are_bounded(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    made_origins[0].python =
+        (char *)"a.py:1:new\nb.py:22:load\nc.py:333:main\nodd\nd.py:4:x\ne.py:5:y";
+    made_origins[1].python = (char *)"";
+    made_origins[1].name = (char *)"";
+    made_origins[1].native = (char *)"/usr/lib/libfoo.so+0x12\n/lib/libc.so+0x1";
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    assert_string_equal(origins.groups[0].where, "a.py:1 new in decode");
+    assert_string_equal(origins.groups[0].callers, "← load:22 ← main:333 ← x:4");
+    assert_string_equal(origins.groups[1].where, "libfoo.so+0x12");
+    assert_string_equal(origins.groups[1].callers, "");
+}
+
 static void a_bank_of_l1_is_drawn_down_from_its_highest_address(void **state)
 {
     const struct ttm_origins_source source = make_lives();
@@ -207,6 +224,7 @@ int main(void)
         ORIGINS_TEST(devices_have_the_numbers_of_the_driver),
         ORIGINS_TEST(who_may_not_be_seen_is_counted),
         ORIGINS_TEST(a_detail_has_sizes_and_the_youngest_first),
+        ORIGINS_TEST(callers_tell_helpers_apart_and_are_bounded),
         ORIGINS_TEST(a_bank_of_l1_is_drawn_down_from_its_highest_address),
         ORIGINS_TEST(a_bank_of_dram_begins_at_nought_where_it_fits),
         ORIGINS_TEST(without_the_number_of_banks_the_addresses_are_drawn),
