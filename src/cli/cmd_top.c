@@ -53,6 +53,7 @@ struct top {
     uint64_t next_ns;     /* when to look again */
     uint64_t take_cpu_ns; /* what taking lives took so far */
     bool is_looking;      /* servers were asked, and the picture waits for them */
+    bool has_keys; /* stdin is a terminal; /dev/null would be ready to be read all the time */
 };
 
 /* ---- data ---- */
@@ -192,7 +193,7 @@ static bool take_keys(struct top *top)
     bool has_changed = false;
     uint32_t key;
 
-    while (!top->view.has_ended && (key = ttm_screen_key()) != 0)
+    while (top->has_keys && !top->view.has_ended && (key = ttm_screen_key()) != 0)
         has_changed |= key == TTM_SCREEN_RESIZED || ttm_view_key(&top->view, &source, key);
     if (before != top->view.settings.page && top->view.settings.page == TTM_PAGE_ORIGINS)
         top->next_ns = 0; /* its lives are asked for at once */
@@ -209,7 +210,7 @@ static bool wait_for_anything(struct top *top)
 
     if (top->is_looking && left_ms > 100)
         left_ms = 100; /* servers may be late, and the picture does not wait for them for long */
-    fds[count] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
+    fds[count] = (struct pollfd){.fd = top->has_keys ? STDIN_FILENO : -1, .events = POLLIN};
     ttm_interrupt_poll(fds, count + 1, (int64_t)left_ms);
     return (fds[count].revents & (POLLHUP | POLLERR | POLLNVAL)) == 0;
 }
@@ -245,6 +246,7 @@ static void follow(struct top *top)
 static int watch(struct top *top)
 {
     ttm_interrupt_catch();
+    top->has_keys = isatty(STDIN_FILENO) == 1;
     (void)ttm_telemetry_wait(top->feed.telemetry, FIRST_WAIT_MS);
     if (ttm_screen_open(top->terminal.has_colour) < 0)
         return follow_plain(top);

@@ -33,11 +33,11 @@ struct layout {
 };
 
 /* The richest form in which all of them fit, or as many as fit in the smallest. */
-static struct layout choose_layout(size_t count, size_t columns, size_t rows)
+static struct layout choose_layout(size_t count, size_t columns, size_t rows, enum form richest)
 {
     struct layout layout = {0};
 
-    for (unsigned form = FORM_FULL; form <= FORM_TINY; form++) {
+    for (unsigned form = richest; form <= FORM_TINY; form++) {
         layout.form = form;
         layout.across = columns / forms[form].columns;
         if (layout.across == 0)
@@ -372,11 +372,22 @@ static void draw_device(struct ttm_grid *grid, size_t row, size_t column,
     }
 }
 
+/* Else there is nothing to break down. */
+static bool is_any_known(const struct ttm_facts *facts)
+{
+    for (size_t i = 0; i < facts->device_count; i++) {
+        if (facts->devices[i].regions[TTM_REGION_L1].is_known)
+            return true;
+    }
+    return false;
+}
+
 /* Returns the rows taken. */
 static size_t draw_all_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
     const struct ttm_facts *facts = view->facts;
-    const struct layout layout = choose_layout(facts->device_count, grid->columns, area.rows);
+    const struct layout layout = choose_layout(facts->device_count, grid->columns, area.rows,
+                                               is_any_known(facts) ? FORM_FULL : FORM_WIDE);
     const size_t down = layout.rows / forms[layout.form].rows;
 
     view->devices_a_page = layout.shown;

@@ -11,7 +11,7 @@ from typing import Callable
 
 import pytest
 from screens import Screen, needs_tmux
-from support import Server, Tracked, Tree, run, wait_until_exact
+from support import SLOWNESS, Server, Tracked, Tree, run, wait_until_exact
 
 N300, P150A = "0000:41:00.0", "0000:01:00.0"
 UTF8 = {"LC_ALL": "C.UTF-8"}
@@ -42,6 +42,11 @@ def snapshot(tree: Tree, *args: str, server: Server | None = None, **more: str) 
     result = run("top", "--snapshot", *args, env=env(tree, server, **{**size, **more}))
     assert result.status == 0 and result.err == "", result
     return result.out
+
+
+def cpu_s(pid: int) -> float:
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(path.read_text().split()[0]) for path in tasks) / 1e9
 
 
 # As text.
@@ -221,11 +226,11 @@ def test_a_chip_that_hangs_shows_what_it_last_told_and_since_when(
         screen.keys("2")
         screen.wait_for("the last 1 min")
         screen.keys("1")
-        fd = os.open(path, os.O_WRONLY)
+        fd = os.open(path, os.O_WRONLY)  # from here on it reads, and nobody opens it again
+        (folder / "file").write_text("62000\n")
+        os.rename(folder / "file", path)
         os.write(fd, b"61000\n")
         os.close(fd)
-        path.unlink()
-        path.write_text("62000\n")
         screen.wait_for("62 °C")
         screen.keys("q")
         screen.assert_usable(0)
@@ -400,6 +405,17 @@ def test_colours_only_where_they_are_wanted(machine: Tree, folder: Path) -> None
         screen.wait_for("REPORTS")
         assert "\x1b[36m" not in screen.coloured()
         screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_without_a_keyboard_it_goes_on_and_takes_little(machine: Tree, folder: Path) -> None:
+    with Screen(folder, "top", "-r", "100", env=env(machine), stdin="/dev/null") as screen:
+        first = screen.wait_for("REPORTS", "54 °C")[70:80]
+        before = cpu_s(screen.pid)
+        screen.wait_until(lambda text: text[70:80] != first, "the clock to go on")
+        assert cpu_s(screen.pid) - before < 0.3 * SLOWNESS  # a loop would take a second
+        os.kill(screen.pid, signal.SIGTERM)
         screen.assert_usable(0)
 
 
