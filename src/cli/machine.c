@@ -259,6 +259,23 @@ static uint64_t reserved_l1(const struct ttm_device_row *row)
     return banks > 0 && all > given ? all - given : 0;
 }
 
+bool ttm_machine_is_other(const struct ttm_machine_device *device, const struct ttm_device_row *row)
+{
+    return device->chip && row->arch != TTM_ARCH_UNKNOWN && strcmp(device->arch, "unknown") != 0 &&
+           strcmp(device->arch, ttm_arch_name(row->arch)) != 0;
+}
+
+/* What a program has told of its device is better than the table of boards. */
+static void take_sizes(struct ttm_machine_device *device, const struct ttm_device_row *row)
+{
+    if (reserved_l1(row) > 0)
+        device->l1_reserved_bytes = reserved_l1(row);
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        if (row->capacity_bytes[r] > 0)
+            device->capacity_bytes[r] = row->capacity_bytes[r];
+    }
+}
+
 static int add_answer(struct ttm_machine *machine, const struct ttm_answer *answer)
 {
     for (size_t i = 0; i < answer->device_count; i++) {
@@ -270,14 +287,10 @@ static int add_answer(struct ttm_machine *machine, const struct ttm_answer *answ
             device->arch = ttm_arch_name(row->arch);
         if (!device->board[0])
             (void)snprintf(device->board, sizeof(device->board), "%.31s", row->board);
-        if (reserved_l1(row) > 0)
-            device->l1_reserved_bytes = reserved_l1(row);
-        for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
-            /* What a program has told of its device is better than the table of boards. */
-            if (row->capacity_bytes[r] > 0)
-                device->capacity_bytes[r] = row->capacity_bytes[r];
+        if (!ttm_machine_is_other(device, row))
+            take_sizes(device, row);
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
             ttm_usage_add_totals(&device->regions[r], &row->totals, r);
-        }
     }
     return 0;
 }

@@ -96,6 +96,13 @@ const struct ttm_answer_process *ttm_machine_tracked(const struct ttm_machine *m
 /* The device that programs call so, or NULL. */
 struct ttm_machine_device *ttm_machine_by_metal_id(const struct ttm_machine *machine, int metal_id);
 
+/*
+ * Whether the server means another chip than the one that has this number now: TT-Metal
+ * counts anew when a card has gone, and the server still has the old one.
+ */
+bool ttm_machine_is_other(const struct ttm_machine_device *device,
+                          const struct ttm_device_row *row);
+
 /* The device of the driver's number, or NULL. */
 struct ttm_machine_device *ttm_machine_by_id(const struct ttm_machine *machine, unsigned id);
 

@@ -195,10 +195,14 @@ static void put_processes(const struct ttm_answer *answer, const struct ttm_term
     free(shares);
 }
 
+/* Where it is told how the device fares; NULL: nowhere. */
 static const struct ttm_machine_device *find_device(const struct ttm_monitor_look *look,
-                                                    unsigned id)
+                                                    const struct ttm_device_row *row)
 {
-    return look->machine ? ttm_machine_by_metal_id(look->machine, (int)id) : NULL;
+    const struct ttm_machine_device *device =
+        look->machine ? ttm_machine_by_metal_id(look->machine, row->id) : NULL;
+
+    return device && !ttm_machine_is_other(device, row) ? device : NULL;
 }
 
 /* "  54/75 °C  12/100 W  500 MHz", or why there is none of it; nothing where there is no card. */
@@ -206,7 +210,7 @@ static void put_vitals(const struct ttm_monitor_look *look, const struct ttm_ter
                        struct ttm_text *out, const struct ttm_device_row *row, bool is_short)
 {
     static const struct ttm_value none = {.validity = TTM_ABSENT};
-    const struct ttm_machine_device *device = find_device(look, row->id);
+    const struct ttm_machine_device *device = find_device(look, row);
 
     if (!device || !device->chip)
         return;
@@ -516,7 +520,7 @@ static void put_device_json(struct ttm_json *json, const struct ttm_monitor_look
         ttm_json_object_end(json);
     }
     ttm_json_array_end(json);
-    ttm_vitals_json(json, find_device(look, device->id));
+    ttm_vitals_json(json, find_device(look, device));
     ttm_json_object_end(json);
 }
 
@@ -570,7 +574,7 @@ static void put_region_csv(const struct ttm_monitor_look *look, const struct ttm
     if (device->capacity_bytes[region] > 0)
         ttm_text_format(out, "%" PRIu64, device->capacity_bytes[region]);
     ttm_text_format(out, ",%" PRIu64, ttm_runtime_bytes(look->answer, device->id, region));
-    put_sensors_csv(find_device(look, device->id), out);
+    put_sensors_csv(find_device(look, device), out);
     ttm_text_append(out, "\n");
 }
 

@@ -275,6 +275,21 @@ def test_sensors_are_read_again(cards: Tree, server: Server) -> None:
         assert monitor.stop() == 0
 
 
+def test_sensors_are_those_of_the_chip_that_is_named(tree: Tree, make_server) -> None:
+    """The server keeps what it was told of a card that has gone; its number is another's then."""
+    first = tree.p150a(0, "0000:01:00.0")
+    tree.card(1, "0000:41:00.0", tt_card_type="n150")
+    server = make_server().start("--board", "0=p150a", "--board", "1=n150")
+
+    def sensors() -> list[tuple[str, float | None]]:
+        document = tree.run("monitor", "--once", "--json", server=server).json
+        return [(d["board"], d["telemetry"]["temperature_c"]) for d in document["devices"]]
+
+    assert sensors() == [("p150a", 38.036), ("n150", 54.312)]
+    tree.unplug(first)
+    assert sensors() == [("p150a", None), ("n150", None)]
+
+
 def test_a_chip_that_hangs_holds_up_no_other(cards: Tree, server: Server) -> None:
     path = next(cards.root.glob("sys/devices/*/0000:41:00.0/hwmon/*/temp1_input"))
     path.unlink()
