@@ -397,9 +397,11 @@ static int open_pids(const char *root, unsigned number)
     if (folder_fd < 0)
         return folder_fd;
     const int fd = openat(folder_fd, "pids", O_RDONLY | O_NOCTTY | O_CLOEXEC);
-    const int r = fd < 0 ? -errno : fd;
+    const int error = errno;
     (void)close(folder_fd);
-    return r;
+    if (fd < 0)
+        return -error;
+    return fd;
 }
 
 /* The text of "pids", ended by a NUL. Returns 0 or -errno; an empty file says that nobody does. */

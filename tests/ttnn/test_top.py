@@ -71,9 +71,7 @@ def chip_rows(text: str, chip: int) -> tuple[str, str]:
 
 
 @needs_tmux
-def test_eight_chips_on_a_small_and_a_wide_screen(
-    start: Start, server: Any, folder: Path
-) -> None:
+def test_eight_chips_on_a_small_and_a_wide_screen(start: Start, server: Any, folder: Path) -> None:
     program = start(T3K)
     program.do(JOB)
     assert_exact(server, program)
@@ -84,7 +82,7 @@ def test_eight_chips_on_a_small_and_a_wide_screen(
         text = screen.wait_for("8 devices", "server ok", f"kern {short(used['KERNEL'])}")
         for chip in CHIPS:
             assert kinds(server, program, chip) == used  # a mesh has the same on each
-            assert (chip, "DRAM") in program.holds and program.holds[chip, "DRAM"][1] == used["DRAM"]
+            assert program.holds[chip, "DRAM"][1] == used["DRAM"]
             dram, l1 = chip_rows(text, chip)
             assert f"{short(used['DRAM'])}/12.0G" in dram, text
             assert f"█ L1 {short(used['L1'])} ▒ CB {short(used['CB'])} ▓ kern" in l1, text
