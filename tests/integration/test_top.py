@@ -154,6 +154,29 @@ def test_keys_lead_through_the_pages_and_out(machine: Tree, folder: Path) -> Non
 
 
 @needs_tmux
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40), (200, 50)])
+def test_the_terminal_shows_what_a_snapshot_draws(
+    machine: Tree, folder: Path, size: tuple[int, int]
+) -> None:
+    """So the golden screens of the unit tests are those of the terminal as well."""
+
+    def rows(text: str) -> list[str]:
+        lines = [line.rstrip() for line in text.splitlines()]
+        return [re.sub(r" +\d\d:\d\d:\d\d$", "", lines[0]), *lines[1:]]
+
+    columns, lines = size
+    with Screen(folder, "top", columns=columns, rows=lines, env=env(machine)) as screen:
+        for view in "13":
+            screen.keys(view)
+            whole = snapshot(machine, "--view", view, COLUMNS=str(columns), LINES=str(lines))
+            want = rows(whole)
+            screen.wait_until(lambda text, want=want: rows(text) == want, f"view {view}")
+        screen.resize(80, 24)  # for what is written in the end
+        screen.keys("1", "q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
 def test_a_filter_and_the_choice_of_a_row(machine: Tree, folder: Path) -> None:
     machine.process(5151, "other program", holds=(0,))
     machine.pids(0, 4242, 5151)

@@ -160,6 +160,8 @@ def test_all_commands_tell_the_same_of_circular_buffers(start: Start, server: An
         for device in document(server, *command)["devices"]:
             assert both(device["regions"]["CB"]) == want
     wide = {**env(server), "COLUMNS": "200", "LINES": "50"}
+    dumped = next(r for r in run("dump", env=wide).out.splitlines() if r.split()[:1] == ["CB"])
+    assert re.search(rf"resident +{want[0] / 1024:.0f} KiB", dumped), dumped
     assert f"circular {short(want[0])} " in run("top", "--snapshot", env=wide).out
     row = next(r for r in run("ps", env=wide).out.splitlines() if str(program.pid) in r)
     assert f"{8 * want[0] / 1024:.0f} KiB" in row or f"{8 * want[0] / 2**20:.1f} MiB" in row, row
