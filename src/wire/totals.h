@@ -46,10 +46,10 @@ struct ttm_device_totals {
     struct ttm_cb_totals cb;
 };
 
-/* What is taken of a region, as its capacity is meant. */
+/* What is taken of a region now, as its capacity is meant. */
 static inline uint64_t ttm_device_used(const struct ttm_device_totals *totals, unsigned region)
 {
-    return region == TTM_REGION_CB ? totals->cb.registered_bytes
+    return region == TTM_REGION_CB ? totals->cb.resident_bytes
                                    : totals->region[region].footprint_bytes;
 }
 

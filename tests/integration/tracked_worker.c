@@ -38,7 +38,7 @@
 #include <unistd.h>
 
 #define REGIONS 7
-#define DEVICES 16
+#define DEVICES 32
 #define MESH_SIZE 8
 #define ON_MESH 0xffff
 #define BANKS 4
