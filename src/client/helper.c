@@ -223,6 +223,7 @@ static void tell_one(uint8_t *at, const struct ttm_live *live)
         .devices = live->devices,
         .origin = live->origin,
         .allocator = live->allocator,
+        .banks = live->banks,
         .region = live->region,
         .kind = live->kind,
         .flags = live->flags,

@@ -142,6 +142,11 @@ uint64_t ttm_allocator_footprint(const struct ttm_allocator *allocator, uint8_t 
     return (bank_bytes + granule - 1) / granule * granule * allocator->banks[region];
 }
 
+uint32_t ttm_allocator_banks(const struct ttm_allocator *allocator, uint8_t region)
+{
+    return region < BUFFER_REGIONS ? allocator->banks[region] : 0;
+}
+
 void ttm_allocators_forget_notes(void)
 {
     uint32_t cursor = 0;

@@ -46,6 +46,9 @@ uint32_t ttm_allocator_devices(const struct ttm_allocator *allocator);
 uint64_t ttm_allocator_footprint(const struct ttm_allocator *allocator, uint8_t region,
                                  uint64_t bank_bytes);
 
+/* The banks that a buffer there is spread over; 0 where there are none. */
+uint32_t ttm_allocator_banks(const struct ttm_allocator *allocator, uint8_t region);
+
 /* libttmem has begun anew, so the numbers of device sets are no longer valid. Gate closed. */
 void ttm_allocators_forget_notes(void);
 

@@ -47,6 +47,7 @@ static void tell(const struct ttm_runtime *runtime, const void *impl, const void
         .bytes = facts.bytes,
         .footprint_bytes = ttm_allocator_footprint(allocator, facts.region, facts.bank_bytes),
         .devices = ttm_allocator_devices(allocator),
+        .banks = ttm_allocator_banks(allocator, facts.region),
         .allocator = ttm_allocator_number(allocator),
         .region = facts.region,
     });

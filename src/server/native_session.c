@@ -311,6 +311,7 @@ static void put_site(struct ttm_session *session, uint32_t process_index,
         .region = site->region,
         .kind = site->kind,
         .flags = site->flags,
+        .banks = site->banks,
         .device_count = set.count,
     };
 

@@ -265,6 +265,7 @@ static int translate(struct ttm_tracked *tracked, const struct ttm_told *told,
         .footprint_bytes = told->footprint_bytes,
         .time_ns = time_of(tracked, told->birth_ns),
         .site = {.allocator = told->allocator,
+                 .banks = told->banks,
                  .region = told->region,
                  .kind = told->kind,
                  .flags = told->flags},
@@ -389,7 +390,8 @@ static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_reco
         .birth_ns = record->time_ns,
         .devices = record->devices,
         .origin = record->origin,
-        .allocator = (uint16_t)record->allocator,
+        .allocator = record->allocator,
+        .banks = record->banks,
         .region = record->region,
         .kind = record->kind,
         .flags = record->flags,
@@ -488,7 +490,7 @@ static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *r
     ttm_failure_find_owners(&tracked->failures, client->server->reg, client->process,
                             client->server->now_ns, &failure);
     (void)ttm_story_add_failure(&client->process->story, &failure);
-    ttm_record_failure(client, &failure, record->devices, (uint16_t)record->allocator);
+    ttm_record_failure(client, &failure, record->devices, record->allocator);
     const struct ttm_server_options *options = &client->server->options;
     if (options->allocation_failed)
         options->allocation_failed(options->failure_context, client->server->reg, client->process,

@@ -29,6 +29,7 @@ struct ttm_told {
     uint32_t devices;
     uint32_t origin;
     uint16_t allocator;
+    uint16_t banks; /* 0: not known */
     uint8_t region;
     uint8_t kind;
     uint8_t flags;

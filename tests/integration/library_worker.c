@@ -5,7 +5,7 @@
  *
  * One command a line on stdin, "ok VALUE" for each on stdout.
  *
- *   alloc ID BYTES [DEVICE [REGION]]   free ID [REGION]   name ID NAME CONTEXT ("-" for NULL)
+ *   alloc ID BYTES [DEVICE [REGION [BANKS]]]   free ID [REGION]   name ID NAME CONTEXT ("-" for NULL)
  *   cb PROGRAM PART ADDRESS BYTES X Y  on the cores 0,0 to X,Y of device 0
  *   kernel PROGRAM PART BYTES KIND     end_program PROGRAM   dispatch PROGRAM DEVICE
  *   open DEVICE BOARD   close DEVICE   close_allocator NUMBER
@@ -60,13 +60,14 @@ static void die(const char *why)
 static void alloc(const char *args)
 {
     unsigned long long id = 0, bytes = 0;
-    unsigned device = 0, region = 0;
+    unsigned device = 0, region = 0, banks = 0;
 
-    (void)sscanf(args, "%llu %llu %u %u", &id, &bytes, &device, &region);
+    (void)sscanf(args, "%llu %llu %u %u %u", &id, &bytes, &device, &region, &banks);
     const struct ttmem_allocation allocation = {.id = id,
                                                 .address = id * 64,
                                                 .bytes = bytes,
                                                 .devices = device,
+                                                .banks = banks,
                                                 .allocator = (uint16_t)device,
                                                 .region = (uint8_t)region};
     ttmem_alloc(&allocation);

@@ -30,6 +30,7 @@ from support import (
     needs_root,
     row_of,
     run,
+    run_json,
     run_ok,
     segment,
     segment_header,
@@ -305,6 +306,43 @@ def test_a_server_that_was_killed_is_told_everything_again(make_server) -> None:
         worker.do("end_program 1", "end_program 2", "close 3", "free 1", "free 5")
         wait_for(lambda: worker.ids() == [])
         assert worker.client()["unknown_frees"] == worker.client()["unknown_ends"] == 0
+
+
+def test_banks_are_told_kept_and_recorded(make_server, folder: Path) -> None:
+    (folder / "rec").mkdir()
+    record = ("--record", str(folder / "rec"))
+    server: Server = make_server().start(*record)
+    with Library(server) as worker:
+        mesh = worker.do("devices 0 1 5")
+        worker.do("alloc 1 1200 3 0 12", f"alloc 2 640 {mesh} 1 64", "alloc 3 100")
+        worker.do("alloc 4 100 0 0 1023", "alloc 5 100 0 0 1024")  # no device has so many
+
+        def banks() -> dict[int, int | None]:
+            row = row_of(server, worker.pid)
+            return {b["id"]: b["banks"] for b in row["buffers"]} if row else {}
+
+        def recorded(path: Path, ident: int) -> set[int | None]:
+            lives = run_json("history", str(path), "--address", str(ident * 64))["lives"]
+            return {life["banks"] for life in lives if life["id"] == ident}
+
+        expected = {1: 12, 2: 64, 3: None, 4: 1023, 5: None}
+        wait_for(lambda: banks() == expected)
+        (first,) = (folder / "rec").glob("*.ttmem")
+        wait_for(lambda: recorded(first, 5) == {None})  # a block is written now and then
+        server.kill()  # from here on they are known from the live table alone
+        server.start(*record)
+        wait_for(lambda: banks() == expected)
+        worker.do("name 4 weights -")
+        wait_for(lambda: told_of(worker)[4] == ("weights", ""))
+        assert banks() == expected
+        assert worker.end() == 0
+    server.stop()
+    files = list((folder / "rec").glob("*.ttmem"))  # of the server that was killed, and of the next
+    assert len(files) == 2
+    for path in files:
+        assert {ident: recorded(path, ident) for ident in expected} == {
+            ident: {count} for ident, count in expected.items()
+        }
 
 
 # ---- the switch ----
