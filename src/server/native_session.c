@@ -528,7 +528,7 @@ static void take_attach(struct ttm_session *session)
     const int segment_fd = session->fds[0], wake_fd = session->fds[1];
 
     if (segment_fd < 0 || wake_fd < 0 || (session->client && session->client->tracked)) {
-        say_error(session, "an attachment needs a segment, an eventfd, and to be the first");
+        say_error(session, "an attachment needs a segment, a socket that wakes, and to be the first");
         return;
     }
     session->fds[0] = session->fds[1] = -1;

@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,7 +55,8 @@
 #define RATE_NS UINT64_C(1000000000)
 #define SUM_CBS_NS UINT64_C(100000000) /* at most so often while events come in */
 #define ALONE_CHECK 10                 /* visits until it is looked at whether it is still there */
-#define ALONE_NS UINT64_C(50000000)    /* a process without connection may be unable to wake us */
+#define ALONE_NS UINT64_C(50000000)    /* between two looks at who may be unable to wake us */
+#define WAKES_MAX 16                   /* taken at once; one is what there is */
 
 static void activate(struct ttm_tracked *tracked)
 {
@@ -66,10 +68,34 @@ static void activate(struct ttm_tracked *tracked)
     server->rings_pause_ns = 0;
 }
 
+/* From now on we look by ourselves. */
+static void look_after(struct ttm_tracked *tracked)
+{
+    struct ttm_server *server = tracked->client->server;
+
+    if (!ttm_list_is_empty(&tracked->alone_link))
+        return;
+    if (ttm_list_is_empty(&server->alone))
+        server->visit_alone_ns = server->now_ns + ALONE_NS;
+    ttm_list_append(&server->alone, &tracked->alone_link);
+}
+
+/*
+ * Each wake is an empty message, taken so that there is room for more. Whatever fd it is: it is
+ * watched for edges and read a few times without waiting, so it can neither stop us nor keep us busy.
+ */
 static void handle_wake(struct ttm_watch *watch, uint32_t events)
 {
-    (void)events;
-    activate((struct ttm_tracked *)watch);
+    struct ttm_tracked *tracked = (struct ttm_tracked *)watch;
+    char bytes[64];
+
+    for (int i = 0; i < WAKES_MAX; i++) {
+        if (recv(tracked->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
+            break;
+    }
+    if (events & (EPOLLHUP | EPOLLERR)) /* the program has closed its end */
+        look_after(tracked);
+    activate(tracked);
 }
 
 static void ignore_event(struct ttm_watch *watch, uint32_t events)
@@ -133,7 +159,6 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
     r = ttm_ring_reader_open(segment_fd, &tracked->reader);
     (void)close(segment_fd);
     if (r == 0)
-        /* Edges, and it is never read: whatever fd that is, it can neither stop us nor keep us busy. */
         r = ttm_server_watch(server, server->epoll_fd, wake_fd, EPOLLIN | EPOLLET,
                              &tracked->wake_watch);
     if (r < 0) {
@@ -170,11 +195,8 @@ void ttm_tracked_detach(struct ttm_session *session)
         return;
     tracked->session = NULL;
     tracked->is_telling = false;
-    /* A program that has closed all its fds goes on writing, but its eventfd is gone. */
-    struct ttm_server *server = session->server;
-    if (ttm_list_is_empty(&server->alone))
-        server->visit_alone_ns = server->now_ns + ALONE_NS;
-    ttm_list_append(&server->alone, &tracked->alone_link);
+    /* A program that has closed all its fds goes on writing. */
+    look_after(tracked);
 }
 
 /* An exec() puts another program in its place, which may have nothing to do with us. */
@@ -203,7 +225,7 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
         return;
     ttm_list_remove(&tracked->active_link);
     ttm_list_remove(&tracked->alone_link);
-    /* The process has the same eventfd open, so closing ours does not end the watch. */
+    /* The process has the same socket open, so closing ours does not end the watch. */
     (void)epoll_ctl(tracked->client->server->epoll_fd, EPOLL_CTL_DEL, tracked->wake_fd, NULL);
     (void)close(tracked->wake_fd);
     ttm_ring_reader_close(&tracked->reader);

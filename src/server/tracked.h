@@ -26,7 +26,7 @@ struct ttm_late_name {
 struct ttm_tracked {
     struct ttm_watch wake_watch;
     struct ttm_list active_link; /* has something to read, or had a moment ago */
-    struct ttm_list alone_link;  /* is not connected, and perhaps unable to wake us */
+    struct ttm_list alone_link;  /* is perhaps unable to wake us */
     struct ttm_client *client;
     struct ttm_session *session; /* where it is asked; NULL while it is not connected */
     struct ttm_ring_reader reader;

@@ -534,7 +534,7 @@ def test_fds_that_nobody_asked_for_are_closed(server: Server, steady: Tracked) -
 def test_an_eventfd_that_is_something_else_neither_stops_nor_busies_the_server(
     server: Server, steady: Tracked
 ) -> None:
-    """Ready for ever, or ready and then not: the server must not read it, nor spin."""
+    """Ready for ever, or ready and then not: the server must not wait for it, nor spin."""
     natives = []
     readers, writers = os.pipe()
     os.close(writers)  # hangs up for ever
