@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "server/telling.h"
 #include "server/tracked.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
@@ -575,11 +576,11 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
         take_attach(session);
         break;
     case TTM_FRAME_TOLD:
-        if (ttm_tracked_told(session, frame->payload, frame->length) < 0)
+        if (ttm_telling_take(session, frame->payload, frame->length) < 0)
             say_error(session, "a telling makes no sense");
         break;
     case TTM_FRAME_TOLD_END:
-        if (ttm_tracked_told_end(session, frame->payload, frame->length) < 0)
+        if (ttm_telling_take_end(session, frame->payload, frame->length) < 0)
             say_error(session, "a telling makes no sense");
         break;
     case TTM_FRAME_SWITCHED:
