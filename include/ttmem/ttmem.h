@@ -71,7 +71,9 @@ struct ttmem_allocation {
     uint8_t region;           /* enum ttmem_region */
     uint8_t kind;             /* enum ttmem_kernel_kind */
     uint32_t flags;           /* enum ttmem_flags */
-    uint64_t reserved[2];     /* 0 */
+    uint32_t banks;           /* it is spread over, on each device; 0 or over 1023: not known */
+    uint32_t reserved1;       /* 0 */
+    uint64_t reserved2;       /* 0 */
 };
 
 TTMEM_EXPORT void ttmem_alloc(const struct ttmem_allocation *allocation);

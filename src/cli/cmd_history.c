@@ -55,6 +55,10 @@ static void put_life(struct ttm_json *json, const struct ttm_history *history,
     ttm_json_put_u64(json, "address", life->life.address);
     ttm_json_put_u64(json, "bytes", life->life.bytes);
     ttm_json_put_u64(json, "footprint_bytes", life->life.footprint_bytes);
+    if (life->life.banks > 0)
+        ttm_json_put_u64(json, "banks", life->life.banks);
+    else
+        ttm_json_put_null(json, "banks");
     ttm_json_put_u64(json, "birth_ns", life->birth_ns + offset_ns);
     if (life->has_ended) {
         ttm_json_put_u64(json, "end_ns", life->end_ns + offset_ns);

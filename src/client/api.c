@@ -258,6 +258,7 @@ void ttmem_alloc(const struct ttmem_allocation *a)
                  .devices = a->devices,
                  .origin = origin_of_event(slot, epoch),
                  .allocator = a->allocator,
+                 .banks = (uint16_t)(a->banks <= TTM_LIVE_BANKS_MAX ? a->banks : 0),
                  .region = a->region,
                  .kind = a->kind,
                  .flags = (uint8_t)(a->flags & TTM_RECORD_ALIAS)},

@@ -51,7 +51,7 @@
 enum word {
     SERIAL,  /* 0: free */
     ID,      /* of a free place in a batch: the next place of the batch + 1 */
-    BIRTH,   /* of the first place in a batch: the first place of the next batch + 1 */
+    BIRTH,   /* birth / 64 ns | banks << 54; of the first place in a batch: that of the next + 1 */
     ADDRESS, /* address | allocator << 40 | region << 56 | kind << 59 | flags << 61 */
     BYTES,   /* bytes | devices << 40 */
     TAKEN,   /* footprint | origin << 40 */
@@ -66,6 +66,11 @@ struct ttm_live_bucket {
     _Alignas(64) _Atomic uint32_t entries[ENTRIES]; /* hash << 24 | place + 1; 0: empty */
     _Atomic uint32_t overflow;                      /* number of a bucket + 1 */
 };
+
+/* 54 bits of 64 ns are 36 years since the machine was started. */
+#define BIRTH_SHIFT 6
+#define BANKS_AT 54
+#define BIRTH_MASK ((UINT64_C(1) << BANKS_AT) - 1)
 
 _Static_assert(sizeof(struct ttm_live_place) == 48, "with its share of a bucket 64 bytes a life");
 _Static_assert(sizeof(struct ttm_live_bucket) == 64, "one cache line");
@@ -270,7 +275,8 @@ static uint64_t key_of(const struct ttm_live *live)
 static void fill_place(struct ttm_live_place *place, const struct ttm_live *live)
 {
     set(place, ID, live->id);
-    set(place, BIRTH, live->birth_ns);
+    set(place, BIRTH,
+        (live->birth_ns >> BIRTH_SHIFT & BIRTH_MASK) | (uint64_t)live->banks << BANKS_AT);
     set(place, ADDRESS,
         live->address | key_of(live) | (uint64_t)live->kind << 59 | (uint64_t)live->flags << 61);
     set(place, BYTES, live->bytes | (uint64_t)live->devices << 40);
@@ -280,12 +286,14 @@ static void fill_place(struct ttm_live_place *place, const struct ttm_live *live
 
 static void read_place(const struct ttm_live_place *place, struct ttm_live *ret)
 {
+    const uint64_t birth = get(place, BIRTH);
     const uint64_t address = get(place, ADDRESS);
     const uint64_t bytes = get(place, BYTES);
     const uint64_t taken = get(place, TAKEN);
 
     ret->id = get(place, ID);
-    ret->birth_ns = get(place, BIRTH);
+    ret->birth_ns = (birth & BIRTH_MASK) << BIRTH_SHIFT;
+    ret->banks = (uint16_t)(birth >> BANKS_AT);
     ret->address = address & TTM_LIVE_NUMBER_MAX;
     ret->bytes = bytes & TTM_LIVE_NUMBER_MAX;
     ret->footprint_bytes = taken & TTM_LIVE_NUMBER_MAX;

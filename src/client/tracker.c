@@ -44,13 +44,24 @@ fail:
     return r;
 }
 
+static void free_slots(struct ttm_tracker *tracker)
+{
+    /* relaxed: nobody claims one any more. */
+    const uint32_t used =
+        atomic_load_explicit(&tracker->producer.segment->rings_used, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++)
+        ttm_deferred_done(&tracker->slots[i].deferred);
+    (void)munmap(tracker->slots, slots_bytes());
+}
+
 void ttm_tracker_done(struct ttm_tracker *tracker)
 {
+    if (tracker->slots)
+        free_slots(tracker);
     ttm_producer_done(&tracker->producer);
     if (tracker->table.places)
         ttm_live_table_done(&tracker->table);
-    if (tracker->slots)
-        (void)munmap(tracker->slots, slots_bytes());
     ttm_note_table_done(&tracker->notes);
     tracker->slots = NULL;
 }
@@ -81,6 +92,7 @@ static void push(struct ttm_tracker *tracker, struct ttm_slot *slot, uint8_t op,
         .bytes = live->bytes,
         .footprint_bytes = live->footprint_bytes,
         .allocator = live->allocator,
+        .banks = live->banks,
         .devices = live->devices,
         .origin = live->origin,
         .op = op,
@@ -271,38 +283,27 @@ void ttm_tracker_forget(struct ttm_tracker *tracker)
 static void defer(struct ttm_tracker *tracker, struct ttm_slot *slot,
                   const struct ttm_report *report)
 {
-    /*
-     * The place is taken before it is filled, as another handler may interrupt this one; it is
-     * done before we go on, so whoever is not a handler finds all places filled. relaxed: all of
-     * this is one thread.
-     */
-    const uint32_t at = atomic_fetch_add_explicit(&slot->deferred_count, 1, memory_order_relaxed);
-
-    if (at >= TTM_DEFERRED_MAX) {
-        atomic_fetch_sub_explicit(&slot->deferred_count, 1, memory_order_relaxed);
+    if (!ttm_deferred_add(&slot->deferred, report))
         ttm_tracker_refuse(tracker);
-        return;
-    }
-    slot->deferred[at] = *report;
+}
+
+static bool has_deferred(const struct ttm_slot *slot)
+{
+    return atomic_load_explicit(&slot->deferred.count, memory_order_relaxed) > 0; /* one thread */
 }
 
 /* Sees to what handlers have left, in their order; more may come meanwhile. */
 static void report_deferred(struct ttm_tracker *tracker, struct ttm_slot *slot)
 {
-    uint32_t count = atomic_load_explicit(&slot->deferred_count, memory_order_relaxed);
-    uint32_t done = 0;
+    const struct ttm_report *next;
+    uint32_t at = 0;
 
-    if (count == 0)
+    if (!has_deferred(slot))
         return;
-    do {
-        atomic_signal_fence(memory_order_seq_cst);
-        for (; done < count; done++) {
-            const struct ttm_report deferred = slot->deferred[done];
-            report_one(tracker, slot, &deferred);
-        }
-        /* Fails when one has come since we looked. relaxed: as in defer(). */
-    } while (!atomic_compare_exchange_strong_explicit(&slot->deferred_count, &count, 0,
-                                                      memory_order_relaxed, memory_order_relaxed));
+    while ((next = ttm_deferred_next(&slot->deferred, &at)) != NULL) {
+        const struct ttm_report deferred = *next;
+        report_one(tracker, slot, &deferred);
+    }
 }
 
 static void set_busy(struct ttm_slot *slot, bool is_busy)
@@ -325,7 +326,7 @@ void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
     report_deferred(tracker, slot);
     set_busy(slot, false);
     /* A handler that came just before that line was deferred; any later one found us idle. */
-    while (atomic_load_explicit(&slot->deferred_count, memory_order_relaxed) > 0) {
+    while (has_deferred(slot)) {
         set_busy(slot, true);
         report_deferred(tracker, slot);
         set_busy(slot, false);

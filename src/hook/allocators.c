@@ -140,8 +140,10 @@ bool ttm_allocator_place(const struct ttm_allocator *allocator, uint64_t bank_by
         return false;
     ret->allocator = allocator->number;
     ret->devices = allocator->devices;
-    if (ret->region < BUFFER_REGIONS) /* 0 where there are no banks */
-        ret->footprint_bytes = ((bank_bytes + rest) & ~rest) * allocator->banks[ret->region];
+    if (ret->region < BUFFER_REGIONS) { /* 0 where there are no banks */
+        ret->banks = allocator->banks[ret->region];
+        ret->footprint_bytes = ((bank_bytes + rest) & ~rest) * ret->banks;
+    }
     return true;
 }
 

@@ -33,7 +33,7 @@ struct ttm_allocator *ttm_allocators_next(uint32_t *cursor, const void **ret_imp
 uint16_t ttm_allocator_number(const struct ttm_allocator *allocator);
 
 /*
- * Fills in what an allocation has of its allocator: its number, its set of devices, and
+ * Fills in what an allocation has of its allocator: its number, devices and banks, and
  * the footprint of a buffer that wants so many bytes of each bank. Returns false when
  * the allocator has not been described yet.
  */

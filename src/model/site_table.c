@@ -24,14 +24,14 @@ static bool is_same(const struct ttm_site *a, const struct ttm_site *b)
 {
     return a->allocator == b->allocator && a->device_set == b->device_set &&
            a->origin == b->origin && a->region == b->region && a->kind == b->kind &&
-           a->flags == b->flags;
+           a->flags == b->flags && a->banks == b->banks;
 }
 
 static uint64_t site_hash(const struct ttm_site *site)
 {
     const uint64_t low = (uint64_t)site->allocator << 32 | site->device_set;
-    const uint64_t high = (uint64_t)site->origin << 32 | (uint64_t)site->region << 16 |
-                          (uint64_t)site->kind << 8 | site->flags;
+    const uint64_t high = (uint64_t)site->origin << 32 | (uint64_t)site->banks << 16 |
+                          (uint64_t)site->region << 12 | (uint64_t)site->kind << 8 | site->flags;
 
     return ttm_hash_u64(ttm_hash_u64(low) + high);
 }

@@ -14,6 +14,7 @@ struct ttm_site {
     uint32_t allocator;  /* a device, a mesh or a submesh: each numbers its memory by itself */
     uint32_t device_set; /* ttm_device_sets */
     uint32_t origin;     /* ttm_origin_table, 0: not known */
+    uint16_t banks;      /* of each device; 0: not known */
     uint8_t region;      /* enum ttm_region */
     uint8_t kind;        /* enum ttm_kernel_kind */
     uint8_t flags;       /* enum ttm_site_flags */

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -64,7 +64,7 @@ static int make_memfd(void)
 int ttm_producer_new(struct ttm_producer *ret)
 {
     void *mem = MAP_FAILED;
-    int fd = -1, wake_fd = -1;
+    int fd = -1, wake[2] = {-1, -1};
     int r = check_limit();
 
     if (r < 0)
@@ -72,8 +72,7 @@ int ttm_producer_new(struct ttm_producer *ret)
     fd = make_memfd();
     if (fd < 0)
         return fd;
-    wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wake_fd < 0) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, wake) < 0) {
         r = -errno;
         goto fail;
     }
@@ -95,13 +94,17 @@ int ttm_producer_new(struct ttm_producer *ret)
     segment->ring_stride = ring_stride();
     segment->notes_offset = notes_offset();
     segment->notes_bytes = TTM_NOTES_BYTES;
-    *ret = (struct ttm_producer){
-        .segment = segment, .fd = ttm_own_fd_of(fd), .wake_fd = ttm_own_fd_of(wake_fd)};
+    *ret = (struct ttm_producer){.segment = segment,
+                                 .fd = ttm_own_fd_of(fd),
+                                 .wake_fd = ttm_own_fd_of(wake[0]),
+                                 .sleep_fd = ttm_own_fd_of(wake[1])};
     return 0;
 
 fail:
-    if (wake_fd >= 0)
-        (void)close(wake_fd);
+    for (int i = 0; i < 2; i++) {
+        if (wake[i] >= 0)
+            (void)close(wake[i]);
+    }
     (void)close(fd);
     return r;
 }
@@ -113,6 +116,7 @@ void ttm_producer_done(struct ttm_producer *producer)
     (void)munmap(producer->segment, segment_bytes());
     ttm_own_fd_close(&producer->fd);
     ttm_own_fd_close(&producer->wake_fd);
+    ttm_own_fd_close(&producer->sleep_fd);
     producer->segment = NULL;
 }
 
@@ -168,21 +172,24 @@ void ttm_producer_release(struct ttm_ring *ring)
     atomic_store_explicit(&ring->owner, 0, memory_order_release);
 }
 
-/* Wakes the reader, which has announced that it sleeps, unless another thread does. */
+/*
+ * Wakes the reader, which has announced that it sleeps, unless another thread does.
+ *
+ * By an empty message through a socket that keeps them apart. The program may have closed our end
+ * and opened a file of its own under that number: a socket can be told from any other file, as an
+ * eventfd cannot; and should it happen between our look and the write, nothing is written to
+ * whatever it is. Nor is there a signal when the other end is gone, as there is with a pipe. The
+ * reader is told by the kernel when our end is closed, and looks by itself from then on.
+ */
 static void wake_reader(struct ttm_producer *producer)
 {
-    const uint64_t one = 1;
-
     if (atomic_exchange_explicit(&producer->segment->reader_sleep, TTM_READER_AWAKE,
                                  memory_order_seq_cst) == TTM_READER_AWAKE)
         return;
     const int saved_errno = errno; /* the host may be about to read it */
-    /*
-     * Not write(), which is a cancellation point: the thread would end in mid-event. A reader
-     * that is not woken because the fd is gone looks by itself now and then.
-     */
+    /* Not write(), which is a cancellation point: the thread would end in mid-event. */
     if (ttm_own_fd_is_ours(&producer->wake_fd))
-        (void)syscall(SYS_write, producer->wake_fd.fd, &one, sizeof(one));
+        (void)syscall(SYS_write, producer->wake_fd.fd, "", 0);
     errno = saved_errno;
 }
 

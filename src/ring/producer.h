@@ -21,8 +21,9 @@
 
 struct ttm_producer {
     struct ttm_segment *segment;
-    struct ttm_own_fd fd;      /* of the memfd */
-    struct ttm_own_fd wake_fd; /* eventfd on which the reader sleeps */
+    struct ttm_own_fd fd;       /* of the memfd */
+    struct ttm_own_fd wake_fd;  /* a socket: the reader sleeps on its other end */
+    struct ttm_own_fd sleep_fd; /* that end, which each reader is given */
 };
 
 /* Returns 0 or a negative errno. */

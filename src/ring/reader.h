@@ -57,14 +57,14 @@ bool ttm_ring_reader_is_past_mark(const struct ttm_ring_reader *reader);
 uint64_t ttm_ring_reader_lost(const struct ttm_ring_reader *reader);
 
 /*
- * Announces that the reader sleeps until the producer's eventfd wakes it. Returns
+ * Announces that the reader sleeps until the producer's socket wakes it. Returns
  * false when something has arrived meanwhile, and then does not.
  */
 bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader);
 
 /*
  * Announces that the reader looks again by itself in a while, and wants to be woken
- * by the eventfd only when a ring is a quarter full or has lost something.
+ * by the socket only when a ring is a quarter full or has lost something.
  */
 void ttm_ring_reader_doze(struct ttm_ring_reader *reader);
 

@@ -174,7 +174,7 @@ struct ttm_server {
     struct ttm_list bulk;
     struct ttm_list rings; /* segments that are read at intervals */
     struct ttm_list dead_rings;
-    struct ttm_list alone; /* segments whose process is not connected */
+    struct ttm_list alone; /* segments whose process may be unable to wake us */
     uint64_t visit_alone_ns;
     struct ttm_list tails;
     struct ttm_ticket tickets[TTM_TICKETS];

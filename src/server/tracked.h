@@ -26,7 +26,7 @@ struct ttm_late_name {
 struct ttm_tracked {
     struct ttm_watch wake_watch;
     struct ttm_list active_link; /* has something to read, or had a moment ago */
-    struct ttm_list alone_link;  /* is not connected, and perhaps unable to wake us */
+    struct ttm_list alone_link;  /* is perhaps unable to wake us */
     struct ttm_client *client;
     struct ttm_session *session; /* where it is asked; NULL while it is not connected */
     struct ttm_ring_reader reader;
@@ -76,10 +76,6 @@ struct ttm_tracked {
 /* The process behind the session hands over its segment; both fds are taken, also on an error. */
 int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd);
 
-/* Frames TOLD and TOLD_END. Return 0 or -EBADMSG. */
-int ttm_tracked_told(struct ttm_session *session, const uint8_t *payload, size_t length);
-int ttm_tracked_told_end(struct ttm_session *session, const uint8_t *payload, size_t length);
-
 /* Frame SWITCHED. Returns 0 or -EBADMSG. */
 int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length);
 
@@ -97,6 +93,9 @@ void ttm_tracked_detach(struct ttm_session *session);
 
 /* Looks after those who may be unable to wake us. */
 void ttm_tracked_visit_alone(struct ttm_server *server);
+
+/* Its rings are to be looked at in this turn. */
+void ttm_tracked_activate(struct ttm_tracked *tracked);
 
 /* Reads a slice. Returns when to look again, in nanoseconds; 0: there may be more at once. */
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked);

@@ -5,13 +5,14 @@
  *
  * One command a line on stdin, "ok VALUE" for each on stdout.
  *
- *   alloc ID BYTES [DEVICE [REGION]]   free ID [REGION]   name ID NAME CONTEXT ("-" for NULL)
+ *   alloc ID BYTES [DEVICE [REGION [BANKS]]]   free ID [REGION]   name ID NAME CONTEXT ("-" for NULL)
  *   cb PROGRAM PART ADDRESS BYTES X Y  on the cores 0,0 to X,Y of device 0
  *   kernel PROGRAM PART BYTES KIND     end_program PROGRAM   dispatch PROGRAM DEVICE
  *   open DEVICE BOARD   close DEVICE   close_allocator NUMBER
  *   push NAME   pop   mark NAME (the rest of the line)   fail KIND WANTED FREE
  *   enabled   enable   disable
  *   swap_fds KIND                      closes fds from 3 on, and opens others there
+ *   swap_wakes KIND                    the same for sockets that wake the server alone
  *   touched                            what was written to or taken from those
  *   forks COUNT                        children that each allocate and exit
  *   exec                               this program anew, in this process
@@ -60,13 +61,14 @@ static void die(const char *why)
 static void alloc(const char *args)
 {
     unsigned long long id = 0, bytes = 0;
-    unsigned device = 0, region = 0;
+    unsigned device = 0, region = 0, banks = 0;
 
-    (void)sscanf(args, "%llu %llu %u %u", &id, &bytes, &device, &region);
+    (void)sscanf(args, "%llu %llu %u %u %u", &id, &bytes, &device, &region, &banks);
     const struct ttmem_allocation allocation = {.id = id,
                                                 .address = id * 64,
                                                 .bytes = bytes,
                                                 .devices = device,
+                                                .banks = banks,
                                                 .allocator = (uint16_t)device,
                                                 .region = (uint8_t)region};
     ttmem_alloc(&allocation);
@@ -176,16 +178,22 @@ static void fail(const char *args)
 
 /* ---- programs that take all fds for their own ---- */
 
+static bool is_socket_kind(void)
+{
+    return strcmp(swapped_kind, "socket") == 0 || strcmp(swapped_kind, "seqpacket") == 0;
+}
+
 static void open_over(int number)
 {
+    const int type = strcmp(swapped_kind, "socket") == 0 ? SOCK_STREAM : SOCK_SEQPACKET;
     int fds[2] = {-1, -1};
 
     if (strcmp(swapped_kind, "file") == 0)
         fds[0] = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     else if (strcmp(swapped_kind, "pipe") == 0)
         (void)!pipe2(fds, O_CLOEXEC | O_NONBLOCK);
-    else if (strcmp(swapped_kind, "socket") == 0)
-        (void)!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
+    else if (is_socket_kind())
+        (void)!socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
     else
         fds[0] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fds[0] < 0)
@@ -195,7 +203,7 @@ static void open_over(int number)
     peers[own] = -1;
     if (fds[1] >= 0 && (peers[own] = fcntl(fds[1], F_DUPFD_CLOEXEC, 1000)) < 0)
         die("no peer");
-    if (strcmp(swapped_kind, "socket") == 0 && send(peers[own], "precious", 8, 0) != 8)
+    if (is_socket_kind() && send(peers[own], "precious", 8, 0) != 8)
         die("no data");
     if (fds[0] != number && (dup2(fds[0], number) < 0 || close(fds[0]) < 0))
         die("no such number");
@@ -203,16 +211,26 @@ static void open_over(int number)
         (void)close(fds[1]);
 }
 
+static bool is_wake(int fd)
+{
+    int type = 0;
+    socklen_t length = sizeof(type);
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
+}
+
 /* Those that were open, from 3 on. */
-static void swap_fds(const char *args)
+static void swap_fds(const char *args, bool is_wake_alone)
 {
     bool was_open[SWAPPED_MAX] = {false};
 
     (void)sscanf(args, "%15s", swapped_kind);
     for (int fd = 3; fd < SWAPPED_MAX; fd++)
-        was_open[fd] = fcntl(fd, F_GETFD) >= 0;
-    for (int fd = 3; fd < 65536; fd++)
-        (void)close(fd);
+        was_open[fd] = is_wake_alone ? is_wake(fd) : fcntl(fd, F_GETFD) >= 0;
+    for (int fd = 3; fd < 65536; fd++) {
+        if (!is_wake_alone || (fd < SWAPPED_MAX && was_open[fd]))
+            (void)close(fd);
+    }
     for (int fd = SWAPPED_MAX - 1; fd >= 3; fd--) {
         if (was_open[fd])
             open_over(fd);
@@ -230,7 +248,7 @@ static int count_touched(void)
             touched += lseek(swapped[i], 0, SEEK_END) != 0;
         else if (strcmp(swapped_kind, "pipe") == 0)
             touched += read(swapped[i], bytes, sizeof(bytes)) != -1 || errno != EAGAIN;
-        else if (strcmp(swapped_kind, "socket") == 0)
+        else if (is_socket_kind())
             touched += recv(swapped[i], bytes, sizeof(bytes), MSG_PEEK) != 8 ||
                        recv(peers[i], bytes, sizeof(bytes), 0) != -1 || errno != EAGAIN;
         else
@@ -414,7 +432,9 @@ static int obey(const char *verb, char *args)
     if (strcmp(verb, "disable") == 0)
         ttmem_disable();
     else if (strcmp(verb, "swap_fds") == 0)
-        swap_fds(args);
+        swap_fds(args, false);
+    else if (strcmp(verb, "swap_wakes") == 0)
+        swap_fds(args, true);
     else if (strcmp(verb, "deny") == 0)
         deny(args);
     else if (strcmp(verb, "chroot") == 0)

@@ -30,6 +30,7 @@ from support import (
     needs_root,
     row_of,
     run,
+    run_json,
     run_ok,
     segment,
     segment_header,
@@ -307,6 +308,43 @@ def test_a_server_that_was_killed_is_told_everything_again(make_server) -> None:
         assert worker.client()["unknown_frees"] == worker.client()["unknown_ends"] == 0
 
 
+def test_banks_are_told_kept_and_recorded(make_server, folder: Path) -> None:
+    (folder / "rec").mkdir()
+    record = ("--record", str(folder / "rec"))
+    server: Server = make_server().start(*record)
+    with Library(server) as worker:
+        mesh = worker.do("devices 0 1 5")
+        worker.do("alloc 1 1200 3 0 12", f"alloc 2 640 {mesh} 1 64", "alloc 3 100")
+        worker.do("alloc 4 100 0 0 1023", "alloc 5 100 0 0 1024")  # no device has so many
+
+        def banks() -> dict[int, int | None]:
+            row = row_of(server, worker.pid)
+            return {b["id"]: b["banks"] for b in row["buffers"]} if row else {}
+
+        def recorded(path: Path, ident: int) -> set[int | None]:
+            lives = run_json("history", str(path), "--address", str(ident * 64))["lives"]
+            return {life["banks"] for life in lives if life["id"] == ident}
+
+        expected = {1: 12, 2: 64, 3: None, 4: 1023, 5: None}
+        wait_for(lambda: banks() == expected)
+        (first,) = (folder / "rec").glob("*.ttmem")
+        wait_for(lambda: recorded(first, 5) == {None})  # a block is written now and then
+        server.kill()  # from here on they are known from the live table alone
+        server.start(*record)
+        wait_for(lambda: banks() == expected)
+        worker.do("name 4 weights -")
+        wait_for(lambda: told_of(worker)[4] == ("weights", ""))
+        assert banks() == expected
+        assert worker.end() == 0
+    server.stop()
+    files = list((folder / "rec").glob("*.ttmem"))  # of the server that was killed, and of the next
+    assert len(files) == 2
+    for path in files:
+        assert {ident: recorded(path, ident) for ident in expected} == {
+            ident: {count} for ident, count in expected.items()
+        }
+
+
 # ---- the switch ----
 
 
@@ -412,9 +450,11 @@ def test_the_process_of_another_user_is_not_switched(server: Server) -> None:
 
 # ---- hosts that behave badly ----
 
+FDS_OF_HOSTS = ["file", "pipe", "socket", "seqpacket", "eventfd"]
+
 
 @pytest.mark.skipif(IS_THREAD_SANITIZED, reason="the thread sanitizer has files of its own")
-@pytest.mark.parametrize("kind", ["file", "pipe", "socket"])
+@pytest.mark.parametrize("kind", FDS_OF_HOSTS)
 def test_a_host_that_takes_all_fds_for_its_own(make_server, kind: str) -> None:
     server: Server = make_server().start()
     with Library(server) as worker:
@@ -431,6 +471,26 @@ def test_a_host_that_takes_all_fds_for_its_own(make_server, kind: str) -> None:
         worker.do("alloc 4 100", "free 2", "mark late")
         server.start()
         assert worker.do("touched") == 0
+        assert worker.end() == 0
+
+
+@pytest.mark.parametrize("kind", FDS_OF_HOSTS)
+def test_a_host_that_has_closed_what_wakes_the_server_is_read_all_the_same(
+    server: Server, kind: str
+) -> None:
+    with server.client() as marker, Library(server) as worker:
+        worker.do("alloc 1 100")
+        worker.wait_for_ids(1)
+        with Tail("--json", server=server, marker=marker) as tail:
+            worker.do(f"swap_wakes {kind}")
+            for ident in range(2, 6):
+                time.sleep(0.15)  # rings that are quiet for so long are not looked at any more
+                worker.do(f"alloc {ident} 100")
+                # Nobody asks: it is shown because the server has looked by itself.
+                tail.read_until(lambda line, wanted=f'"id":{ident},': wanted in line)
+            assert worker.do("touched") == 0
+        worker.do("free 1")
+        worker.wait_for_ids(2, 3, 4, 5)
         assert worker.end() == 0
 
 
@@ -477,13 +537,13 @@ def test_a_program_that_execs_another_begins_anew(server: Server) -> None:
 
 
 SYSTEM_CALLS = {
-    "x86_64": {"socket": 41, "memfd_create": 319, "eventfd2": 290, "pipe2": 293, "clone3": 435},
-    "aarch64": {"socket": 198, "memfd_create": 279, "eventfd2": 19, "pipe2": 59, "clone3": 435},
+    "x86_64": {"socket": 41, "memfd_create": 319, "socketpair": 53, "pipe2": 293, "clone3": 435},
+    "aarch64": {"socket": 198, "memfd_create": 279, "socketpair": 199, "pipe2": 59, "clone3": 435},
 }.get(platform.machine(), {})
 
 
 @pytest.mark.skipif(not SYSTEM_CALLS, reason="the numbers of system calls are not known here")
-@pytest.mark.parametrize("denied", ["socket", "memfd_create", "eventfd2", "pipe2"])
+@pytest.mark.parametrize("denied", ["socket", "memfd_create", "socketpair", "pipe2"])
 def test_a_host_under_seccomp_is_unharmed(server: Server, denied: str) -> None:
     number = SYSTEM_CALLS[denied]
     with Library(server) as worker:  # tracking begins with its first event, under the filter

@@ -476,8 +476,25 @@ static void short_threads(uint32_t count, uint32_t at_once)
 
 #define SIGNAL_DEVICE 15
 #define SIGNAL_BYTES 512
+#define SIGNAL_BURST 200
 
 static _Atomic uint64_t signal_count;
+
+/* Many within the one event that was interrupted, all freed again. */
+static void burst_in_handler(uint64_t n)
+{
+    for (uint64_t i = 0; i < SIGNAL_BURST; i++) {
+        const struct ttmem_allocation allocation = {
+            .id = (n + 1) << 32 | i,
+            .bytes = SIGNAL_BYTES,
+            .devices = SIGNAL_DEVICE,
+            .allocator = SIGNAL_DEVICE,
+        };
+        ttmem_alloc(&allocation);
+    }
+    for (uint64_t i = 0; i < SIGNAL_BURST; i++)
+        ttmem_free(SIGNAL_DEVICE, TTMEM_DRAM, (n + 1) << 32 | i);
+}
 
 /* Each leaves one allocation and frees the one before; it may interrupt a call of libttmem. */
 static void handle_alarm(int number)
@@ -496,6 +513,7 @@ static void handle_alarm(int number)
     ttmem_alloc(&allocation);
     if (n % 2 == 1)
         ttmem_free(SIGNAL_DEVICE, TTMEM_DRAM, n);
+    burst_in_handler(n);
     if (errno != ERRNO_MARK)
         atomic_fetch_add(&errno_changes, 1);
     errno = saved_errno;
