@@ -75,6 +75,15 @@ void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot);
 void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
                         const struct ttm_report *report);
 
+/*
+ * The same for the two that are frequent: a birth, whose serial and time are set here,
+ * and an end by its owner, of which 'key' has no more than the key.
+ */
+void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot, struct ttm_live *live,
+                       uint32_t epoch);
+void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, const struct ttm_live *key,
+                     uint32_t epoch);
+
 /* Counts an event that cannot be told of. */
 void ttm_tracker_refuse(struct ttm_tracker *tracker);
 

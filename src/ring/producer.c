@@ -146,8 +146,8 @@ struct ttm_ring *ttm_producer_claim(struct ttm_producer *producer, uint32_t tid)
     }
     while (used < TTM_RINGS) {
         /*
-         * seq_cst: comes before our look at whether the reader sleeps, as the store of
-         * tail in ttm_ring_push() does; nothing of the ring precedes it but zeros.
+         * seq_cst: comes before our look at whether the reader sleeps; nothing of the ring
+         * precedes it but zeros.
          */
         if (!atomic_compare_exchange_weak_explicit(&segment->rings_used, &used, used + 1,
                                                    memory_order_seq_cst, memory_order_relaxed))
@@ -193,11 +193,6 @@ static void wake_reader(struct ttm_producer *producer)
     errno = saved_errno;
 }
 
-static uint32_t reader_sleep(const struct ttm_producer *producer)
-{
-    return atomic_load_explicit(&producer->segment->reader_sleep, memory_order_seq_cst);
-}
-
 static bool is_filling_up(struct ttm_ring *ring, uint64_t tail)
 {
     if (tail - ring->head_seen < WAKE_AT)
@@ -212,42 +207,69 @@ void ttm_ring_lose(struct ttm_producer *producer, struct ttm_ring *ring)
     const uint64_t lost = atomic_load_explicit(&ring->lost, memory_order_relaxed);
 
     /*
-     * seq_cst: as the store of tail in ttm_ring_push(). The reader may have emptied the
-     * ring and gone to sleep since we found it full.
+     * seq_cst, both: the reader may have emptied the ring and gone to sleep since we found it
+     * full. It announces its sleep and looks at this once more, in that order.
      */
     atomic_store_explicit(&ring->lost, lost + 1, memory_order_seq_cst);
-    if (reader_sleep(producer) != TTM_READER_AWAKE)
+    if (atomic_load_explicit(&producer->segment->reader_sleep, memory_order_seq_cst) !=
+        TTM_READER_AWAKE)
+        wake_reader(producer);
+}
+
+/* It looked full when we looked last. */
+static __attribute__((noinline)) bool is_full(struct ttm_producer *producer, struct ttm_ring *ring,
+                                              uint64_t tail)
+{
+    /* acquire: pairs with the reader's release of head; it has copied what we write over. */
+    ring->head_seen = atomic_load_explicit(&ring->head, memory_order_acquire);
+    if (tail - ring->head_seen < TTM_RING_SLOTS)
+        return false;
+    ttm_ring_lose(producer, ring);
+    return true;
+}
+
+struct ttm_record *ttm_ring_next(struct ttm_producer *producer, struct ttm_ring *ring)
+{
+    struct ttm_record *slots = (struct ttm_record *)(ring + 1);
+    /* relaxed: only we write it. */
+    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+
+    /* '>=', so that a head that lies ahead reads as full and not as room. */
+    if (__builtin_expect(tail - ring->head_seen >= TTM_RING_SLOTS, 0) &&
+        is_full(producer, ring, tail))
+        return NULL;
+    /* The reader's processor has the lines of the last round: they are called back in time. */
+    __builtin_prefetch(&slots[(tail + PREFETCH) % TTM_RING_SLOTS], 1);
+    return &slots[tail % TTM_RING_SLOTS];
+}
+
+void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ring *ring)
+{
+    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed) + 1; /* ours */
+
+    /* release: publishes the record to the reader's acquire of tail. */
+    atomic_store_explicit(&ring->tail, tail, memory_order_release);
+    /*
+     * relaxed: the processor may look here before others see the tail, and the reader may have
+     * announced its sleep and found the ring empty in between. A barrier would cost more than all
+     * the rest of this; instead the reader looks once more some milliseconds after it has
+     * announced its sleep, when the tail has long been seen.
+     */
+    const uint32_t sleep =
+        atomic_load_explicit(&producer->segment->reader_sleep, memory_order_relaxed);
+    if (sleep != TTM_READER_AWAKE && (sleep != TTM_READER_DOZING || is_filling_up(ring, tail)))
         wake_reader(producer);
 }
 
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
                    const struct ttm_record *record)
 {
-    /* relaxed: only we write it. */
-    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    struct ttm_record *slot = ttm_ring_next(producer, ring);
 
-    /* '>=', so that a head that lies ahead reads as full and not as room. */
-    if (tail - ring->head_seen >= TTM_RING_SLOTS) {
-        /* acquire: pairs with the reader's release of head; it has copied what we write over. */
-        ring->head_seen = atomic_load_explicit(&ring->head, memory_order_acquire);
-    }
-    if (tail - ring->head_seen >= TTM_RING_SLOTS) {
-        ttm_ring_lose(producer, ring);
+    if (!slot)
         return false;
-    }
-    struct ttm_record *slots = (struct ttm_record *)(ring + 1);
-    memcpy(&slots[tail % TTM_RING_SLOTS], record, sizeof(*record));
-    /* The reader's processor has the lines of the last round: they are called back in time. */
-    __builtin_prefetch(&slots[(tail + PREFETCH) % TTM_RING_SLOTS], 1);
-    /*
-     * seq_cst: publishes the bytes above to the reader's acquire of tail, and
-     * comes before our look at whether it sleeps. The reader announces its sleep
-     * and looks at tail once more, in that order: one of us sees the other.
-     */
-    atomic_store_explicit(&ring->tail, tail + 1, memory_order_seq_cst);
-    const uint32_t sleep = reader_sleep(producer);
-    if (sleep != TTM_READER_AWAKE && (sleep != TTM_READER_DOZING || is_filling_up(ring, tail + 1)))
-        wake_reader(producer);
+    memcpy(slot, record, sizeof(*record));
+    ttm_ring_publish(producer, ring);
     return true;
 }
 

@@ -41,10 +41,13 @@ uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct t
 /* The thread ends: what it wrote stays for the reader, the ring is for the next. */
 void ttm_producer_release(struct ttm_ring *ring);
 
-/*
- * Writes one record. Returns whether there was room; when there was none the
- * loss is counted in the ring.
- */
+/* Where the next record is to be written; NULL when the ring is full, and the loss is counted. */
+struct ttm_record *ttm_ring_next(struct ttm_producer *producer, struct ttm_ring *ring);
+
+/* The record there is whole: hands it to the reader, and wakes it if need be. */
+void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ring *ring);
+
+/* Both, for a record that lies elsewhere. Returns whether there was room. */
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
                    const struct ttm_record *record);
 

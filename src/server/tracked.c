@@ -24,6 +24,8 @@
  * records. A ring that fills up earlier wakes us, and who asks gets what is in the rings.
  */
 #define DOZE_NS UINT64_C(10000000)
+/* From the announcement that we sleep until a record that crossed it is seen by all. */
+#define SETTLE_NS UINT64_C(5000000)
 #define DRAIN_MAX (1u << 18)
 #define RATE_NS UINT64_C(1000000000)
 #define SUM_CBS_NS UINT64_C(100000000) /* at most so often while events come in */
@@ -36,6 +38,7 @@ void ttm_tracked_activate(struct ttm_tracked *tracked)
     struct ttm_server *server = tracked->client->server;
 
     tracked->empty_reads = 0;
+    tracked->announced_ns = 0;
     if (ttm_list_is_empty(&tracked->active_link))
         ttm_list_append(&server->rings, &tracked->active_link);
     server->rings_pause_ns = 0;
@@ -284,15 +287,25 @@ static void count_pass(struct ttm_tracked *tracked)
     ttm_intake_pass(tracked);
 }
 
-/* Whether the rings can be left alone until the process wakes us. */
+/* Whether the rings can be left alone until the process wakes us. They are empty now. */
 static bool may_sleep(struct ttm_tracked *tracked)
 {
-    if (tracked->empty_reads < CALM_READS || !ttm_ring_reader_sleep(&tracked->reader))
+    const uint64_t now_ns = tracked->client->server->now_ns;
+
+    if (tracked->empty_reads < CALM_READS)
         return false;
-    if (!ttm_telling_is_due(tracked))
-        return true;
-    ttm_ring_reader_wake(&tracked->reader); /* there is something to ask first */
-    return false;
+    if (tracked->announced_ns == 0) {
+        if (!ttm_ring_reader_sleep(&tracked->reader))
+            return false;
+        tracked->announced_ns = now_ns;
+    }
+    if (tracked->session && !tracked->is_telling && !tracked->is_off &&
+        ttm_ring_reader_lost(&tracked->reader) != tracked->lost_known) {
+        ttm_ring_reader_wake(&tracked->reader); /* there is something to ask first */
+        tracked->announced_ns = 0;
+        return false;
+    }
+    return now_ns - tracked->announced_ns >= SETTLE_NS;
 }
 
 /* When to look again at rings that have been read. */
@@ -301,7 +314,8 @@ static uint64_t pause_ns(struct ttm_tracked *tracked)
     /* A loss is asked about when every ring was looked at twice. */
     if (tracked->session && tracked->ask_at_pass != 0)
         return PACE_NS;
-    if (!ttm_list_is_empty(&tracked->active_link)) /* or nobody would look by himself */
+    /* Where nobody would look by himself, and after the sleep was announced, that is not so. */
+    if (!ttm_list_is_empty(&tracked->active_link) && tracked->announced_ns == 0)
         ttm_ring_reader_doze(&tracked->reader);
     return DOZE_NS;
 }
@@ -323,6 +337,8 @@ uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
             ttm_resident_sum(tracked);
     }
     tracked->empty_reads = n > 0 ? 0 : tracked->empty_reads + 1;
+    if (n > 0)
+        tracked->announced_ns = 0;
     if (n == 0 || tracked->looked != looked)
         count_pass(tracked);
     ttm_telling_go_on(tracked);

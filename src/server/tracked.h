@@ -32,9 +32,10 @@ struct ttm_tracked {
     struct ttm_ring_reader reader;
     ino_t segment_inode; /* tells whether it is the same one again */
     int wake_fd;
-    uint32_t empty_reads; /* in a row */
-    uint64_t looked;      /* times that all rings were looked at */
-    uint64_t passed;      /* times that all which was in the rings at one moment was read */
+    uint32_t empty_reads;  /* in a row */
+    uint64_t announced_ns; /* since when the process has been told that we sleep; 0: it has not */
+    uint64_t looked;       /* times that all rings were looked at */
+    uint64_t passed;       /* times that all which was in the rings at one moment was read */
 
     /* Telling: from the question until what was not told is swept. */
     uint32_t epoch;
