@@ -10,8 +10,8 @@
 
 #include "testing.h"
 
-#define PASSERS 8
-#define CLOSINGS 200
+#define PASSERS 4
+#define CLOSINGS 5000
 #define CROWD 300 /* more threads than have a line to themselves */
 
 /* Each passer raises its pair, one after the other; whoever is alone finds them equal. */
