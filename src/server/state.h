@@ -106,6 +106,7 @@ struct ttm_session {
     uint32_t last_pass;   /* of the second row that found something */
     uint64_t burst_ns;
     uint64_t accepted_ns; /* CLOCK_BOOTTIME */
+    uint64_t opened_ns;   /* the same moment, monotonic */
     uint64_t leave_bytes; /* with a leaving client: what it still had to say */
     uint64_t deadline_ns; /* of the silence */
     uint64_t progress_ns; /* last time 'out' got shorter */

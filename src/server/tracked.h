@@ -42,13 +42,14 @@ struct ttm_tracked {
     bool is_sweeping;
     bool is_spoiled;                 /* more ended meanwhile than could be remembered: ask again */
     uint64_t lost_known;             /* losses that a telling has made good; at first none has */
+    uint64_t needed_ns;              /* since when a telling is needed: connection, loss, switch */
     uint64_t lost_asked;             /* losses when the passes before the question began */
     uint64_t ask_at_pass;            /* all that was in the rings when the loss was seen was read */
-    struct ttm_u64_set told;         /* told, or born since the question */
+    struct ttm_life_view before;     /* what was known when it was asked */
+    struct ttm_u64_set told;         /* of these, what was told */
     struct ttm_u64_set ended;        /* since the last pass: births or tellings may be read later */
     struct ttm_u64_set ended_before; /* in the pass before that */
-    struct ttm_life_view sweep;
-    uint64_t sweep_at;
+    uint64_t sweep_at;               /* in 'before' */
 
     uint32_t alone_visits;
     struct ttm_notes notes;

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 from support import (
     ERROR,
+    GET_STATUS,
     IS_SANITIZED,
     IS_THREAD_SANITIZED,
     NOBODY,
     PATIENCE_S,
     TELL,
+    TOLD_END,
     Library,
     Native,
     Server,
@@ -34,6 +36,8 @@ from support import (
     run_ok,
     segment,
     segment_header,
+    told,
+    told_row,
     wait_for,
 )
 
@@ -585,7 +589,7 @@ def record(op: int, serial: int = 1, ident: int = 1, size: int = 100) -> bytes:
     return struct.pack("<QQQQQQIIIBBBB", 1, serial, ident, 64, size, size, 0, 0, 0, op, 0, 0, 0)
 
 
-def one_ring(header_bytes: int, *records: bytes) -> int:
+def one_ring_contents(header_bytes: int, *records: bytes) -> bytes:
     """A segment with one ring of these records."""
     slots = 64
     notes = header_bytes + 128 + 64 * slots
@@ -597,7 +601,42 @@ def one_ring(header_bytes: int, *records: bytes) -> int:
     for i, raw in enumerate(records):
         at = header_bytes + 128 + 64 * i
         contents[at : at + 64] = raw
-    return segment(bytes(contents), size=len(contents))
+    return bytes(contents)
+
+
+def one_ring(header_bytes: int, *records: bytes) -> int:
+    contents = one_ring_contents(header_bytes, *records)
+    return segment(contents, size=len(contents))
+
+
+def test_it_is_said_when_a_process_has_still_to_tell_what_it_holds(server: Server) -> None:
+    """Exact as soon as it has told all; nothing on the way there waits for a time to pass."""
+    lives = 3000
+    contents = bytearray(one_ring_contents(65792, record(1, 1, 11)))
+    struct.pack_into("<Q", contents, 65792 + 64, 1)  # another server has read what it wrote
+    with Native(server.socket) as native:
+        attach(native, segment(bytes(contents), size=len(contents)), os.eventfd(0))
+        kind, payload = native.read_frame()  # it is asked before anything else happens
+        assert kind == TELL
+        (epoch,) = struct.unpack_from("<I", payload)
+        for answered in (0, 1200, lives):
+            rows = [told_row(serial, ident=serial) for serial in range(1, answered + 1)]
+            for at in range(0, len(rows), 60):
+                native.send(told(epoch, *rows[at : at + 60]))
+            row = row_of(server, os.getpid())
+            assert row and row["complete"] is False and "still to tell" in row["why_incomplete"]
+            assert len(row["buffers"]) == answered
+            client = client_of(server, os.getpid())
+            assert client and client["catching_up"] is True and client["resync_ns"] == 0
+        native.send(frame(TOLD_END, struct.pack("<II", epoch, 0)))
+        native.ask(GET_STATUS)  # behind it on the same connection; the turn it was read in is over
+        row = row_of(server, os.getpid())
+        assert row and row["complete"] is True and row["history_complete"] is False
+        assert len(row["buffers"]) == lives
+        client = client_of(server, os.getpid())
+        assert client and client["catching_up"] is False and client["resyncs"] == 1
+        assert client["resync_ns"] > 0
+        server.check()
 
 
 @pytest.mark.parametrize("header_bytes", [192, 256, 4096, 65792, 1 << 17])
