@@ -401,6 +401,9 @@ static void flush_dirty(struct ttm_server *server)
 /* Between two passes over the second row, when it had no backlog. */
 #define PACE_NS 50000
 
+/* Of one segment, when there is more. */
+#define SLICES_PER_TURN 4
+
 /* A producer that brings nothing for so many passes goes back to the first row. */
 #define CALM_PASSES 8
 
@@ -474,13 +477,37 @@ static void read_second_row(struct ttm_server *server)
     }
 }
 
-/* A slice of each segment that has something. */
+/*
+ * A few slices of one segment: its rings fill up while a telling or the second row is read. After
+ * each the first row is asked again. Returns as ttm_tracked_read().
+ */
+static uint64_t read_segment(struct ttm_server *server, struct ttm_tracked *tracked)
+{
+    uint64_t pause_ns = ttm_tracked_read(tracked);
+
+    for (int i = 1; i < SLICES_PER_TURN && pause_ns == 0; i++) {
+        (void)poll_first_row(server, 0);
+        if (ttm_tracked_is_gone(tracked))
+            return UINT64_MAX;
+        pause_ns = ttm_tracked_read(tracked);
+    }
+    return pause_ns;
+}
+
+/* Each segment that has something, once; any of them may go meanwhile, and others come. */
 static void read_rings(struct ttm_server *server)
 {
     server->rings_pause_ns = UINT64_MAX;
-    TTM_LIST_FOR_EACH_SAFE(pos, &server->rings) {
-        struct ttm_tracked *tracked = TTM_CONTAINER_OF(pos, struct ttm_tracked, active_link);
-        const uint64_t pause_ns = ttm_tracked_read(tracked);
+    server->rings_pass++;
+    while (!ttm_list_is_empty(&server->rings)) {
+        struct ttm_tracked *tracked =
+            TTM_CONTAINER_OF(server->rings.next, struct ttm_tracked, active_link);
+        if (tracked->rings_pass == server->rings_pass)
+            break;
+        tracked->rings_pass = server->rings_pass;
+        ttm_list_remove(&tracked->active_link);
+        ttm_list_append(&server->rings, &tracked->active_link);
+        const uint64_t pause_ns = read_segment(server, tracked);
         if (pause_ns < server->rings_pause_ns)
             server->rings_pause_ns = pause_ns;
     }

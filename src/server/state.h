@@ -162,6 +162,7 @@ struct ttm_server {
     uid_t uid;                /* the server's own */
     bool has_backlog;         /* a producer had more than a slice */
     uint64_t rings_pause_ns;  /* how long the active rings can be left alone */
+    uint32_t rings_pass;      /* over the active rings */
     uint32_t pass;            /* of the second row */
     uint64_t accept_again_ns; /* fds had run out */
 

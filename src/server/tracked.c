@@ -176,6 +176,11 @@ void ttm_tracked_visit_alone(struct ttm_server *server)
     server->visit_alone_ns = server->now_ns + ALONE_NS;
 }
 
+bool ttm_tracked_is_gone(const struct ttm_tracked *tracked)
+{
+    return tracked->wake_watch.handle == ignore_event;
+}
+
 void ttm_tracked_free(struct ttm_tracked *tracked)
 {
     if (!tracked)

@@ -32,6 +32,7 @@ struct ttm_tracked {
     struct ttm_ring_reader reader;
     ino_t segment_inode; /* tells whether it is the same one again */
     int wake_fd;
+    uint32_t rings_pass;  /* of the server, when it was last read */
     uint32_t empty_reads; /* in a row */
     uint64_t looked;      /* times that all rings were looked at */
     uint64_t passed;      /* times that all which was in the rings at one moment was read */
@@ -97,6 +98,9 @@ void ttm_tracked_visit_alone(struct ttm_server *server);
 
 /* Its rings are to be looked at in this turn. */
 void ttm_tracked_activate(struct ttm_tracked *tracked);
+
+/* Whether it was freed in this turn. */
+bool ttm_tracked_is_gone(const struct ttm_tracked *tracked);
 
 /* Reads a slice. Returns when to look again, in nanoseconds; 0: there may be more at once. */
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked);
