@@ -85,10 +85,10 @@ int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_
     proc->refs = 1;
     proc->seed = reg->seed;
     ttm_life_table_init(&proc->lives, life_hash, proc);
-    ttm_site_table_init(&proc->sites);
-    ttm_origin_table_init(&proc->origins);
+    ttm_site_table_init(&proc->sites, proc->seed);
+    ttm_origin_table_init(&proc->origins, proc->seed);
     ttm_story_init(&proc->story);
-    ttm_remains_set_init(&proc->closed);
+    ttm_remains_set_init(&proc->closed, proc->seed);
     ttm_cb_map_init(&proc->cbs);
     ttm_list_append(&reg->processes, &proc->link);
     reg->process_count++;

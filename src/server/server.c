@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -27,6 +26,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/seed.h"
 #include "server/record.h"
 #include "server/state.h"
 #include "server/tracked.h"
@@ -254,7 +254,6 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
                    char why[TTM_LISTENER_WHY_SIZE])
 {
     struct ttm_server *server = calloc(1, sizeof(*server));
-    uint64_t seed = 0;
     int r;
 
     (void)snprintf(why, TTM_LISTENER_WHY_SIZE, "memory is short");
@@ -275,9 +274,7 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
     server->start_ns = ttm_clock_monotonic_ns();
     const uint64_t fds = raise_fd_limit();
     server->session_max = fds > 2 * OWN_FDS ? (fds - OWN_FDS) / 2 : OWN_FDS / 2;
-    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
-        seed = server->start_ns ^ (uint64_t)getpid() << 32;
-    server->reg = ttm_registry_new(seed);
+    server->reg = ttm_registry_new(ttm_seed_random());
     if (!server->reg) {
         r = -ENOMEM;
         goto fail;

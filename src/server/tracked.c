@@ -89,9 +89,10 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     tracked->lost_known = UINT64_MAX;
     ttm_list_init(&tracked->active_link);
     ttm_list_init(&tracked->alone_link);
-    ttm_u64_set_init(&tracked->told);
-    ttm_u64_set_init(&tracked->ended);
-    ttm_u64_set_init(&tracked->ended_before);
+    const uint64_t seed = client->server->reg->seed;
+    ttm_u64_set_init(&tracked->told, seed);
+    ttm_u64_set_init(&tracked->ended, seed);
+    ttm_u64_set_init(&tracked->ended_before, seed);
     return tracked;
 }
 
