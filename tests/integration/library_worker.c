@@ -166,13 +166,13 @@ static void fail(const char *args)
     unsigned kind = 0;
 
     (void)sscanf(args, "%u %llu %llu", &kind, &wanted, &free_bytes);
-    const struct ttmem_failure failure = {.wanted_bytes = 12 * wanted,
-                                          .bank_wanted_bytes = wanted,
-                                          .bank_free_bytes = free_bytes,
-                                          .bank_largest_bytes = free_bytes / 2,
-                                          .devices = 3,
-                                          .region = TTMEM_L1,
-                                          .kind = (uint8_t)kind};
+    const struct ttmem_failed_allocation failure = {.wanted_bytes = 12 * wanted,
+                                                    .bank_wanted_bytes = wanted,
+                                                    .bank_free_bytes = free_bytes,
+                                                    .bank_largest_bytes = free_bytes / 2,
+                                                    .devices = 3,
+                                                    .region = TTMEM_L1,
+                                                    .kind = (uint8_t)kind};
     ttmem_failure(&failure);
 }
 
