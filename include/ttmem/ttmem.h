@@ -170,7 +170,7 @@ enum ttmem_failure_kind {
 };
 
 /* An allocation that could not be made. Sizes are per bank. */
-struct ttmem_failure {
+struct ttmem_failed_allocation {
     uint64_t wanted_bytes;      /* of the whole allocation */
     uint64_t bank_wanted_bytes; /* of a clash: the address where the circular buffers would end */
     uint64_t bank_free_bytes;
@@ -182,7 +182,7 @@ struct ttmem_failure {
     uint64_t reserved[2];
 };
 
-TTMEM_EXPORT void ttmem_failure(const struct ttmem_failure *failure);
+TTMEM_EXPORT void ttmem_failure(const struct ttmem_failed_allocation *failure);
 
 /* ---- on and off ---- */
 

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "analysis/frame_names.h"
 #include "analysis/history.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/seed.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -245,8 +245,7 @@ static int show(const char *path, struct wish *wish)
     struct ttm_history history = {0};
 
     wish->history.namer = ttm_frame_names(symbols);
-    if (getrandom(&wish->history.seed, sizeof(wish->history.seed), GRND_NONBLOCK) < 0)
-        wish->history.seed = ttm_clock_monotonic_ns();
+    wish->history.seed = ttm_seed_random();
     int r = ttm_recording_open(path, &recording);
     if (r == 0) {
         r = ttm_history_read(recording, &wish->history, &history);

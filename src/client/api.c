@@ -508,7 +508,7 @@ void ttmem_mark(const char *name)
     report_record(&record);
 }
 
-void ttmem_failure(const struct ttmem_failure *failure)
+void ttmem_failure(const struct ttmem_failed_allocation *failure)
 {
     const uint32_t epoch = ttm_switch_epoch();
     struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;

@@ -21,6 +21,7 @@
 
 #define LOOK_AGAIN_MS 200    /* a server that starts is found within 500 ms */
 #define SEND_TIMEOUT_MS 2000 /* a server that hangs is left alone */
+#define TELL_AT_ONCE 32768   /* bytes: as much as a server reads at once */
 #define ALONE_MS 100         /* how often it looks whether it is the last thread */
 #define STACK_BYTES ((size_t)128 * 1024)
 
@@ -255,7 +256,7 @@ static int tell_all(struct talk *talk, uint32_t epoch)
             ttm_told_head_encode(epoch, 0, buf);
             r = ttm_frame_append(&out, TTM_FRAME_TOLD_END, buf, TTM_TOLD_HEAD_SIZE);
         }
-        if (r == 0)
+        if (r == 0 && (!has_more || ttm_queue_length(&out) >= TELL_AT_ONCE))
             r = send_all(talk, &out);
     }
     ttm_queue_done(&out);

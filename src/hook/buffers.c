@@ -88,7 +88,7 @@ static void after_allocation(const struct ttm_runtime *runtime, void *self, void
 static void tell_failure(const struct ttm_runtime *runtime, const void *impl, const void *buffer)
 {
     struct ttm_buffer_facts facts;
-    struct ttmem_failure failure = {.kind = TTMEM_OUT_OF_MEMORY};
+    struct ttmem_failed_allocation failure = {.kind = TTMEM_OUT_OF_MEMORY};
     struct ttm_allocator *allocator = ttm_allocators_find(impl);
 
     if (!allocator || !runtime->metal->buffer_read(runtime, buffer, &facts) ||

@@ -37,9 +37,11 @@ struct ttm_site_table {
     uint32_t *index; /* open addressing, site + 1, 0 is empty */
     uint32_t index_size;
     uint32_t last; /* the site asked for last: most events repeat it */
+    uint64_t seed;
 };
 
-void ttm_site_table_init(struct ttm_site_table *table);
+/* Who chooses what sites are made of does not know 'seed'. */
+void ttm_site_table_init(struct ttm_site_table *table, uint64_t seed);
 void ttm_site_table_done(struct ttm_site_table *table);
 
 /* The number of that site, a new one if need be. Returns 0, -ENOMEM or -ENOSPC. */

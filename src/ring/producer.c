@@ -14,7 +14,7 @@
 #define PREFETCH 8 /* records ahead */
 
 /* A reader that dozes is woken from here on: the rest of the ring lasts until it is there. */
-#define WAKE_AT (TTM_RING_SLOTS / 4)
+#define WAKE_AT (TTM_RING_SLOTS / 8)
 
 static size_t ring_stride(void)
 {

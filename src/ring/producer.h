@@ -16,7 +16,7 @@
 
 /* Virtual size; pages are taken as they are written. */
 #define TTM_RINGS 512
-#define TTM_RING_SLOTS 4096 /* 256 KiB a thread */
+#define TTM_RING_SLOTS 8192 /* 512 KiB a thread, of the 1 MiB that it may have */
 #define TTM_NOTES_BYTES (64u << 20)
 
 struct ttm_producer {

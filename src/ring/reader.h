@@ -66,7 +66,7 @@ bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader);
 
 /*
  * Announces that the reader looks again by itself in a while, and wants to be woken
- * by the socket only when a ring is a quarter full or has lost something.
+ * by the socket only when an eighth of a ring is full or it has lost something.
  */
 void ttm_ring_reader_doze(struct ttm_ring_reader *reader);
 

@@ -79,7 +79,8 @@ static int translate(struct ttm_tracked *tracked, const struct ttm_told *told,
     return ttm_notes_device_set(&tracked->notes, told->devices, &ret->site.device_set);
 }
 
-static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told, bool is_news)
+/* Returns whether it was live already. */
+static bool take_birth(struct ttm_tracked *tracked, const struct ttm_told *told, bool is_news)
 {
     struct ttm_client *client = tracked->client;
     struct ttm_server *server = client->server;
@@ -88,14 +89,14 @@ static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
 
     if (translate(tracked, told, &birth, &cores) < 0) {
         refuse(tracked, TTM_COUNTER_REFUSED_DEVICE);
-        return;
+        return false;
     }
     const int r = ttm_registry_birth(server->reg, client->process, &birth, NULL);
     if (r == -EEXIST)
-        return;
+        return true;
     if (r < 0) {
         refuse(tracked, why_refused(r));
-        return;
+        return false;
     }
     if (cores >= 0)
         ttm_resident_place(tracked, &birth, cores);
@@ -104,7 +105,7 @@ static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
     ttm_record_birth(client, told, birth.site.origin,
                      is_news || (!counters->has_gap && counters->lost_events == 0));
     if (!is_news || ttm_list_is_empty(&server->tails))
-        return;
+        return false;
     const struct ttm_life life = {
         .id = birth.id,
         .address = birth.address,
@@ -112,6 +113,7 @@ static void take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
         .footprint_bytes = birth.footprint_bytes,
     };
     ttm_tail_life(server, client, TTM_EVENT_BIRTH, &birth.site, &life);
+    return false;
 }
 
 static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_record *record)
@@ -134,8 +136,7 @@ static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_reco
 
     if (ttm_telling_has_ended(tracked, record->serial))
         return; /* its end was read first */
-    ttm_telling_born(tracked, record->serial);
-    take_birth(tracked, &told, true);
+    (void)take_birth(tracked, &told, true);
 }
 
 static void take_end(struct ttm_tracked *tracked, const struct ttm_record *record, enum ttm_end how)
@@ -155,7 +156,7 @@ static void take_end(struct ttm_tracked *tracked, const struct ttm_record *recor
         return;
     }
     const int r = ttm_registry_end_serial(server->reg, client->process, serial, how, &ended);
-    ttm_telling_ended(tracked, serial);
+    ttm_telling_ended(tracked, serial, r == 0);
     if (r == 0)
         ttm_record_end(client, time_of(tracked, record->time_ns), serial, how);
     if (r == 0 && !ttm_list_is_empty(&server->tails))
@@ -282,9 +283,9 @@ void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *re
         take_record(tracked, &records[i]);
 }
 
-void ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told)
+bool ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told)
 {
-    take_birth(tracked, told, false);
+    return take_birth(tracked, told, false);
 }
 
 void ttm_intake_devices(struct ttm_tracked *tracked)

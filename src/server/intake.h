@@ -9,6 +9,7 @@
 #ifndef TTM_SERVER_INTAKE_H
 #define TTM_SERVER_INTAKE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ttm_record;
@@ -18,8 +19,8 @@ struct ttm_tracked;
 /* What was read from a ring, copied. */
 void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records, uint32_t n);
 
-/* A life that is told; its birth may have been read, or be read later. */
-void ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told);
+/* A life that is told; its birth may be read later. Returns whether it was live already. */
+bool ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told);
 
 /* What holds for devices when the process attaches. */
 void ttm_intake_devices(struct ttm_tracked *tracked);

@@ -95,6 +95,8 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
         .ring_permille = counters->ring_permille,
         .is_disabled = counters->is_disabled,
         .has_gap = counters->has_gap,
+        .is_behind = counters->is_behind,
+        .resync_us = counters->resync_us,
     };
 
     memcpy(row.runtime, proc->runtime, sizeof(row.runtime));
@@ -529,7 +531,8 @@ static void take_attach(struct ttm_session *session)
     const int segment_fd = session->fds[0], wake_fd = session->fds[1];
 
     if (segment_fd < 0 || wake_fd < 0 || (session->client && session->client->tracked)) {
-        say_error(session, "an attachment needs a segment, a socket that wakes, and to be the first");
+        say_error(session,
+                  "an attachment needs a segment, a socket that wakes, and to be the first");
         return;
     }
     session->fds[0] = session->fds[1] = -1;

@@ -20,11 +20,11 @@
 int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t length);
 int ttm_telling_take_end(struct ttm_session *session, const uint8_t *payload, size_t length);
 
-/* A birth or an end was read from a ring. */
-void ttm_telling_born(struct ttm_tracked *tracked, uint64_t serial);
-
-/* It is remembered; when there are too many to remember, a telling makes it good. */
-void ttm_telling_ended(struct ttm_tracked *tracked, uint64_t serial);
+/*
+ * An end was read from a ring, of a life that was known or not. It is remembered while the birth may
+ * still come; when there are too many to remember, a telling makes it good.
+ */
+void ttm_telling_ended(struct ttm_tracked *tracked, uint64_t serial, bool was_known);
 
 /* Whether the end of that life was read, so that its birth is not believed any more. */
 static inline bool ttm_telling_has_ended(const struct ttm_tracked *tracked, uint64_t serial)
@@ -32,6 +32,9 @@ static inline bool ttm_telling_has_ended(const struct ttm_tracked *tracked, uint
     return ttm_u64_set_has(&tracked->ended, serial) ||
            ttm_u64_set_has(&tracked->ended_before, serial);
 }
+
+/* What is known of its lives may be wrong: it is to be asked. */
+void ttm_telling_need(struct ttm_tracked *tracked);
 
 /* A loss since the last telling: once every ring was read again, the process is asked. */
 void ttm_telling_watch_losses(struct ttm_tracked *tracked);

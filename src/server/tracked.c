@@ -92,9 +92,10 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     tracked->lost_known = UINT64_MAX;
     ttm_list_init(&tracked->active_link);
     ttm_list_init(&tracked->alone_link);
-    ttm_u64_set_init(&tracked->told);
-    ttm_u64_set_init(&tracked->ended);
-    ttm_u64_set_init(&tracked->ended_before);
+    const uint64_t seed = client->server->reg->seed;
+    ttm_u64_set_init(&tracked->told, seed);
+    ttm_u64_set_init(&tracked->ended, seed);
+    ttm_u64_set_init(&tracked->ended_before, seed);
     return tracked;
 }
 
@@ -135,6 +136,7 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
     ttm_tracked_free(client->tracked);
     client->tracked = tracked;
     tracked->session = session;
+    tracked->needed_ns = session->opened_ns;
     tracked->rate_since_ns = server->now_ns;
     ttm_notes_init(&tracked->notes, &tracked->reader, client);
     client->process->counters.is_disabled = false;
@@ -152,7 +154,8 @@ void ttm_tracked_detach(struct ttm_session *session)
     if (!tracked || tracked->session != session)
         return;
     tracked->session = NULL;
-    tracked->is_telling = false;
+    if (!tracked->is_sweeping) /* else all was told, and that is seen to */
+        ttm_telling_stop(tracked);
     /* A program that has closed all its fds goes on writing. */
     look_after(tracked);
 }
@@ -177,6 +180,11 @@ void ttm_tracked_visit_alone(struct ttm_server *server)
     server->visit_alone_ns = server->now_ns + ALONE_NS;
 }
 
+bool ttm_tracked_is_gone(const struct ttm_tracked *tracked)
+{
+    return tracked->wake_watch.handle == ignore_event;
+}
+
 void ttm_tracked_free(struct ttm_tracked *tracked)
 {
     if (!tracked)
@@ -190,7 +198,7 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     ttm_u64_set_done(&tracked->told);
     ttm_u64_set_done(&tracked->ended);
     ttm_u64_set_done(&tracked->ended_before);
-    (void)ttm_life_view_release(&tracked->sweep, UINT32_MAX);
+    (void)ttm_life_view_release(&tracked->before, UINT32_MAX);
     ttm_notes_done(&tracked->notes);
     free(tracked->late_names);
     tracked->late_names = NULL;
@@ -224,6 +232,7 @@ void ttm_tracked_refresh(struct ttm_tracked *tracked)
     ttm_ring_reader_process(&tracked->reader, &state);
     process->counters.unknown_ends = state.unknown_ends;
     process->counters.untracked = state.untracked;
+    process->counters.is_behind = ttm_tracked_is_behind(tracked);
     process->counters.ring_permille = (uint16_t)ttm_ring_reader_fill(&tracked->reader);
     ttm_notes_text(&tracked->notes, state.runtime_note, process->runtime);
     ttm_notes_text(&tracked->notes, state.trouble_note, process->trouble);
@@ -264,8 +273,7 @@ int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, si
         ttm_registry_forget_lives(tracked->client->server->reg, process);
         process->counters.has_gap = true;
     } else {
-        tracked->lost_known = UINT64_MAX; /* asks for what is live */
-        ttm_tracked_activate(tracked);
+        ttm_telling_need(tracked);
     }
     tracked->is_off = is_on == 0;
     process->counters.is_disabled = tracked->is_off;
@@ -379,5 +387,10 @@ bool ttm_tracked_is_behind(const struct ttm_tracked *tracked)
 {
     const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
 
-    return lost > 0 && lost != tracked->lost_known;
+    if (tracked->is_off)
+        return false; /* nothing is claimed */
+    /* Of a process that we know from its start all was read, unless something was lost. */
+    if (tracked->lost_known == UINT64_MAX)
+        return lost > 0 || tracked->client->process->counters.has_gap;
+    return lost != tracked->lost_known;
 }

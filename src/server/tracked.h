@@ -32,6 +32,7 @@ struct ttm_tracked {
     struct ttm_ring_reader reader;
     ino_t segment_inode; /* tells whether it is the same one again */
     int wake_fd;
+    uint32_t rings_pass;   /* of the server, when it was last read */
     uint32_t empty_reads;  /* in a row */
     uint64_t announced_ns; /* since when the process has been told that we sleep; 0: it has not */
     uint64_t looked;       /* times that all rings were looked at */
@@ -43,13 +44,15 @@ struct ttm_tracked {
     bool is_sweeping;
     bool is_spoiled;                 /* more ended meanwhile than could be remembered: ask again */
     uint64_t lost_known;             /* losses that a telling has made good; at first none has */
+    uint64_t needed_ns;              /* since when a telling is needed: connection, loss, switch */
     uint64_t lost_asked;             /* losses when the passes before the question began */
     uint64_t ask_at_pass;            /* all that was in the rings when the loss was seen was read */
-    struct ttm_u64_set told;         /* told, or born since the question */
+    struct ttm_life_view before;     /* what was known when it was asked */
+    uint64_t told_pass;              /* 'passed' when the last telling was over */
+    struct ttm_u64_set told;         /* of these, what was told */
     struct ttm_u64_set ended;        /* since the last pass: births or tellings may be read later */
     struct ttm_u64_set ended_before; /* in the pass before that */
-    struct ttm_life_view sweep;
-    uint64_t sweep_at;
+    uint64_t sweep_at;               /* in 'before' */
 
     uint32_t alone_visits;
     struct ttm_notes notes;
@@ -97,6 +100,9 @@ void ttm_tracked_visit_alone(struct ttm_server *server);
 
 /* Its rings are to be looked at in this turn. */
 void ttm_tracked_activate(struct ttm_tracked *tracked);
+
+/* Whether it was freed in this turn. */
+bool ttm_tracked_is_gone(const struct ttm_tracked *tracked);
 
 /* Reads a slice. Returns when to look again, in nanoseconds; 0: there may be more at once. */
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked);

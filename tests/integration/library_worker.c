@@ -11,6 +11,12 @@
  *   open DEVICE BOARD   close DEVICE   close_allocator NUMBER
  *   push NAME   pop   mark NAME (the rest of the line)   fail KIND WANTED FREE
  *   enabled   enable   disable
+ *   guest                              is a guest from here on, as libttmem-hook is: its origins have an
+ *                                      operation, and when tracking begins it tells of ids 901 and 902
+ *   guest_calls                        how often it was told that tracking began, and ends
+ *   guest_close ID                     the end of an allocation that its owner did not give back
+ *   say RUNTIME/TROUBLE                what this process is, and what is wrong with it
+ *   churn THREADS   churn_stop         threads that allocate and free without end; all is freed then
  *   swap_fds KIND                      closes fds from 3 on, and opens others there
  *   swap_wakes KIND                    the same for sockets that wake the server alone
  *   touched                            what was written to or taken from those
@@ -29,6 +35,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +46,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "client/guest.h"
+#include "wire/origin.h"
 
 #define SWAPPED_MAX 64
 #define DENIED_MAX 8
@@ -166,14 +176,96 @@ static void fail(const char *args)
     unsigned kind = 0;
 
     (void)sscanf(args, "%u %llu %llu", &kind, &wanted, &free_bytes);
-    const struct ttmem_failure failure = {.wanted_bytes = 12 * wanted,
-                                          .bank_wanted_bytes = wanted,
-                                          .bank_free_bytes = free_bytes,
-                                          .bank_largest_bytes = free_bytes / 2,
-                                          .devices = 3,
-                                          .region = TTMEM_L1,
-                                          .kind = (uint8_t)kind};
+    const struct ttmem_failed_allocation failure = {.wanted_bytes = 12 * wanted,
+                                                    .bank_wanted_bytes = wanted,
+                                                    .bank_free_bytes = free_bytes,
+                                                    .bank_largest_bytes = free_bytes / 2,
+                                                    .devices = 3,
+                                                    .region = TTMEM_L1,
+                                                    .kind = (uint8_t)kind};
     ttmem_failure(&failure);
+}
+
+/* ---- a guest ---- */
+
+static _Atomic int guest_begins, guest_ends;
+
+static void begin_guest(void)
+{
+    atomic_fetch_add(&guest_begins, 1);
+    alloc("901 100");
+    alloc("902 100");
+}
+
+static void end_guest(void)
+{
+    atomic_fetch_add(&guest_ends, 1);
+}
+
+static void find_origin(struct ttmem_guest_origin *ret)
+{
+    ret->operation = ttmem_guest_note(TTM_NOTE_OPERATION, "worker.step", 11);
+}
+
+static void be_guest(void)
+{
+    static const struct ttmem_guest guest = {
+        .on_enable = begin_guest, .on_disable = end_guest, .origin = find_origin};
+
+    ttmem_guest_register(&guest);
+}
+
+static void say(char *args)
+{
+    char *trouble = strchr(args, '/');
+
+    if (trouble)
+        *trouble++ = '\0';
+    ttmem_guest_say(args, trouble ? trouble : "");
+}
+
+/* ---- threads that go on while others switch ---- */
+
+#define CHURNERS_MAX 16
+#define CHURN_LIVE 50
+
+static pthread_t churners[CHURNERS_MAX];
+static int churner_count;
+static _Atomic bool is_churning;
+
+static void *churn(void *arg)
+{
+    const uint64_t base = (uint64_t)(uintptr_t)arg << 32;
+    uint64_t n = 0;
+
+    for (; atomic_load(&is_churning); n++) {
+        ttmem_alloc(&(struct ttmem_allocation){.id = base + n, .address = n * 64, .bytes = 8});
+        if (n >= CHURN_LIVE)
+            ttmem_free(0, TTMEM_DRAM, base + n - CHURN_LIVE);
+        if (n % 1000 == 0)
+            (void)usleep(500);
+    }
+    for (uint64_t i = n > CHURN_LIVE ? n - CHURN_LIVE : 0; i < n; i++)
+        ttmem_free(0, TTMEM_DRAM, base + i);
+    return NULL;
+}
+
+static void start_churn(int count)
+{
+    atomic_store(&is_churning, true);
+    for (churner_count = 0; churner_count < count && churner_count < CHURNERS_MAX;
+         churner_count++) {
+        if (pthread_create(&churners[churner_count], NULL, churn,
+                           (void *)(uintptr_t)(churner_count + 1)) != 0)
+            die("no thread");
+    }
+}
+
+static void stop_churn(void)
+{
+    atomic_store(&is_churning, false);
+    for (int i = 0; i < churner_count; i++)
+        (void)pthread_join(churners[i], NULL);
 }
 
 /* ---- programs that take all fds for their own ---- */
@@ -406,6 +498,12 @@ static bool obey_told(const char *verb, char *args)
         ttmem_mark(args);
     else if (strcmp(verb, "fail") == 0)
         fail(args);
+    else if (strcmp(verb, "guest_close") == 0)
+        ttmem_guest_close(0, TTMEM_DRAM, strtoull(args, NULL, 10));
+    else if (strcmp(verb, "say") == 0)
+        say(args);
+    else if (strcmp(verb, "guest") == 0)
+        be_guest();
     else
         return false;
     return true;
@@ -425,12 +523,18 @@ static int obey(const char *verb, char *args)
         return alloc_in(args);
     if (strcmp(verb, "enable") == 0)
         return ttmem_enable();
+    if (strcmp(verb, "guest_calls") == 0)
+        return atomic_load(&guest_begins) * 100 + atomic_load(&guest_ends);
     if (strcmp(verb, "touched") == 0)
         return count_touched();
     if (strcmp(verb, "forks") == 0)
         return fork_many(atoi(args));
     if (strcmp(verb, "disable") == 0)
         ttmem_disable();
+    else if (strcmp(verb, "churn") == 0)
+        start_churn(atoi(args));
+    else if (strcmp(verb, "churn_stop") == 0)
+        stop_churn();
     else if (strcmp(verb, "swap_fds") == 0)
         swap_fds(args, false);
     else if (strcmp(verb, "swap_wakes") == 0)

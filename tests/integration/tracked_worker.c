@@ -294,7 +294,7 @@ static void enter(unsigned long long number)
 
 static void fail(uint16_t device, uint8_t region, uint64_t wanted, uint64_t left, uint64_t largest)
 {
-    const struct ttmem_failure failure = {
+    const struct ttmem_failed_allocation failure = {
         .wanted_bytes = wanted * BANKS,
         .bank_wanted_bytes = wanted,
         .bank_free_bytes = left,
@@ -312,7 +312,7 @@ static void fail(uint16_t device, uint8_t region, uint64_t wanted, uint64_t left
 
 static void clash(uint16_t device, uint64_t end)
 {
-    const struct ttmem_failure failure = {
+    const struct ttmem_failed_allocation failure = {
         .wanted_bytes = end,
         .bank_wanted_bytes = end,
         .devices = device,
