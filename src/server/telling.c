@@ -146,6 +146,8 @@ static void take_time(struct ttm_tracked *tracked)
 {
     const uint64_t us = (ttm_clock_monotonic_ns() - tracked->needed_ns) / 1000;
 
+    if (ttm_ring_reader_lost(&tracked->reader) != tracked->lost_known)
+        return; /* something was lost meanwhile: it is not over yet */
     if (tracked->needed_ns != 0)
         tracked->client->process->counters.resync_us = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
     tracked->needed_ns = 0;

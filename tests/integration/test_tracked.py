@@ -34,7 +34,7 @@ from support import (
     wait_until_exact,
 )
 
-STORM = 40_000 if IS_SANITIZED else 400_000
+STORM = 80_000 if IS_SANITIZED else 400_000  # each of four threads fills its ring
 
 
 def wait_until_gone(server: Server, pid: int) -> None:
