@@ -71,7 +71,9 @@ struct ttmem_allocation {
     uint8_t region;           /* enum ttmem_region */
     uint8_t kind;             /* enum ttmem_kernel_kind */
     uint32_t flags;           /* enum ttmem_flags */
-    uint64_t reserved[2];     /* 0 */
+    uint32_t banks;           /* it is spread over, on each device; 0 or over 1023: not known */
+    uint32_t reserved1;       /* 0 */
+    uint64_t reserved2;       /* 0 */
 };
 
 TTMEM_EXPORT void ttmem_alloc(const struct ttmem_allocation *allocation);
@@ -168,7 +170,7 @@ enum ttmem_failure_kind {
 };
 
 /* An allocation that could not be made. Sizes are per bank. */
-struct ttmem_failure {
+struct ttmem_failed_allocation {
     uint64_t wanted_bytes;      /* of the whole allocation */
     uint64_t bank_wanted_bytes; /* of a clash: the address where the circular buffers would end */
     uint64_t bank_free_bytes;
@@ -180,7 +182,7 @@ struct ttmem_failure {
     uint64_t reserved[2];
 };
 
-TTMEM_EXPORT void ttmem_failure(const struct ttmem_failure *failure);
+TTMEM_EXPORT void ttmem_failure(const struct ttmem_failed_allocation *failure);
 
 /* ---- on and off ---- */
 

@@ -37,7 +37,9 @@ class Allocation(ctypes.Structure):
         ("region", ctypes.c_uint8),
         ("kind", ctypes.c_uint8),
         ("flags", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint64 * 2),
+        ("banks", ctypes.c_uint32),
+        ("reserved1", ctypes.c_uint32),
+        ("reserved2", ctypes.c_uint64),
     ]
 
 

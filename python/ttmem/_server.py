@@ -145,7 +145,7 @@ def _is_known(path: str, pid: int) -> bool:
     return any(
         row["pid"] == pid
         and row["source"] == "tracked"
-        and (row["lost_events"] == 0 or row["resyncs"] > 0)
+        and not row["catching_up"]
         for row in clients
     )
 

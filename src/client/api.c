@@ -248,30 +248,29 @@ void ttmem_alloc(const struct ttmem_allocation *a)
         ttm_tracker_refuse(&ttm_own_tracker);
         return;
     }
-    struct ttm_report event = {
-        .op = TTM_REPORT_BIRTH,
-        .epoch = epoch,
-        .live = {.id = a->id,
-                 .address = a->address,
-                 .bytes = a->bytes,
-                 .footprint_bytes = a->footprint_bytes ? a->footprint_bytes : a->bytes,
-                 .devices = a->devices,
-                 .origin = origin_of_event(slot, epoch),
-                 .allocator = a->allocator,
-                 .region = a->region,
-                 .kind = a->kind,
-                 .flags = (uint8_t)(a->flags & TTM_RECORD_ALIAS)},
+    struct ttm_live live = {
+        .id = a->id,
+        .address = a->address,
+        .bytes = a->bytes,
+        .footprint_bytes = a->footprint_bytes ? a->footprint_bytes : a->bytes,
+        .devices = a->devices,
+        .origin = origin_of_event(slot, epoch),
+        .allocator = a->allocator,
+        .banks = (uint16_t)(a->banks <= TTM_LIVE_BANKS_MAX ? a->banks : 0),
+        .region = a->region,
+        .kind = a->kind,
+        .flags = (uint8_t)(a->flags & TTM_RECORD_ALIAS),
     };
     if (a->program != 0) {
-        event.live.id = a->program;
-        event.live.allocator = (uint16_t)a->id;
-        event.live.flags |= TTM_RECORD_PROGRAM;
+        live.id = a->program;
+        live.allocator = (uint16_t)a->id;
+        live.flags |= TTM_RECORD_PROGRAM;
     }
     if (a->cores != 0 && a->region == TTM_REGION_CB) {
-        event.live.bytes = a->cores;
-        event.live.flags |= TTM_RECORD_CORES;
+        live.bytes = a->cores;
+        live.flags |= TTM_RECORD_CORES;
     }
-    ttm_tracker_report(&ttm_own_tracker, slot, &event);
+    ttm_tracker_begin(&ttm_own_tracker, slot, &live, epoch);
 }
 
 /* What has no more to it than a key. */
@@ -290,12 +289,17 @@ static void report(enum ttm_report_op op, const struct ttm_live *live)
 
 void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
 {
-    const struct ttm_live live = {.id = id, .allocator = allocator, .region = region};
+    const uint32_t epoch = ttm_switch_epoch();
+    struct ttm_slot *slot = __builtin_expect(epoch != 0, 1) ? ttm_switch_slot() : NULL;
 
-    if (region < TTM_REGION_COUNT)
-        report(TTM_REPORT_END, &live);
-    else if (ttm_switch_epoch() != 0)
+    if (!slot)
+        return;
+    if (region >= TTM_REGION_COUNT) {
         ttm_tracker_count_unknown_end(&ttm_own_tracker);
+        return;
+    }
+    const struct ttm_live key = {.id = id, .allocator = allocator, .region = region};
+    ttm_tracker_end(&ttm_own_tracker, slot, &key, epoch);
 }
 
 void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t id)
@@ -504,7 +508,7 @@ void ttmem_mark(const char *name)
     report_record(&record);
 }
 
-void ttmem_failure(const struct ttmem_failure *failure)
+void ttmem_failure(const struct ttmem_failed_allocation *failure)
 {
     const uint32_t epoch = ttm_switch_epoch();
     struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;

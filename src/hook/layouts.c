@@ -181,7 +181,7 @@ static void after_check(const struct ttm_runtime *runtime, void *program, void *
 
 static void tell_clash(const struct ttm_runtime *runtime, const void *impl, const void *device)
 {
-    struct ttmem_failure failure = {.region = TTMEM_CB, .kind = TTMEM_CB_CLASH};
+    struct ttmem_failed_allocation failure = {.region = TTMEM_CB, .kind = TTMEM_CB_CLASH};
     struct ttm_program *program = ttm_programs_find(impl);
     const void *allocator;
 

@@ -268,7 +268,8 @@ static int install_all(void)
     if (dl_iterate_phdr(find_metal, &install) == 0)
         return 0;
     /* The functions that ours call in turn are found first. */
-    const struct ttm_runtime *runtime = ttm_runtime_of(install.inside_metal);
+    const struct ttm_runtime *runtime =
+        ttm_runtime_of(install.inside_metal, TTM_HOOK_TRACK_ALLOCATE);
     if (!runtime->metal)
         return -ENOTSUP;
     (void)dl_iterate_phdr(patch_module, &install);

@@ -82,13 +82,9 @@ static void begin_in_child(void)
     ttm_gate_open();
 }
 
-static void begin_if_wanted(void)
+void ttm_tracking_begin_if_wanted(void)
 {
-    /* relaxed: when in doubt, once more. */
-    if (atomic_load_explicit(&ttm_tracking_flag, memory_order_relaxed) || !ttmem_is_enabled())
-        return;
-    if (ttmem_enable() == 0 && is_child &&
-        !atomic_load_explicit(&ttm_tracking_flag, memory_order_relaxed))
+    if (ttmem_is_enabled() && ttmem_enable() == 0 && is_child && !ttm_tracking_is_on())
         begin_in_child();
 }
 
@@ -100,21 +96,6 @@ void ttm_tracking_look_at_environment(void)
         was_in_environment = true; /* once: it may be switched off again */
         (void)ttmem_enable();
     }
-}
-
-int ttm_event_begin(void)
-{
-    const int saved_errno = errno;
-
-    begin_if_wanted(); /* outside the gate, which it closes */
-    ttm_gate_enter();
-    return saved_errno;
-}
-
-void ttm_event_end(int saved_errno)
-{
-    ttm_gate_leave();
-    errno = saved_errno;
 }
 
 static void forget_in_child(void)

@@ -55,6 +55,8 @@ struct ttm_process_counters {
     uint16_t ring_permille; /* how full its fullest ring was when it was last read */
     bool is_disabled;       /* tracking is switched off in it */
     bool has_gap;           /* it was tracked before we knew it, or off for a while */
+    bool is_behind;         /* it has still to tell what it holds */
+    uint32_t resync_us;     /* from the need for the last telling until it was exact */
     bool is_inexact;        /* it ended before it could make good what was lost */
 };
 

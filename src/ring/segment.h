@@ -54,7 +54,8 @@ struct ttm_record {
     uint64_t address;
     uint64_t bytes;
     uint64_t footprint_bytes;
-    uint32_t allocator;
+    uint16_t allocator;
+    uint16_t banks;   /* that it is spread over on each device, 0: not known */
     uint32_t devices; /* number of a note that lists them; below 1024 that one device */
     uint32_t origin;  /* number of a note, 0: none */
     uint8_t op;
@@ -143,6 +144,7 @@ struct ttm_segment {
 
 _Static_assert(sizeof(struct ttm_record) == 64, "a record is one cache line");
 _Static_assert(offsetof(struct ttm_record, allocator) == 48, "layout");
+_Static_assert(offsetof(struct ttm_record, banks) == 50, "layout");
 _Static_assert(offsetof(struct ttm_record, op) == 60, "layout");
 _Static_assert(sizeof(struct ttm_ring) == 128, "layout");
 _Static_assert(offsetof(struct ttm_ring, head) == 64, "layout");

@@ -11,6 +11,14 @@
 #include "wire/note.h"
 #include "wire/origin.h"
 
+/* Neither of the two headers may include the other. */
+_Static_assert((int)TTM_NOTE_DEVICES == (int)TTM_NOTED_DEVICES, "the same kinds");
+_Static_assert((int)TTM_NOTE_STRING == (int)TTM_NOTED_STRING, "the same kinds");
+_Static_assert((int)TTM_NOTE_CORES == (int)TTM_NOTED_CORES, "the same kinds");
+_Static_assert((int)TTM_NOTE_DEVICE == (int)TTM_NOTED_DEVICE, "the same kinds");
+_Static_assert((int)TTM_NOTE_ORIGIN == (int)TTM_NOTED_ORIGIN, "the same kinds");
+_Static_assert((int)TTM_NOTE_STACKS == (int)TTM_NOTE_CODE, "the same kinds");
+
 #define SETS_MAX 4096 /* of one process; a process has a handful */
 #define NOTE_MAX 1024 /* what a newer process may have appended is read and passed over */
 
