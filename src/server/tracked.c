@@ -534,6 +534,9 @@ static void take_record(struct ttm_tracked *tracked, const struct ttm_record *re
     case TTM_RECORD_DEVICE:
         take_device(tracked, record->devices);
         break;
+    case TTM_RECORD_KEPT:
+        ttm_notes_keepers(&tracked->notes, record->origin);
+        break;
     default:
         refuse(tracked, TTM_COUNTER_REFUSED_TYPE);
         break;
