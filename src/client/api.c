@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "client/switch.h"
+#include "wire/keepers.h"
 #include "wire/note.h"
 #include "wire/region.h"
 
@@ -298,6 +299,38 @@ void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
         ttm_tracker_count_unknown_end(&ttm_own_tracker);
 }
 
+static bool has_python_stack(uint32_t number)
+{
+    struct ttm_origin_note origin;
+    uint32_t length;
+    const void *note =
+        ttm_producer_read_note(&ttm_own_tracker.producer, number, TTM_NOTE_ORIGIN, &length);
+
+    return note && ttm_origin_note_decode(note, length, &origin) == 0 && origin.python != 0;
+}
+
+int ttmem_guest_next_live(uint32_t *at, struct ttmem_guest_live *ret)
+{
+    struct ttm_live live;
+
+    if (ttm_switch_epoch() == 0)
+        return 0;
+    while (ttm_live_table_next(&ttm_own_tracker.table, at, &live)) {
+        if ((live.flags & TTM_LIVE_PROGRAM) != 0 || !has_python_stack(live.origin))
+            continue;
+        *ret = (struct ttmem_guest_live){
+            .id = live.id,
+            .address = live.address,
+            .birth_ns = live.birth_ns,
+            .footprint_bytes = live.footprint_bytes,
+            .origin = live.origin,
+            .region = live.region,
+        };
+        return 1;
+    }
+    return 0;
+}
+
 void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t id)
 {
     const struct ttm_live live = {.id = id, .allocator = allocator, .region = region};
@@ -524,4 +557,28 @@ void ttmem_failure(const struct ttmem_failure *failure)
         .origin = origin_of_event(slot, epoch),
     };
     report_record(&record);
+}
+
+_Static_assert(TTMEM_GUEST_KEEPERS_MAX == TTM_KEEPERS_MAX, "the same limit");
+
+void ttmem_guest_kept(const struct ttmem_guest_keepers *keepers)
+{
+    uint8_t buf[TTM_KEEPERS_NOTE_SIZE_MAX];
+    struct ttm_keepers_note note = {
+        .origin = keepers->origin,
+        .round = keepers->round,
+        .cause = keepers->cause,
+        .count = keepers->count,
+    };
+
+    for (uint8_t i = 0; i < note.count; i++)
+        note.keepers[i] = (struct ttm_note_text){
+            keepers->texts[i], (uint16_t)strnlen(keepers->texts[i], TTM_KEEPER_TEXT_MAX + 1)};
+    const size_t size = ttm_keepers_note_encode(&note, buf);
+    const struct ttm_record record = {
+        .op = TTM_RECORD_KEPT,
+        .origin = ttmem_guest_note(TTM_NOTE_KEEPERS, buf, (uint32_t)size),
+    };
+    if (record.origin != 0)
+        report_record(&record);
 }

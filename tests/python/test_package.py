@@ -256,7 +256,7 @@ def test_differences_and_blocks_that_leave_something(folder: Path) -> None:
     assert head == (
         "device memory: the block left 1 buffer behind (2.0 KiB requested, 2.0 KiB on device 0)"
     )
-    assert "  held by: list KEPT in module __main__" in rest
+    assert "  held by: list KEPT in module script" in rest
     assert outcome[4] == "'mine'"
     assert outcome[5].startswith("5 allocations live")
 
@@ -312,19 +312,19 @@ sys.stdin.read()
 
 
 HOLDERS = {
-    "a list": ("KEPT.append(new())", "container", "list KEPT in module __main__"),
-    "a dictionary": ("CACHE['k'] = new()", "container", "dict CACHE in module __main__"),
+    "a list": ("KEPT.append(new())", "container", "list KEPT in module script"),
+    "a dictionary": ("CACHE['k'] = new()", "container", "dict CACHE in module script"),
     "an attribute": (
         "global MODEL; MODEL = Thing(); MODEL.layers = [{'k': new()}]",
         "container",
-        "Thing MODEL in module __main__: MODEL.layers[0]['k']",
+        "Thing MODEL in module script: MODEL.layers[0]['k']",
     ),
     "a class": ("Thing.shared = new()", "container", "class Thing"),
     "a closure": (
         "global FUNCTION; FUNCTION = (lambda t: lambda: t)(new())",
         "closure",
         "closure of plant.<locals>.<lambda>.<locals>.<lambda>, variable t, "
-        "held by function FUNCTION in module __main__",
+        "held by function FUNCTION in module script",
     ),
     "a cycle": (
         "node = Thing(); node.me = node; node.t = new()",
@@ -334,7 +334,7 @@ HOLDERS = {
     "a generator": (
         "global STEPS; STEPS = steps(); next(STEPS)",
         "frame",
-        "generator steps (script.py), variable inside, held by generator STEPS in module __main__",
+        "generator steps (script.py), variable inside, held by generator STEPS in module script",
     ),
     "the last exception": (
         "fail()",
@@ -407,6 +407,6 @@ def test_what_nobody_holds_is_said_so(folder: Path) -> None:
         result = [first, second, third, ttmem.who_holds(12345)]
         """,
     )
-    assert sorted(outcome[0])[0] == "list LEFT in module __main__"
+    assert sorted(outcome[0])[0] == "list LEFT in module script"
     assert "variable mine of holds (script.py:7)" in outcome[0]
-    assert outcome[1:] == [["list LEFT in module __main__"], [], []]
+    assert outcome[1:] == [["list LEFT in module script"], [], []]
