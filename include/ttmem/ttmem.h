@@ -162,6 +162,9 @@ TTMEM_EXPORT void ttmem_context_set(const char *path);
 /* A moment in the program's life, "warm-up done". */
 TTMEM_EXPORT void ttmem_mark(const char *name);
 
+/* From now on the peaks that the server shows of this process are those since this call. */
+TTMEM_EXPORT void ttmem_reset_peaks(void);
+
 enum ttmem_failure_kind {
     TTMEM_OUT_OF_MEMORY = 0,
     TTMEM_CB_CLASH = 1 /* circular buffers would have grown into L1 buffers */

@@ -537,6 +537,13 @@ void ttmem_mark(const char *name)
     report_record(&record);
 }
 
+void ttmem_reset_peaks(void)
+{
+    const struct ttm_record record = {.op = TTM_RECORD_PEAKS};
+
+    report_record(&record);
+}
+
 void ttmem_failure(const struct ttmem_failure *failure)
 {
     const uint32_t epoch = ttm_switch_epoch();

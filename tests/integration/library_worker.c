@@ -386,6 +386,8 @@ static bool obey_told(const char *verb, char *args)
         ttmem_context_pop();
     else if (strcmp(verb, "mark") == 0)
         ttmem_mark(args);
+    else if (strcmp(verb, "reset_peaks") == 0)
+        ttmem_reset_peaks();
     else if (strcmp(verb, "fail") == 0)
         fail(args);
     else

@@ -240,6 +240,19 @@ def test_texts_that_are_no_text_hurt_nobody(server: Server) -> None:
         wait_for(lambda: len(worker.row()["marks"]) == 2)
 
 
+def test_peaks_of_a_process_begin_anew(server: Server) -> None:
+    def peaks(worker: Library) -> list[int]:
+        regions = [r for d in worker.row()["devices"] for r in d["regions"].values()]
+        return [r["peak_bytes"] for r in regions if r["allocs"] > 0]
+
+    with Library(server) as worker:
+        worker.do("alloc 1 100", "alloc 2 200", "free 2")
+        worker.wait_for_ids(1)
+        assert peaks(worker) == [300]
+        worker.do("reset_peaks", "alloc 3 50", "free 3")
+        wait_for(lambda: peaks(worker) == [150], "the peak since then")
+
+
 def test_marks_and_failures_are_told(server: Server) -> None:
     with Library(server) as worker:
         began_ns = time.time_ns()
@@ -555,7 +568,7 @@ def test_a_segment_of_another_version_is_read(server: Server, header_bytes: int)
 
 def test_records_of_a_newer_version_are_counted_and_do_nothing_else(server: Server) -> None:
     with Native(server.socket) as native:
-        records = [record(op, op) for op in (0, 9, 77, 255)]
+        records = [record(op, op) for op in (0, 76, 77, 255)]
         attach(native, one_ring(65792, record(1, 1, 11), *records), os.eventfd(0))
         wait_for(lambda: (client_of(server, os.getpid()) or {"events": 0})["events"] == 5)
         client = client_of(server, os.getpid())
