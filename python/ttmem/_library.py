@@ -85,6 +85,9 @@ class Library:
         self.mark = quick.ttmem_mark
         self.mark.argtypes = [text]
         self.mark.restype = None
+        self.reset_peaks = quick.ttmem_reset_peaks
+        self.reset_peaks.argtypes = []
+        self.reset_peaks.restype = None
         self.name_at = quick.ttmem_name_at
         self.name_at.argtypes = [device, region, number, number, text, text]
         self.name = quick.ttmem_name

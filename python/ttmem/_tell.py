@@ -31,6 +31,13 @@ def mark(name: str) -> None:
         library.mark(str(name).encode("utf-8", "replace"))
 
 
+def reset_peaks() -> None:
+    """From now on `snapshot().peaks`, and what `tt-mem dump` shows, are peaks since this call."""
+    library = _library._loaded
+    if library is not None:
+        library.reset_peaks()
+
+
 def _text(text: str) -> bytes | None:
     return text.encode("utf-8", "replace") if text else None
 
