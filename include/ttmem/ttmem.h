@@ -146,6 +146,13 @@ TTMEM_EXPORT int ttmem_name_at(uint16_t device, uint8_t region, uint64_t address
                                const char *name, const char *context);
 
 /*
+ * The same for an id that no other live allocation of the process has, whatever its region and
+ * allocator, as those of TT-Metal's buffers: found at once, unless allocators take turns.
+ */
+TTMEM_EXPORT int ttmem_name_unique(uint64_t id, uint64_t address, const char *name,
+                                   const char *context);
+
+/*
  * What this thread is about: every allocation until the matching pop carries it,
  * "model_init/attention" when they nest. At most 64 deep; deeper ones are counted
  * and add nothing.

@@ -17,8 +17,6 @@ Tracking is active under `tt-mem run`, with the environment of `tt-mem env`, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ttmem._context import context
 from ttmem._library import Inactive
 from ttmem._tell import (
@@ -32,7 +30,10 @@ from ttmem._tell import (
     track_buffer,
 )
 
+TYPE_CHECKING = False  # typing takes longer to import than all of this package
 if TYPE_CHECKING:
+    from typing import Any
+
     from ttmem._holders import Holder, who_holds
     from ttmem._snapshot import (
         Buffer,

@@ -381,32 +381,74 @@ static bool is_on_device(const struct ttm_live *live, uint16_t device)
     return false;
 }
 
+/* Of the life that was named last. relaxed: a guess, and any will do. */
+static _Atomic uint16_t named_allocator;
+
+static bool is_named_last(const struct ttm_live *wanted, struct ttm_live *ret)
+{
+    struct ttm_live key = *wanted;
+
+    key.allocator = atomic_load_explicit(&named_allocator, memory_order_relaxed);
+    return ttm_live_table_get(&ttm_own_tracker.table, &key, ret) == 0 &&
+           ret->address == wanted->address;
+}
+
+static bool found(struct ttm_live *ret, const struct ttm_live *live)
+{
+    ret->id = live->id;
+    ret->region = live->region;
+    ret->allocator = live->allocator;
+    atomic_store_explicit(&named_allocator, live->allocator, memory_order_relaxed);
+    return true;
+}
+
 /* 'ret' has region, address and id; its allocator is found. */
 static bool find_at(uint16_t device, struct ttm_live *ret)
 {
-    static _Atomic uint16_t last_allocator; /* relaxed: a guess, and any will do */
-    const struct ttm_live wanted = *ret;
-    struct ttm_live live;
+    struct ttm_live live, best = {0};
     uint64_t newest_ns = 0;
     uint32_t at = 0;
 
-    ret->allocator = atomic_load_explicit(&last_allocator, memory_order_relaxed);
-    if (ttm_live_table_get(&ttm_own_tracker.table, ret, &live) == 0 &&
-        live.address == wanted.address && is_on_device(&live, device))
-        return true;
+    if (is_named_last(ret, &live) && is_on_device(&live, device))
+        return found(ret, &live);
     while (ttm_live_table_next(&ttm_own_tracker.table, &at, &live)) {
-        if (live.region != wanted.region || live.address != wanted.address ||
+        if (live.region != ret->region || live.address != ret->address ||
             (live.flags & TTM_LIVE_PROGRAM) != 0 || !is_on_device(&live, device))
             continue;
-        if (newest_ns != 0 && live.id != wanted.id && live.birth_ns < newest_ns)
+        if (newest_ns != 0 && live.id != ret->id && live.birth_ns < newest_ns)
             continue;
-        newest_ns = live.id == wanted.id ? UINT64_MAX : live.birth_ns;
-        ret->id = live.id;
-        ret->allocator = live.allocator;
+        newest_ns = live.id == ret->id ? UINT64_MAX : live.birth_ns;
+        best = live;
     }
-    if (newest_ns != 0)
-        atomic_store_explicit(&last_allocator, ret->allocator, memory_order_relaxed);
-    return newest_ns != 0;
+    return newest_ns != 0 && found(ret, &best);
+}
+
+/* 'ret' has address and id; its allocator and region are found. */
+static bool find_unique(struct ttm_live *ret)
+{
+    struct ttm_live live;
+    uint32_t at = 0;
+
+    for (ret->region = 0; ret->region < TTM_REGION_CB; ret->region++) {
+        if (is_named_last(ret, &live))
+            return found(ret, &live);
+    }
+    while (ttm_live_table_next(&ttm_own_tracker.table, &at, &live)) {
+        if (live.id == ret->id && live.address == ret->address &&
+            (live.flags & TTM_LIVE_PROGRAM) == 0)
+            return found(ret, &live);
+    }
+    return false;
+}
+
+int ttmem_name_unique(uint64_t id, uint64_t address, const char *name, const char *context)
+{
+    struct ttm_live live = {.id = id, .address = address};
+
+    if (ttm_switch_epoch() == 0 || !find_unique(&live))
+        return 0;
+    ttmem_name(live.allocator, live.region, live.id, name, context);
+    return 1;
 }
 
 int ttmem_name_at(uint16_t device, uint8_t region, uint64_t address, uint64_t id, const char *name,

@@ -240,6 +240,27 @@ def test_texts_that_are_no_text_hurt_nobody(server: Server) -> None:
         wait_for(lambda: len(worker.row()["marks"]) == 2)
 
 
+def test_names_by_an_id_that_is_unique_need_no_more(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc_in 7 1 4096 0 3", "alloc_in 9 2 4096 1 2", "alloc_in 7 3 8192 0 3")
+        worker.do("alloc 4 100 0 1", "cb 4 0 0 10 0 0")  # in L1, and a part of a program beside it
+        for number, name in ((2, "submesh"), (1, "mesh"), (3, "other")):
+            address = 8192 if number == 3 else 4096
+            assert worker.do(f"name_unique {number} {address} {name}") == 1
+        address = next(b["address"] for b in worker.row()["buffers"] if b["id"] == 4)
+        assert worker.do(f"name_unique 4 {address} small") == 1
+        assert worker.do("name_unique 1 8192 nobody") == 0  # was given back, and the id with it
+        assert worker.do("name_unique 5 4096 nobody") == 0
+        names = {1: "mesh", 2: "submesh", 3: "other", 4: "small"}
+
+        def told() -> dict[int, str]:
+            buffers = [b for b in worker.row()["buffers"] if b["region"] != "CB"]
+            return {b["id"]: b["name"] for b in buffers}
+
+        wait_for(lambda: told() == names, f"{names}, and not {told()}")
+        assert worker.do("disable", "name_unique 1 4096 off") == 0
+
+
 def test_peaks_of_a_process_begin_anew(server: Server) -> None:
     def peaks(worker: Library) -> list[int]:
         regions = [r for d in worker.row()["devices"] for r in d["regions"].values()]
