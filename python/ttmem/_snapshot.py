@@ -285,9 +285,11 @@ def _callers(origin: Origin) -> list[str]:
     """A line in a helper says little without who called it."""
     lines = []
     for where in origin.python[1:4]:
+        if where.endswith(":pytest_pyfunc_call"):  # below it all is pytest's own
+            break
         code = _source_line(where)
         file, _, function = where.rpartition(":")
-        if code and not file.startswith("python.py"):  # pytest's, below which are its own
+        if code:
             lines.append(f"    from {file} {function}  {code}")
     return lines
 

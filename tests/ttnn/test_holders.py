@@ -263,3 +263,21 @@ def test_a_program_without_python_is_none_of_its_business(folder: Path) -> None:
         check=False,
     )
     assert done.returncode == 5, done.stderr
+
+
+@pytest.mark.parametrize("name, status", [("leaky", 3), ("fixed", 0)])
+def test_the_examples_say_what_they_promise(folder: Path, name: str, status: int) -> None:
+    examples = Path(__file__).resolve().parents[2] / "examples" / "python"
+    done = subprocess.run(
+        [TT_MEM, "run", "--no-record", "--holders", "--fail-on-leak", PYTHON, f"{name}.py"],
+        capture_output=True,
+        text=True,
+        cwd=examples,
+        env=environment(folder, N150, XDG_RUNTIME_DIR=str(folder)),
+        timeout=PATIENCE_S * 4,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    words = " ".join(done.stderr.split())
+    leak = "HISTORY.append(ttnn.add(x, x))", "held by list HISTORY in module leaky"
+    assert all((text in words) == (status == 3) for text in leak), done.stderr
