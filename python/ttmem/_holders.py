@@ -43,6 +43,8 @@ WIDTH = 64  # objects looked at on one level
 HOLDERS = 8
 NESTED = 8  # containers that the collector does not know, inside of each other
 FIND_S = 5.0  # what a program that ends is kept waiting for, at most
+FIND_OBJECTS = 4_000_000  # it has many more: their numbers alone would take half a gigabyte
+LOOK_EVERY = 4096  # objects between looks at the clock
 
 # In the order in which they are told, where all else is equal; src/wire/keepers.h numbers them so.
 CAUSES = ("", "container", "cycle", "traceback", "closure", "frame")
@@ -163,15 +165,20 @@ def _thread_name(number: int) -> str:
 # ---- all objects ----
 
 
+class _Unfinished(Exception):
+    """Time is up."""
+
+
 class _Heap:
     """
     What there is: every tensor, and what holds it directly. Containers that the collector does not
     know, and with them what they are in, are noted where there are tensors inside.
     """
 
-    def __init__(self, existing: frozenset[int]):
-        """Of what there was before it, by id."""
+    def __init__(self, existing: frozenset[int], until: float):
+        """Of what there was before it, by id. Raises _Unfinished when it takes longer."""
         self._existing = existing
+        self._until = until
         self.tensors: dict[int, Any] = {}
         self._holders: dict[int, list[Any]] = {}
         self._is_tensor: dict[type, bool] = {}
@@ -182,10 +189,16 @@ class _Heap:
             for frame, thread in frames
             if frame.f_code.co_flags & _CO_OPTIMIZED  # of others they are found as a dictionary
         ]
-        for container in gc.get_objects():
+        for container in self._objects():
             if self._is_old(container):
                 for thing in gc.get_referents(container):
                     self._look_at(thing, container, NESTED)
+
+    def _objects(self) -> Iterator[Any]:
+        for number, thing in enumerate(gc.get_objects()):
+            if number % LOOK_EVERY == 0 and time.monotonic() > self._until:
+                raise _Unfinished
+            yield thing
 
     def _is_old(self, thing: Any) -> bool:
         """It is not ours. A frame that runs is asked for its variables instead."""
@@ -223,7 +236,7 @@ class _Heap:
         if not wanted:
             return
         found: dict[int, list[Any]] = {number: [] for number in wanted}
-        for container in gc.get_objects():
+        for container in self._objects():
             held = gc.get_referents(container)
             if wanted.isdisjoint(map(id, held)) or not self._is_old(container):
                 continue
@@ -280,15 +293,13 @@ class _Search:
         if handled is not None:
             self._remembered[id(handled)] = "the exception that is being handled"
 
-    def holders_of(self, tensors: list[Any], until: float) -> list[list[Holder]] | None:
-        """Of each; None when time is up."""
+    def holders_of(self, tensors: list[Any]) -> list[list[Holder]]:
+        """Of each."""
         trails = [_Trail(tensor) for tensor in tensors]
         for _ in range(LEVELS):
             active = [trail for trail in trails if trail.frontier and len(trail.found) < HOLDERS]
             if not active:
                 break
-            if time.monotonic() > until:
-                return None
             self._heap.learn_holders([way[0] for trail in active for way in trail.frontier])
             for trail in active:
                 self._go_back(trail)
@@ -507,14 +518,14 @@ def who_holds(target: Any, *, region: str | None = None) -> list[Holder]:
         return []
     if not isinstance(target, int):
         region = region or _region_of(target)
-    heap = _Heap(frozenset(map(id, gc.get_objects())))
+    heap = _Heap(frozenset(map(id, gc.get_objects())), float("inf"))
     tensors = [
         tensor
         for tensor in heap.tensors.values()
         if _address_of(tensor) == address and (region is None or _region_of(tensor) == region)
     ]
     heap.tensors.clear()
-    found = _Search(heap).holders_of(tensors, float("inf")) or []
+    found = _Search(heap).holders_of(tensors)
     holders = {holder.text: holder for one in found for holder in one}
     return list(holders.values())[:HOLDERS]
 
@@ -561,12 +572,14 @@ def find(question: bytes) -> bytes:
     holds them out. Nothing when there was no time.
     """
     until = time.monotonic() + FIND_S
-    heap = _Heap(frozenset(map(id, gc.get_objects())))
-    samples = _samples(heap, question)
-    heap.tensors.clear()
-    tensors = [tensor for _, some in samples for tensor in some]
-    found = _Search(heap).holders_of(tensors, until)
-    if found is None:
+    if len(gc.get_objects()) > FIND_OBJECTS:
+        return b""
+    try:
+        heap = _Heap(frozenset(map(id, gc.get_objects())), until)
+        samples = _samples(heap, question)
+        heap.tensors.clear()
+        found = _Search(heap).holders_of([tensor for _, some in samples for tensor in some])
+    except _Unfinished:
         return b""
     origins: dict[int, list[Holder]] = {}
     holders = iter(found)

@@ -169,8 +169,9 @@ class LeakError(AssertionError):
 
 def _origin(row: dict[str, Any], buffer: dict[str, Any]) -> Origin:
     origin = row["origins"][buffer["origin"]]
+    ours = ":allocate_with_context"  # who called it is meant
     return Origin(
-        python=tuple(origin["python"]),
+        python=tuple(line for line in origin["python"] if not line.endswith(ours)),
         operation=origin["operation"],
         region=buffer["region"],
         device_ids=tuple(buffer["device_ids"]),

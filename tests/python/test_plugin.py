@@ -149,7 +149,7 @@ def test_what_a_baseline_knows_of_may_stay_but_not_grow(folder: Path) -> None:
     assert status == 0, out
     assert json.loads(baseline.read_text())["tests"] == {
         "test_it.py::test_known": {
-            "_tell.py:allocate_with_context DRAM": {"count": 1, "footprint_bytes": 2048}
+            "ttnn.py:Tensor.__init__ DRAM": {"count": 1, "footprint_bytes": 2048}
         }
     }
     status, out = run_pytest(folder, GROWING, *compare, "--ttmem-fail-on-leak")

@@ -254,6 +254,23 @@ def test_the_program_sees_nothing_of_the_search(folder: Path) -> None:
     assert status == 0, out
 
 
+def test_a_program_with_too_many_objects_is_not_held_up(folder: Path) -> None:
+    """More than can be gone through in 5 s, or at all: nothing is said, and nothing happens."""
+    program = """
+    HEAP = [[] for _ in range(4_100_000)]
+    for _ in range(20): KEPT.append(new(device))
+    import time
+    begin = time.process_time()
+    ttnn.close_device(device)
+    assert time.process_time() - begin < 5, time.process_time() - begin
+    os._exit(0)
+    """
+    status, out, report = run(folder, program, "--holders")
+    assert status == 0, out
+    assert held(report) == (None, [])
+    assert "held by" not in out
+
+
 def test_a_program_without_python_is_none_of_its_business(folder: Path) -> None:
     done = subprocess.run(
         [TT_MEM, "run", "--no-record", "--holders", "sh", "-c", "exit 5"],
