@@ -508,6 +508,21 @@ def _describe(root: _Root, way: Way) -> Holder:
 # ---- asking ----
 
 
+class _CollectorOff:
+    """
+    Python's collector waits while we search: what we make would set it going, and it would take
+    away the very cycles that we look for, earlier than the program would have lost them.
+    """
+
+    def __enter__(self) -> None:
+        self._was_on = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._was_on:
+            gc.enable()
+
+
 def who_holds(target: Any, *, region: str | None = None) -> list[Holder]:
     """
     The Python objects that keep a buffer alive; 'target' is its address or a tensor. Empty when
@@ -518,14 +533,15 @@ def who_holds(target: Any, *, region: str | None = None) -> list[Holder]:
         return []
     if not isinstance(target, int):
         region = region or _region_of(target)
-    heap = _Heap(frozenset(map(id, gc.get_objects())), float("inf"))
-    tensors = [
-        tensor
-        for tensor in heap.tensors.values()
-        if _address_of(tensor) == address and (region is None or _region_of(tensor) == region)
-    ]
-    heap.tensors.clear()
-    found = _Search(heap).holders_of(tensors)
+    with _CollectorOff():
+        heap = _Heap(frozenset(map(id, gc.get_objects())), float("inf"))
+        tensors = [
+            tensor
+            for tensor in heap.tensors.values()
+            if _address_of(tensor) == address and (region is None or _region_of(tensor) == region)
+        ]
+        heap.tensors.clear()
+        found = _Search(heap).holders_of(tensors)
     holders = {holder.text: holder for one in found for holder in one}
     return list(holders.values())[:HOLDERS]
 
@@ -568,19 +584,23 @@ def _samples(heap: _Heap, question: bytes) -> list[tuple[int, list[Any]]]:
 
 def find(question: bytes) -> bytes:
     """
-    For libttmem-hook (src/hook/keepers.c, which has the format): allocations in, origins with what
-    holds them out. Nothing when there was no time.
+    For libttmem-hook (src/hook/keepers.c, which has the format, and switches the collector off):
+    allocations in, origins with what holds them out. Nothing when there was no time.
     """
+    try:
+        return _find(question)
+    except _Unfinished:
+        return b""
+
+
+def _find(question: bytes) -> bytes:
     until = time.monotonic() + FIND_S
     if len(gc.get_objects()) > FIND_OBJECTS:
         return b""
-    try:
-        heap = _Heap(frozenset(map(id, gc.get_objects())), until)
-        samples = _samples(heap, question)
-        heap.tensors.clear()
-        found = _Search(heap).holders_of([tensor for _, some in samples for tensor in some])
-    except _Unfinished:
-        return b""
+    heap = _Heap(frozenset(map(id, gc.get_objects())), until)
+    samples = _samples(heap, question)
+    heap.tensors.clear()
+    found = _Search(heap).holders_of([tensor for _, some in samples for tensor in some])
     origins: dict[int, list[Holder]] = {}
     holders = iter(found)
     for origin, some in samples:

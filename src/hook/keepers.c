@@ -58,6 +58,8 @@ static struct {
     int (*is_error)(void *kind);
     void (*clear_error)(void);
     void (*interrupt)(void);
+    int (*disable_collector)(void); /* returns whether it was on, */
+    int (*enable_collector)(void);  /* as does this */
     void **keyboard_interrupt;
 } py;
 
@@ -250,7 +252,11 @@ static void ask(void)
     write_question(&question);
     if (question.length > 0 && !ttm_text_failed(&question)) {
         py.fetch_error(&kind, &value, &trace);
+        /* What we make would set it going, and it would free what it has not come to yet. */
+        const bool was_collecting = py.disable_collector() != 0;
         call_finder(&question);
+        if (was_collecting)
+            (void)py.enable_collector();
         if (py.is_error(*py.keyboard_interrupt)) /* it was meant for the program */
             py.interrupt();
         py.clear_error();
@@ -327,6 +333,8 @@ static bool find_python(void)
         {"PyErr_ExceptionMatches", &py.is_error},
         {"PyErr_Clear", &py.clear_error},
         {"PyErr_SetInterrupt", &py.interrupt},
+        {"PyGC_Disable", &py.disable_collector},
+        {"PyGC_Enable", &py.enable_collector},
         {"PyExc_KeyboardInterrupt", &py.keyboard_interrupt},
     };
 

@@ -254,6 +254,25 @@ def test_the_program_sees_nothing_of_the_search(folder: Path) -> None:
     assert status == 0, out
 
 
+def test_the_collector_is_not_set_going_by_the_search(folder: Path) -> None:
+    """It would free what waits for it, and the report would miss a leak that there was."""
+    program = """
+    def plant():
+        node = Thing()
+        node.me, node.t = node, new(device)
+    gc.collect()
+    gc.set_threshold(200, 1, 1)
+    plant()
+    gc.enable()
+    ttnn.close_device(device)
+    assert gc.isenabled()
+    """
+    status, out, report = run(folder, program, "--holders")
+    assert status == 0, out
+    assert held(report) == ("cycle", ["cycle through Thing.me"])
+    assert leak_in(report)["remaining"] == 1
+
+
 def test_a_program_with_too_many_objects_is_not_held_up(folder: Path) -> None:
     """More than can be gone through in 5 s, or at all: nothing is said, and nothing happens."""
     program = """
