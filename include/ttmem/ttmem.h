@@ -148,6 +148,13 @@ TTMEM_EXPORT int ttmem_name_at(uint16_t device, uint8_t region, uint64_t address
                                const char *name, const char *context);
 
 /*
+ * The same for an id that no other live allocation of the process has, whatever its region and
+ * allocator, as those of TT-Metal's buffers: found at once, unless allocators take turns.
+ */
+TTMEM_EXPORT int ttmem_name_unique(uint64_t id, uint64_t address, const char *name,
+                                   const char *context);
+
+/*
  * What this thread is about: every allocation until the matching pop carries it,
  * "model_init/attention" when they nest. At most 64 deep; deeper ones are counted
  * and add nothing.
@@ -163,6 +170,9 @@ TTMEM_EXPORT void ttmem_context_set(const char *path);
 
 /* A moment in the program's life, "warm-up done". */
 TTMEM_EXPORT void ttmem_mark(const char *name);
+
+/* From now on the peaks that the server shows of this process are those since this call. */
+TTMEM_EXPORT void ttmem_reset_peaks(void);
 
 enum ttmem_failure_kind {
     TTMEM_OUT_OF_MEMORY = 0,

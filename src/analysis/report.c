@@ -308,6 +308,24 @@ static void make_origin(struct making *making, const struct named *first, uint32
     join_sizes(making, first, count, origin);
 }
 
+/* ---- what keeps it ---- */
+
+static int find_keepers(struct making *making, uint32_t count)
+{
+    struct ttm_keepers_index index;
+    const int r = ttm_keepers_index_init(&index, &making->ledger->notes, making->options->seed);
+
+    /* From the last to the first, so that the largest cell of an origin has the word. */
+    for (uint32_t i = count; r == 0 && i-- > 0;) {
+        const struct ttm_cell *cell = making->named[i].cell;
+        struct ttm_report_origin *origin = &making->process->origins[making->named[i].origin];
+        if (cell->remaining.held.count > 0)
+            ttm_keepers_find(&index, cell->origin, &making->report->arena, &origin->keepers);
+    }
+    ttm_keepers_index_done(&index);
+    return r;
+}
+
 /* ---- classes ---- */
 
 /* What all cells of a kin have in common, summed up. */
@@ -425,6 +443,8 @@ static int classify(struct making *making, uint32_t count)
         /* Nobody is suspected for what is not there. */
         if (origin->remaining.count == 0)
             origin->verdict.is_suspect = false;
+        if (origin->verdict.is_suspect)
+            ttm_keepers_advise(&origin->keepers, origin->verdict.advice);
     }
     free(kindred);
     return 0;
@@ -505,7 +525,9 @@ static int make_origins(struct making *making)
         make_origin(making, &making->named[i], next - i,
                     &process->origins[process->origin_count++]);
     }
-    const int r = classify(making, count);
+    int r = find_keepers(making, count);
+    if (r == 0)
+        r = classify(making, count);
     return r < 0 ? r : sort_origins(making, count);
 }
 

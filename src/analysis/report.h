@@ -13,6 +13,7 @@
 
 #include "analysis/arena.h"
 #include "analysis/classify.h"
+#include "analysis/keepers.h"
 #include "analysis/ledger.h"
 #include "analysis/origin_words.h"
 #include "recording/recording.h"
@@ -42,6 +43,7 @@ struct ttm_report_origin {
     uint32_t size_count;
     uint64_t bars[TTM_REPORT_BARS]; /* births over the run: of what remains, else of all */
     struct ttm_verdict verdict;     /* of all code like it */
+    struct ttm_keepers keepers;     /* of what remains */
 };
 
 /* What an origin held at some moment. */

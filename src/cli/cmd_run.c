@@ -75,13 +75,12 @@ static const struct ttm_option options[] = {
      .name = "suppressions",
      .arg = "FILE",
      .help = "suspects that are known: lines 'leak:PATTERN'"},
+    {.id = OPTION_HOLDERS, .name = "holders", .help = "say which Python objects keep what remains"},
     {.id = OPTION_DEBUG_LOG,
      .name = "debug-log",
      .arg = "FILE",
      .help = "append each buffer's birth and end to FILE, as text"},
     TTM_OPTION_HELP_ROW,
-    /* Understood, and refused with a line of their own. */
-    {.id = OPTION_HOLDERS, .name = "holders", .help = "who holds what leaks", .is_hidden = true},
     {0},
 };
 
@@ -90,6 +89,7 @@ struct run {
     const char *connect;    /* NULL: a server of our own */
     uint64_t python_frames; /* UINT64_MAX: as the library likes */
     uint64_t native_frames; /* likewise */
+    bool has_holders;       /* they are looked for */
     bool is_untracked;      /* there is no server, which was said */
     const char *output;     /* NULL: named after the program's process */
     bool is_unrecorded;
@@ -110,20 +110,6 @@ struct run {
 
 /* ---- the command line ---- */
 
-/* Options of a later version: better refused than forgotten. */
-static int refuse(int id)
-{
-    for (const struct ttm_option *o = options; o->id; o++) {
-        if (o->id != id)
-            continue;
-        if (o->name)
-            ttm_log("--%s is not part of this version yet", o->name);
-        else
-            ttm_log("-%c is not part of this version yet", o->id);
-    }
-    return TTM_OPTION_WRONG;
-}
-
 static int take_option(struct run *run, const struct ttm_options *parsed, int id)
 {
     switch (id) {
@@ -141,6 +127,9 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
     case OPTION_SUPPRESSIONS:
         run->suppressions_path = parsed->value;
         return 0;
+    case OPTION_HOLDERS:
+        run->has_holders = true;
+        return 0;
     case OPTION_PYTHON_FRAMES:
         return ttm_options_number(parsed, "a number of frames", 0, FRAMES_MAX, &run->python_frames);
     case OPTION_NATIVE_FRAMES:
@@ -155,7 +144,7 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
         run->debug_log_path = parsed->value;
         return 0;
     default:
-        return refuse(id);
+        return 0;
     }
 }
 
@@ -174,6 +163,8 @@ static int parse(struct run *run, int argc, char **argv)
         return ttm_options_complain(&parsed, "the program to run is missing");
     if (run->connect && run->debug_log_path)
         return ttm_options_complain(&parsed, "--debug-log and --connect exclude each other");
+    if (run->has_holders && run->python_frames == 0)
+        return ttm_options_complain(&parsed, "--holders needs Python frames");
     return TTM_OPTION_END;
 }
 
@@ -211,6 +202,8 @@ static void set_environment(struct run *run, const char *socket_path)
     ttm_env_set(&run->env, "TTMEM_SOCKET", socket_path);
     set_frames(&run->env, "TTMEM_PYTHON_FRAMES", run->python_frames);
     set_frames(&run->env, "TTMEM_NATIVE_FRAMES", run->native_frames);
+    if (run->has_holders)
+        ttm_env_set(&run->env, "TTMEM_HOLDERS", "1");
     set_preload(run);
 }
 
@@ -521,9 +514,10 @@ static int run_command(int argc, char **argv)
 
 const struct ttm_command ttm_command_run = {
     .name = "run",
-    .synopsis = "[-o FILE | --no-record] [--python-frames N] [--native-frames N]\n"
-                "                  [--no-stacks] [--fail-on-leak[=BYTES]] [--suppressions FILE]\n"
-                "                  [--debug-log FILE] [--connect SOCKET] [--] CMD [ARG…]",
+    .synopsis =
+        "[-o FILE | --no-record] [--python-frames N] [--native-frames N]\n"
+        "                  [--no-stacks] [--fail-on-leak[=BYTES]] [--suppressions FILE]\n"
+        "                  [--holders] [--debug-log FILE] [--connect SOCKET] [--] CMD [ARG…]",
     .summary = "Runs a program with tracking and sums up what it left in device memory.",
     .details = "No server is needed: the command brings one, which the other commands find while\n"
                "the program runs. The program's input, output, signals and exit status are its\n"

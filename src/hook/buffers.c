@@ -9,6 +9,7 @@
 #include "hook/allocators.h"
 #include "hook/ending.h"
 #include "hook/gate.h"
+#include "hook/keepers.h"
 #include "hook/tracking.h"
 
 /* The buffer that this thread has a place for and has not announced yet. */
@@ -105,6 +106,7 @@ static void tell_failure(const struct ttm_runtime *runtime, const void *impl, co
     failure.devices = ttm_allocator_devices(allocator);
     failure.allocator = ttm_allocator_number(allocator);
     ttmem_failure(&failure);
+    ttm_keepers_after_failure();
 }
 
 static void failed_allocation(const struct ttm_runtime *runtime, void *self, void *buffer)

@@ -16,6 +16,7 @@
 #include "hook/buffers.h"
 #include "hook/devices.h"
 #include "hook/gate.h"
+#include "hook/keepers.h"
 #include "hook/layouts.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
@@ -239,4 +240,17 @@ EXPORT void _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distribut
         ttm_devices_open(runtime, impl);
     if (original)
         original(impl);
+}
+
+EXPORT uint64_t
+_ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE(void *self, void *mesh);
+EXPORT uint64_t
+_ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE(void *self, void *mesh)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_MESH_CLOSE);
+    const ttm_method original = (ttm_method)(uintptr_t)runtime->originals[TTM_HOOK_MESH_CLOSE];
+
+    if (runtime->metal)
+        ttm_keepers_before_close();
+    return original ? original(self, mesh) : 0;
 }

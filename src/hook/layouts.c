@@ -7,6 +7,7 @@
 
 #include "hook/allocators.h"
 #include "hook/gate.h"
+#include "hook/keepers.h"
 #include "hook/programs.h"
 #include "hook/tracking.h"
 
@@ -196,6 +197,7 @@ static void tell_clash(const struct ttm_runtime *runtime, const void *impl, cons
     failure.devices = ttm_allocator_devices(known);
     failure.allocator = ttm_allocator_number(known);
     ttmem_failure(&failure);
+    ttm_keepers_after_failure();
 }
 
 static void failed_check(const struct ttm_runtime *runtime, void *program, void *device)

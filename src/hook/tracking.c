@@ -12,6 +12,7 @@
 #include "hook/devices.h"
 #include "hook/ending.h"
 #include "hook/gate.h"
+#include "hook/keepers.h"
 #include "hook/origins.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
@@ -33,6 +34,7 @@ static void begin_anew(const struct ttm_runtime *runtime)
     ttm_allocators_forget_notes();
     ttm_origins_begin(runtime ? runtime->metal : NULL);
     ttm_ending_look();
+    ttm_keepers_begin();
     set_flag(true);
     if (runtime)
         ttm_devices_tell_all(runtime);

@@ -371,6 +371,19 @@ void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *si
         change_coreless(&totals->cb, -life->footprint_bytes);
 }
 
+void ttm_registry_reset_peaks(struct ttm_process *proc)
+{
+    for (uint32_t i = 0; i < proc->device_count; i++) {
+        struct ttm_device_totals *totals = &proc->devices[i].totals;
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+            totals->region[r].peak_bytes = totals->region[r].bytes;
+            totals->region[r].peak_footprint_bytes = totals->region[r].footprint_bytes;
+        }
+        totals->cb.peak_registered_bytes = totals->cb.registered_bytes;
+        totals->cb.peak_resident_bytes = totals->cb.resident_bytes;
+    }
+}
+
 int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc, uint16_t device)
 {
     if (!proc->slots) {

@@ -223,6 +223,9 @@ void ttm_device_set_note(struct ttm_device *device, const struct ttm_device_note
 /* Both sums of 'device' exist from here on. Returns 0 or -ENOMEM. */
 int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc, uint16_t device);
 
+/* The peaks of the process are what it holds now; those of the devices stay. */
+void ttm_registry_reset_peaks(struct ttm_process *proc);
+
 /* Memory that lives and their index take, graves not included. */
 size_t ttm_registry_life_bytes(const struct ttm_registry *reg);
 

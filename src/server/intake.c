@@ -271,6 +271,12 @@ static void take_record(struct ttm_tracked *tracked, const struct ttm_record *re
     case TTM_RECORD_DEVICE:
         take_device(tracked, record->devices);
         break;
+    case TTM_RECORD_KEPT:
+        ttm_notes_keepers(&tracked->notes, record->origin);
+        break;
+    case TTM_RECORD_PEAKS:
+        ttm_registry_reset_peaks(tracked->client->process);
+        break;
     default:
         refuse(tracked, TTM_COUNTER_REFUSED_TYPE);
         break;

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "server/record.h"
+#include "wire/keepers.h"
 #include "wire/note.h"
 #include "wire/origin.h"
 
@@ -281,4 +282,11 @@ void ttm_notes_device(struct ttm_notes *notes, uint32_t number)
         return;
     ttm_record_device(notes->client, &note);
     ttm_device_set_note(ttm_registry_device(notes->reg, note.id), &note);
+}
+
+void ttm_notes_keepers(const struct ttm_notes *notes, uint32_t number)
+{
+    uint8_t bytes[TTM_KEEPERS_NOTE_SIZE_MAX];
+
+    (void)read_note(notes, number, TTM_NOTE_KEEPERS, bytes, sizeof(bytes));
 }

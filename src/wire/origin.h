@@ -41,7 +41,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Kinds of notes; smaller ones are in ring/segment.h. */
+/* Kinds of notes; smaller ones are in ring/segment.h, the next one in wire/keepers.h. */
 enum ttm_origin_kind {
     TTM_NOTE_CODE = 16,
     TTM_NOTE_PYTHON_STACK = 17,
@@ -80,6 +80,9 @@ struct ttm_note_text {
     const char *bytes;
     uint16_t length;
 };
+
+/* The first bytes of a text, at most 'max', up to the border of a character. */
+struct ttm_note_text ttm_note_text_cut(struct ttm_note_text text, uint16_t max);
 
 struct ttm_code_note {
     uint32_t first_line;

@@ -151,6 +151,15 @@ static int name_at(const char *args)
     return ttmem_name_at((uint16_t)device, TTMEM_DRAM, address, id, name, NULL);
 }
 
+static int name_unique(const char *args)
+{
+    unsigned long long address = 0, id = 0;
+    static char name[1024];
+
+    (void)sscanf(args, "%llu %llu %1023s", &id, &address, name);
+    return ttmem_name_unique(id, address, name, NULL);
+}
+
 static int alloc_in(const char *args)
 {
     unsigned long long id = 0, address = 0;
@@ -496,6 +505,8 @@ static bool obey_told(const char *verb, char *args)
         ttmem_context_pop();
     else if (strcmp(verb, "mark") == 0)
         ttmem_mark(args);
+    else if (strcmp(verb, "reset_peaks") == 0)
+        ttmem_reset_peaks();
     else if (strcmp(verb, "fail") == 0)
         fail(args);
     else if (strcmp(verb, "guest_close") == 0)
@@ -519,6 +530,8 @@ static int obey(const char *verb, char *args)
         return number_of_devices(args);
     if (strcmp(verb, "name_at") == 0)
         return name_at(args);
+    if (strcmp(verb, "name_unique") == 0)
+        return name_unique(args);
     if (strcmp(verb, "alloc_in") == 0)
         return alloc_in(args);
     if (strcmp(verb, "enable") == 0)

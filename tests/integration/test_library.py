@@ -245,6 +245,40 @@ def test_texts_that_are_no_text_hurt_nobody(server: Server) -> None:
         wait_for(lambda: len(worker.row()["marks"]) == 2)
 
 
+def test_names_by_an_id_that_is_unique_need_no_more(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc_in 7 1 4096 0 3", "alloc_in 9 2 4096 1 2", "alloc_in 7 3 8192 0 3")
+        worker.do("alloc 4 100 0 1", "cb 4 0 0 10 0 0")  # in L1, and a part of a program beside it
+        for number, name in ((2, "submesh"), (1, "mesh"), (3, "other")):
+            address = 8192 if number == 3 else 4096
+            assert worker.do(f"name_unique {number} {address} {name}") == 1
+        address = next(b["address"] for b in worker.row()["buffers"] if b["id"] == 4)
+        assert worker.do(f"name_unique 4 {address} small") == 1
+        assert worker.do("name_unique 1 8192 nobody") == 0  # was given back, and the id with it
+        assert worker.do("name_unique 5 4096 nobody") == 0
+        names = {1: "mesh", 2: "submesh", 3: "other", 4: "small"}
+
+        def told() -> dict[int, str]:
+            buffers = [b for b in worker.row()["buffers"] if b["region"] != "CB"]
+            return {b["id"]: b["name"] for b in buffers}
+
+        wait_for(lambda: told() == names, f"{names}, and not {told()}")
+        assert worker.do("disable", "name_unique 1 4096 off") == 0
+
+
+def test_peaks_of_a_process_begin_anew(server: Server) -> None:
+    def peaks(worker: Library) -> list[int]:
+        regions = [r for d in worker.row()["devices"] for r in d["regions"].values()]
+        return [r["peak_bytes"] for r in regions if r["allocs"] > 0]
+
+    with Library(server) as worker:
+        worker.do("alloc 1 100", "alloc 2 200", "free 2")
+        worker.wait_for_ids(1)
+        assert peaks(worker) == [300]
+        worker.do("reset_peaks", "alloc 3 50", "free 3")
+        wait_for(lambda: peaks(worker) == [150], "the peak since then")
+
+
 def test_marks_and_failures_are_told(server: Server) -> None:
     with Library(server) as worker:
         began_ns = time.time_ns()
@@ -719,7 +753,7 @@ def test_a_segment_of_another_version_is_read(server: Server, header_bytes: int)
 
 def test_records_of_a_newer_version_are_counted_and_do_nothing_else(server: Server) -> None:
     with Native(server.socket) as native:
-        records = [record(op, op) for op in (0, 9, 77, 255)]
+        records = [record(op, op) for op in (0, 76, 77, 255)]
         attach(native, one_ring(65792, record(1, 1, 11), *records), os.eventfd(0))
         wait_for(lambda: (client_of(server, os.getpid()) or {"events": 0})["events"] == 5)
         client = client_of(server, os.getpid())

@@ -414,6 +414,54 @@ static void what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary(void **s
     ttm_report_done(&scene.report);
 }
 
+/* What keeps an origin, as the program said it in that round. */
+static void say_keepers(struct scene *scene, uint32_t origin, uint8_t cause, uint16_t round,
+                        const char *keeper)
+{
+    const struct ttm_keepers_note note = {
+        .origin = origin,
+        .round = round,
+        .cause = cause,
+        .count = keeper ? 1 : 0,
+        .keepers = {{keeper, (uint16_t)(keeper ? strlen(keeper) : 0)}},
+    };
+    uint8_t buf[TTM_KEEPERS_NOTE_SIZE_MAX];
+
+    story_note(&scene->story, scene->story.next_note++, TTM_NOTE_KEEPERS, buf,
+               ttm_keepers_note_encode(&note, buf));
+}
+
+static void the_last_word_on_what_keeps_an_origin_is_told_and_no_other(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t leak = story_line(&scene.story, "x.py:5:keep|x.py:9:main", "ttnn.zeros");
+    const uint32_t native = story_line(&scene.story, "x.py:6:lost|x.py:9:main", "ttnn.ones");
+    for (unsigned i = 0; i < 10; i++) {
+        run_steps(&scene, 3);
+        story_birth(&scene.story, leak, TTM_REGION_DRAM, 128 * KIB);
+        story_birth(&scene.story, native, TTM_REGION_DRAM, 128 * KIB);
+    }
+    say_keepers(&scene, leak, TTM_CAUSE_FRAME, 1, "variable x of main");
+    say_keepers(&scene, leak, TTM_CAUSE_CYCLE, 2, "cycle through Node.me");
+    say_keepers(&scene, native, TTM_CAUSE_NONE, 2, NULL);
+    say_keepers(&scene, 99999, TTM_CAUSE_CYCLE, 2, "nobody knows this origin");
+    end_scene(&scene);
+    const struct ttm_report_origin *kept = find(scene.process, "ttnn.zeros", "");
+    assert_true(kept->keepers.is_known && kept->verdict.is_suspect);
+    assert_string_equal(ttm_cause_name(kept->keepers.cause), "cycle");
+    assert_int_equal(kept->keepers.count, 1);
+    assert_string_equal(kept->keepers.texts[0], "cycle through Node.me");
+    assert_non_null(strstr(kept->verdict.advice, "gc.collect()"));
+    const struct ttm_report_origin *unseen = find(scene.process, "ttnn.ones", "");
+    assert_true(unseen->keepers.is_known && unseen->keepers.count == 0);
+    assert_null(ttm_cause_name(unseen->keepers.cause));
+    assert_false(find(scene.process, "ttnn.add", "")->keepers.is_known);
+    ttm_report_done(&scene.report);
+}
+
 static void weights_of_one_comprehension_are_steady_also_at_the_very_end(void **state)
 {
     struct scene scene;
@@ -785,6 +833,7 @@ int main(void)
         cmocka_unit_test(random_histories_agree_with_a_reference),
         cmocka_unit_test(a_bank_shows_what_lay_there_when_the_device_was_last_closed),
         cmocka_unit_test(what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary),
+        cmocka_unit_test(the_last_word_on_what_keeps_an_origin_is_told_and_no_other),
         cmocka_unit_test(weights_of_one_comprehension_are_steady_also_at_the_very_end),
         cmocka_unit_test(weights_loaded_layer_by_layer_before_the_loop_are_steady),
         cmocka_unit_test(buffers_that_take_turns_are_a_working_set),
