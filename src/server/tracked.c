@@ -17,9 +17,13 @@
  * Why the order of rings is of no account. A birth is in its ring before its end
  * is in any. Whoever reads the end has the birth behind him, or reads it before
  * he has read all that is in the rings at that moment: that long, two passes, an
- * end is remembered, and a birth that comes meanwhile is not believed. The same
- * goes for a life that was told: its birth may still come, after its end. While
- * it is told, nothing is forgotten, as tellings may be on their way for long.
+ * end is remembered. A birth that comes meanwhile ends at once, as the end says:
+ * the history has both. A life that was told has a birth that may still come after
+ * its end, and that is not believed. While it is told, nothing is forgotten, as
+ * tellings may be on their way for long.
+ *
+ * The records of one look at the rings are taken in order of time all the same:
+ * what threads did beside each other is told so.
  */
 #include "server/tracked.h"
 
@@ -110,6 +114,7 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     ttm_u64_set_init(&tracked->told);
     ttm_u64_set_init(&tracked->ended);
     ttm_u64_set_init(&tracked->ended_before);
+    ttm_early_ends_init(&tracked->early_ends);
     return tracked;
 }
 
@@ -210,6 +215,7 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     ttm_u64_set_done(&tracked->told);
     ttm_u64_set_done(&tracked->ended);
     ttm_u64_set_done(&tracked->ended_before);
+    ttm_early_ends_done(&tracked->early_ends);
     (void)ttm_life_view_release(&tracked->sweep, UINT32_MAX);
     ttm_notes_done(&tracked->notes);
     free(tracked->late_names);
@@ -378,6 +384,27 @@ static void remember_told(struct ttm_tracked *tracked, uint64_t serial)
         tracked->is_spoiled = true;
 }
 
+/* Returns 0; -ENOENT when its birth was not read. */
+static int end_life(struct ttm_tracked *tracked, uint64_t serial, uint64_t time_ns,
+                    enum ttm_end how)
+{
+    static const uint8_t events[] = {
+        [TTM_END_FREED] = TTM_EVENT_END,
+        [TTM_END_REPLACED] = TTM_EVENT_REPLACED,
+        [TTM_END_CLOSED] = TTM_EVENT_CLOSED,
+    };
+    struct ttm_client *client = tracked->client;
+    struct ttm_server *server = client->server;
+    struct ttm_ended ended;
+
+    const int r = ttm_registry_end_serial(server->reg, client->process, serial, how, &ended);
+    if (r == 0)
+        ttm_record_end(client, time_of(tracked, time_ns), serial, how);
+    if (r == 0 && !ttm_list_is_empty(&server->tails))
+        ttm_tail_life(server, client, events[how], &ended.site, &ended.life);
+    return r;
+}
+
 static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_record *record)
 {
     const struct ttm_told told = {
@@ -395,8 +422,14 @@ static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_reco
         .flags = record->flags,
     };
 
+    struct ttm_early_end end;
+    if (ttm_early_ends_take(&tracked->early_ends, record->serial, &end)) {
+        take_birth(tracked, &told, true);
+        (void)end_life(tracked, record->serial, end.time_ns, end.how);
+        return;
+    }
     if (has_ended(tracked, record->serial))
-        return; /* its end was read first */
+        return; /* it was told, and has ended since */
     if (tracked->is_telling)
         remember_told(tracked, record->serial);
     take_birth(tracked, &told, true);
@@ -404,26 +437,16 @@ static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_reco
 
 static void take_end(struct ttm_tracked *tracked, const struct ttm_record *record, enum ttm_end how)
 {
-    static const uint8_t events[] = {
-        [TTM_END_FREED] = TTM_EVENT_END,
-        [TTM_END_REPLACED] = TTM_EVENT_REPLACED,
-        [TTM_END_CLOSED] = TTM_EVENT_CLOSED,
-    };
-    struct ttm_client *client = tracked->client;
-    struct ttm_server *server = client->server;
-    const uint64_t serial = record->serial;
-    struct ttm_ended ended;
+    const struct ttm_early_end end = {.time_ns = record->time_ns, .how = (uint8_t)how};
 
-    if (serial == 0) {
+    if (record->serial == 0) {
         refuse(tracked, TTM_COUNTER_REFUSED_TYPE);
         return;
     }
-    const int r = ttm_registry_end_serial(server->reg, client->process, serial, how, &ended);
-    remember_end(tracked, serial);
-    if (r == 0)
-        ttm_record_end(client, time_of(tracked, record->time_ns), serial, how);
-    if (r == 0 && !ttm_list_is_empty(&server->tails))
-        ttm_tail_life(server, client, events[how], &ended.site, &ended.life);
+    if (end_life(tracked, record->serial, record->time_ns, how) < 0 &&
+        ttm_early_ends_add(&tracked->early_ends, record->serial, &end) < 0)
+        tracked->is_spoiled = true;
+    remember_end(tracked, record->serial);
 }
 
 static void take_name(struct ttm_tracked *tracked, const struct ttm_record *record)
@@ -792,6 +815,7 @@ static void count_pass(struct ttm_tracked *tracked)
     tracked->ended_before = tracked->ended;
     tracked->ended = emptied;
     ttm_u64_set_clear(&tracked->ended);
+    ttm_early_ends_age(&tracked->early_ends);
     /* The same goes for names. */
     tracked->late_name_count -= tracked->late_names_old;
     if (tracked->late_name_count > 0)
@@ -823,16 +847,55 @@ static uint64_t pause_ns(struct ttm_tracked *tracked)
     return DOZE_NS;
 }
 
+/* Records of several rings, each in the order it has them, and their order by time. */
+struct slice {
+    struct ttm_record records[RECORDS_PER_SLICE];
+    uint16_t order[RECORDS_PER_SLICE];
+    uint32_t count;
+};
+
+static uint64_t time_at(const struct slice *slice, uint32_t place)
+{
+    return slice->records[slice->order[place]].time_ns;
+}
+
+/* The next 'n' records are of another ring. They are merged into the order from its end on. */
+static void merge(struct slice *slice, uint32_t n)
+{
+    uint32_t older = slice->count, newer = slice->count + n;
+
+    slice->count += n;
+    for (uint32_t at = slice->count; newer > slice->count - n && at-- > 0;) {
+        const uint64_t time_ns = slice->records[newer - 1].time_ns;
+        slice->order[at] = older > 0 && time_at(slice, older - 1) > time_ns ? slice->order[--older]
+                                                                            : (uint16_t)--newer;
+    }
+}
+
+/* Looks at each ring once, or until the slice is full. */
+static void read_rings(struct ttm_tracked *tracked, struct slice *slice)
+{
+    const uint64_t looked = tracked->looked;
+    uint32_t n;
+
+    slice->count = 0;
+    do {
+        n = ttm_ring_reader_read(&tracked->reader, slice->records + slice->count,
+                                 RECORDS_PER_SLICE - slice->count, &tracked->looked);
+        merge(slice, n);
+    } while (n > 0 && slice->count < RECORDS_PER_SLICE && tracked->looked == looked);
+}
+
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
 {
     struct ttm_server *server = tracked->client->server;
-    static struct ttm_record records[RECORDS_PER_SLICE]; /* one loop thread; 64 KiB */
+    static struct slice slice; /* one loop thread; 66 KiB */
     const uint64_t looked = tracked->looked;
-    const uint32_t n =
-        ttm_ring_reader_read(&tracked->reader, records, RECORDS_PER_SLICE, &tracked->looked);
 
+    read_rings(tracked, &slice);
+    const uint32_t n = slice.count;
     for (uint32_t i = 0; i < n; i++)
-        take_record(tracked, &records[i]);
+        take_record(tracked, &slice.records[slice.order[i]]);
     server->counter[TTM_COUNTER_EVENTS] += n;
     if (n > 0) {
         count_rate(tracked, n);
