@@ -27,6 +27,7 @@
 #include "wire/origin.h"
 
 #define CELLS_MAX (1u << 22)
+#define THREADS_MAX 4096
 #define CB_INTERVAL_NS 1000000u
 #define CB_SUMS_PER_INTERVAL 256
 
@@ -34,8 +35,10 @@ struct ttm_live {
     uint64_t birth_ns;
     uint64_t birth; /* number among the births of the process */
     struct ttm_held held;
-    uint32_t cell;   /* + 1, 0: none */
-    uint32_t reused; /* place of its address + 1, 0: not watched */
+    uint32_t cell;    /* + 1, 0: none */
+    uint32_t reused;  /* place of its address + 1, 0: not watched */
+    uint32_t ordinal; /* number among the births of its kin */
+    uint32_t visit;   /* of the process; what tells it from the one before is enough */
     bool is_placed;
 };
 
@@ -64,6 +67,7 @@ void ttm_ledger_done(struct ttm_ledger *ledger)
     free(ledger->cells);
     free(ledger->cell_index);
     free(ledger->kins);
+    free(ledger->threads);
     free(ledger->lives);
     free(ledger->marks);
     free(ledger->failures);
@@ -206,10 +210,29 @@ static int make_cell_room(struct ttm_ledger *ledger)
     return 0;
 }
 
-/* The kin of a new cell, or -ENOMEM. */
-static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
+/* The index of a thread, or -ENOMEM. */
+static int thread_of(struct ttm_ledger *ledger, uint32_t note)
 {
-    const struct ttm_origin_line line = ttm_origin_line(&ledger->notes, life->origin);
+    for (uint32_t i = 0; i < ledger->thread_count; i++) {
+        if (ledger->threads[i].note == note)
+            return (int)i;
+    }
+    /* A program that makes a thread for each task: from here on they are not told apart. */
+    if (ledger->thread_count == THREADS_MAX)
+        return THREADS_MAX - 1;
+    struct ttm_ledger_thread *grown =
+        realloc(ledger->threads, (ledger->thread_count + 1) * sizeof(grown[0]));
+    if (!grown)
+        return -ENOMEM;
+    ledger->threads = grown;
+    grown[ledger->thread_count] = (struct ttm_ledger_thread){.note = note};
+    return (int)ledger->thread_count++;
+}
+
+/* The kin of a new cell, or -ENOMEM. */
+static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                  struct ttm_origin_line line)
+{
     const uint64_t key =
         ttm_hash_u64(line.code ^ ttm_hash_u64(((uint64_t)life->devices << 16) +
                                               ((uint64_t)life->region << 8) + life->kind));
@@ -226,8 +249,11 @@ static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *lif
     }
     if (ttm_u64_map_add(&ledger->kin_places, key, ledger->kin_count) < 0)
         return -ENOMEM;
-    ledger->kins[ledger->kin_count] =
-        (struct ttm_kin){.line = line.line, .first_birth = ledger->births};
+    ledger->kins[ledger->kin_count] = (struct ttm_kin){
+        .line = line.line,
+        .first_birth = ledger->births,
+        .given_back = ledger->given_back,
+    };
     return (int)ledger->kin_count++;
 }
 
@@ -252,10 +278,15 @@ static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
         .remaining = {.first_ns = UINT64_MAX, .first_birth = UINT64_MAX},
     };
     ttm_u64_map_init(&cell.remaining.size_places, ledger->seed);
-    const int kin = kin_of(ledger, life);
-    if (kin < 0)
-        return kin;
+    const struct ttm_origin_line line = ttm_origin_line(&ledger->notes, life->origin);
+    const int kin = kin_of(ledger, life, line), thread = thread_of(ledger, line.thread);
+    if (kin < 0 || thread < 0)
+        return -ENOMEM;
     cell.kin = (uint32_t)kin;
+    cell.thread = (uint32_t)thread;
+    cell.thread_first = ledger->threads[thread].births;
+    /* Without any origin, sizes take the place of lines. */
+    cell.line = line.line ? ttm_hash_u64(line.line ^ line.context) | 1 : 0;
     cell.peaks = calloc(ledger->groups.sets[set].group_count, sizeof(cell.peaks[0]));
     if (!cell.peaks)
         return -ENOMEM;
@@ -572,22 +603,41 @@ static int add_remaining(struct ttm_ledger *ledger, struct ttm_cell *cell,
     ttm_spread_add(&remaining->times,
                    live->birth_ns > ledger->first_ns ? live->birth_ns - ledger->first_ns : 0);
     ttm_spread_add(&remaining->births, live->birth);
+    ledger->kins[cell->kin].remaining_ranks += live->ordinal;
     return add_size(remaining, live->held.bytes);
 }
 
-static void count_visit(struct ttm_ledger *ledger, struct ttm_kin *kin, uint64_t bytes)
+static void count_visit(struct ttm_ledger *ledger, const struct ttm_cell *cell, uint64_t bytes)
 {
-    /* Without any origin, sizes take the place of lines. */
-    const uint64_t line = kin->line ? kin->line : ttm_hash_u64(bytes) | 1;
+    struct ttm_kin *kin = &ledger->kins[cell->kin];
+    const uint64_t line = cell->line ? cell->line : ttm_hash_u64(bytes) | 1;
 
     if (line != ledger->last_line) {
         ledger->last_line = line;
         ledger->visit++;
     }
-    if (kin->last_visit != ledger->visit) {
-        kin->last_visit = ledger->visit;
-        kin->visits++;
+    if (kin->last_visit == ledger->visit)
+        return;
+    if (kin->visits++ == 0)
+        kin->first_visit = ledger->visit;
+    else if (ledger->visit - kin->last_visit > kin->longest_gap)
+        kin->longest_gap = ledger->visit - kin->last_visit;
+    kin->last_visit = ledger->visit;
+}
+
+/* What its kin and its thread have in common with others of theirs. */
+static void count_kin(struct ttm_ledger *ledger, struct ttm_cell *cell, struct ttm_live *live)
+{
+    struct ttm_kin *kin = &ledger->kins[cell->kin];
+
+    live->visit = (uint32_t)ledger->visit;
+    live->ordinal = kin->births++;
+    kin->work = ledger->given_back - kin->given_back;
+    if (++kin->live > kin->most) {
+        kin->most = kin->live;
+        kin->most_birth = live->ordinal;
     }
+    cell->thread_last = ledger->threads[cell->thread].births++;
 }
 
 static void count_birth(const struct ttm_ledger *ledger, struct ttm_cell *cell,
@@ -633,7 +683,8 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
         live->is_placed =
             ttm_addresses_put(&ledger->addresses, life, bank_bytes_of(ledger, life, set));
     }
-    count_visit(ledger, &ledger->kins[cell->kin], life->bytes);
+    count_visit(ledger, cell, life->bytes);
+    count_kin(ledger, cell, live);
     count_birth(ledger, cell, live);
     live->reused = ttm_addresses_count(&ledger->addresses, life);
     ledger->births++;
@@ -689,8 +740,11 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     ttm_held_take(&cell->now, &live->held);
     if (!cell->is_alias)
         take_from_groups(ledger, cell, &live->held, how);
+    ledger->kins[cell->kin].live--;
     if (is_freeing_end(how)) {
         cell->frees++;
+        ledger->given_back +=
+            life->region < TTM_REGION_CB && live->visit != (uint32_t)ledger->visit;
         count_late(ledger, cell, live);
         cell->lifetime_ns += time_ns > live->birth_ns ? time_ns - live->birth_ns : 0;
         if (live->reused > 0)

@@ -85,6 +85,8 @@ struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_
 
     if (!read_origin(notes, number, &origin))
         return ret;
+    ret.context = origin.context;
+    ret.thread = origin.thread;
     if (read_python(notes, origin.python, &stack))
         ret.line = users_line(notes, &stack);
     const uint32_t frames = ret.line ? origin.python : origin.native;

@@ -52,8 +52,10 @@ void ttm_origin_words_read(const struct ttm_notebook *notes, uint32_t number,
 
 /* Numbers that tell apart what allocates. */
 struct ttm_origin_line {
-    uint64_t line; /* the innermost user frame, else the native stack; 0: not known */
-    uint64_t code; /* the Python stack, else the native one, and the operation */
+    uint64_t line;    /* the innermost user frame, else the native stack; 0: not known */
+    uint64_t code;    /* the Python stack, else the native one, and the operation */
+    uint32_t context; /* numbers of notes, 0: none */
+    uint32_t thread;
 };
 
 struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_t number);

@@ -44,6 +44,7 @@
 #include "wire/note.h"
 
 #define RECORDS_PER_SLICE 1024
+#define SHARE_LEAST 16 /* records of one ring that are read at a time */
 #define SWEEP_PER_SLICE 4096
 #define CALM_READS 8
 #define PACE_NS UINT64_C(50000)
@@ -52,6 +53,7 @@
  * records. A ring that fills up earlier wakes us, and who asks gets what is in the rings.
  */
 #define DOZE_NS UINT64_C(10000000)
+#define TOLD_SLICES 16 /* that are read before a frame of what is live */
 #define DRAIN_MAX (1u << 18)
 #define ENDED_MAX (1u << 22)
 #define LATE_NAMES_MAX 256
@@ -669,6 +671,10 @@ int ttm_tracked_told(struct ttm_session *session, const uint8_t *payload, size_t
     if (count < 0)
         return -EBADMSG;
     struct ttm_tracked *tracked = telling_of(session, epoch);
+    /* What is told was born before, and most of it is in the rings: in the order it happened. */
+    uint32_t slices = TOLD_SLICES;
+    if (tracked)
+        ttm_tracked_catch_up(tracked, &slices);
     for (long i = 0; tracked && i < count; i++) {
         struct ttm_told told;
         ttm_told_decode(payload + TTM_TOLD_HEAD_SIZE + i * TTM_TOLD_SIZE, &told);
@@ -872,18 +878,20 @@ static void merge(struct slice *slice, uint32_t n)
     }
 }
 
-/* Looks at each ring once, or until the slice is full. */
+/* Looks at each ring, again and again until the slice is full: none gets far ahead of the others. */
 static void read_rings(struct ttm_tracked *tracked, struct slice *slice)
 {
-    const uint64_t looked = tracked->looked;
+    const uint32_t share = RECORDS_PER_SLICE / 2 / (ttm_ring_reader_used(&tracked->reader) + 1);
+    const uint32_t least = share < SHARE_LEAST ? SHARE_LEAST : share;
     uint32_t n;
 
     slice->count = 0;
     do {
+        const uint32_t room = RECORDS_PER_SLICE - slice->count;
         n = ttm_ring_reader_read(&tracked->reader, slice->records + slice->count,
-                                 RECORDS_PER_SLICE - slice->count, &tracked->looked);
+                                 room < least ? room : least, &tracked->looked);
         merge(slice, n);
-    } while (n > 0 && slice->count < RECORDS_PER_SLICE && tracked->looked == looked);
+    } while (n > 0 && slice->count < RECORDS_PER_SLICE);
 }
 
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
