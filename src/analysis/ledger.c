@@ -158,7 +158,7 @@ static uint64_t hash_of(const struct ttm_ledger *ledger, const struct ttm_record
     const uint64_t high = (uint64_t)life->region << 16 | (uint64_t)life->kind << 8 |
                           (life->flags & (TTM_SITE_ALIAS | TTM_SITE_PROGRAM));
 
-    return ttm_hash_u64(low ^ ttm_hash_u64(high ^ ledger->seed));
+    return ttm_hash_u64(low ^ high << 40 ^ ledger->seed);
 }
 
 static bool is_of(const struct ttm_cell *cell, const struct ttm_recorded_life *life)

@@ -56,20 +56,21 @@ struct ttm_remaining {
  * does the same. Whether it leaks is asked of all of them together.
  */
 struct ttm_kin {
-    uint64_t line;        /* tells the lines of code apart that allocate; 0: not known */
-    uint64_t first_birth; /* counted in births of the process */
     /* In visits of the process: it comes from one line to another, or passes a mark. */
-    uint64_t visits; /* of this code */
-    uint64_t first_visit;
     uint64_t last_visit;
+    uint64_t visits;      /* of this code */
     uint64_t longest_gap; /* between two visits that followed each other */
     uint64_t given_back;  /* how much the process had given back until its first birth */
     uint64_t work;        /* and then until its last */
     /* In births of its own: */
     uint32_t births;
     uint32_t live;
-    uint32_t most;            /* that were live together */
-    uint32_t most_birth;      /* at which it came to that */
+    uint32_t most;       /* that were live together */
+    uint32_t most_birth; /* at which it came to that */
+    /* What is not looked at with each birth: */
+    uint64_t line;        /* tells the lines of code apart that allocate; 0: not known */
+    uint64_t first_birth; /* counted in births of the process */
+    uint64_t first_visit;
     uint64_t remaining_ranks; /* the sum of the numbers of what remains */
 };
 
@@ -97,10 +98,8 @@ struct ttm_cell {
     bool is_program;
     uint32_t set; /* of the groups */
     uint32_t kin;
-    uint64_t line;         /* that of the kin, in its context */
-    uint32_t thread;       /* index */
-    uint64_t thread_first; /* births, counted in those of the thread */
-    uint64_t thread_last;
+    uint32_t thread; /* index */
+    uint64_t line;   /* that of the kin, in its context */
     struct ttm_held now;
     uint64_t allocs;
     uint64_t born_bytes; /* footprints of all that were allocated */
@@ -110,6 +109,8 @@ struct ttm_cell {
     uint64_t lifetime_ns; /* of all that were freed */
     uint64_t first_ns;    /* births */
     uint64_t last_ns;
+    uint64_t thread_last; /* birth, counted in those of the thread */
+    uint64_t thread_first;
     struct ttm_spread times;
     struct ttm_saved *peaks; /* for each group of the set */
     struct ttm_saved moments[TTM_MOMENTS];
