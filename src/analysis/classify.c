@@ -72,10 +72,10 @@ static bool is_lonely_loop(const struct ttm_evidence *e)
     return kept_by(e) >= (is_long ? SLOW_LEAST : TIGHT_LEAST);
 }
 
-/* A loop, as far as can be told from how often the program came back. */
+/* A loop, as far as can be told from how often the program came back and left something. */
 static bool is_loop(const struct ttm_evidence *e)
 {
-    return e->visits >= TTM_LOOP_VISITS || is_lonely_loop(e);
+    return e->visits * kept_by(e) >= TTM_LOOP_VISITS * e->allocs || is_lonely_loop(e);
 }
 
 /* The share of what remains that was born in the first half of the own interval. */
@@ -161,7 +161,7 @@ static bool is_working_set(const struct ttm_evidence *e)
     if (youth(e) > 0.9)
         return e->remaining < GROWING_LEAST || e->since_most > e->remaining / 8;
     return is_mixed(e) && youth(e) > 0.6 && e->since_most > 3 &&
-           (double)e->since_most > 4 * (double)e->allocs / (double)e->remaining;
+           (double)e->since_most > 2 * (double)e->allocs / (double)e->remaining;
 }
 
 static enum course course_of(const struct ttm_evidence *e)

@@ -615,6 +615,12 @@ static void count_visit(struct ttm_ledger *ledger, const struct ttm_cell *cell, 
     if (line != ledger->last_line) {
         ledger->last_line = line;
         ledger->visit++;
+        ledger->given_back += ledger->visit_births > 0 && ledger->visit_live == 0;
+        ledger->visit_births = ledger->visit_live = 0;
+    }
+    if (cell->region < TTM_REGION_CB) {
+        ledger->visit_births++;
+        ledger->visit_live++;
     }
     if (kin->last_visit == ledger->visit)
         return;
@@ -712,6 +718,14 @@ static void count_late(const struct ttm_ledger *ledger, struct ttm_cell *cell,
         late->last_ns = live->birth_ns;
 }
 
+static void count_given_back(struct ttm_ledger *ledger, const struct ttm_live *live)
+{
+    if (live->visit != (uint32_t)ledger->visit)
+        ledger->given_back++;
+    else if (ledger->visit_live > 0)
+        ledger->visit_live--;
+}
+
 static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint8_t how,
                     uint64_t time_ns)
 {
@@ -743,8 +757,8 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     ledger->kins[cell->kin].live--;
     if (is_freeing_end(how)) {
         cell->frees++;
-        ledger->given_back +=
-            life->region < TTM_REGION_CB && live->visit != (uint32_t)ledger->visit;
+        if (life->region < TTM_REGION_CB)
+            count_given_back(ledger, live);
         count_late(ledger, cell, live);
         cell->lifetime_ns += time_ns > live->birth_ns ? time_ns - live->birth_ns : 0;
         if (live->reused > 0)

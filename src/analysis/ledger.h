@@ -178,8 +178,11 @@ struct ttm_ledger {
     struct ttm_ledger_thread *threads; /* the first is the first that has allocated */
     uint32_t thread_count;
     uint64_t last_line;
-    uint64_t visit;      /* goes up as another line allocates */
-    uint64_t given_back; /* buffers that outlived the visit they were born in, and were freed */
+    uint64_t visit;        /* goes up as another line allocates */
+    uint32_t visit_births; /* buffers born in it so far */
+    uint32_t visit_live;   /* of these, live */
+    /* Frees of what had outlived its visit, and visits of which nothing was left: work, not loading. */
+    uint64_t given_back;
     struct ttm_addresses addresses;
     struct ttm_ledger_mark *marks;
     uint32_t mark_count;
