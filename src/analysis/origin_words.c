@@ -7,34 +7,9 @@
 #include "base/hash.h"
 #include "wire/note.h"
 
-const char *ttm_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static bool contains(const char *file, size_t length, const char *part)
 {
     return memmem(file, length, part, strlen(part)) != NULL;
-}
-
-bool ttm_is_users_file(const char *file, size_t length)
-{
-    static const char *const ours[] = {
-        "-packages/ttnn/",
-        "/ttnn/ttnn/",
-        "-packages/ttmem/",
-        "/python/ttmem/",
-    };
-
-    if (length == 0 || memmem(file, length, "<frozen ", 8) == file)
-        return false;
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-        if (contains(file, length, ours[i]))
-            return false;
-    }
-    return true;
 }
 
 static bool read_origin(const struct ttm_notebook *notes, uint32_t number,

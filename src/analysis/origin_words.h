@@ -60,10 +60,4 @@ struct ttm_origin_line {
 
 struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_t number);
 
-/* Whether a Python file is the user's own: neither the interpreter's start nor a part of ttnn or ttmem. */
-bool ttm_is_users_file(const char *file, size_t length);
-
-/* The name behind the last slash. */
-const char *ttm_base_name(const char *path);
-
 #endif /* TTM_ANALYSIS_ORIGIN_WORDS_H */

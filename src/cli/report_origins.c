@@ -380,15 +380,15 @@ static void put_list(struct sheet *sheet, const struct ttm_report_origin *const 
     for (i = 0; i < count; i++) {
         /* A screen that leaves out a suspect has failed: rather three rows too many. */
         const bool is_needed = order[i]->verdict.is_suspect && shown < SUSPECTS_LEAST;
-        const bool is_full =
-            choice->top > 0 ? shown == choice->top
-                            : !choice->is_unfolded && shown > 0 && sheet->rows < 4 && !is_needed;
+        const bool is_full = choice->top > 0 ? shown == choice->top
+                                             : !choice->is_unfolded && shown > 0 &&
+                                                   sheet->rows < 4 + sheet->below && !is_needed;
         if (is_full)
             break;
         if (!is_shown(sheet, order[i]))
             continue;
         put_row(sheet, order[i], ++shown, all_bytes);
-        const size_t others = rows_of_suspects(order, i + 1, count) + 5;
+        const size_t others = rows_of_suspects(order, i + 1, count) + 5 + sheet->below;
         if (order[i]->verdict.is_suspect && choice->at == TTM_AT_REMAINING)
             put_suspect(sheet, order[i],
                         choice->is_unfolded    ? SIZE_MAX

@@ -136,4 +136,7 @@ int ttm_native_stack_note_decode(const uint8_t *buf, size_t len, struct ttm_nati
 int ttm_thread_note_decode(const uint8_t *buf, size_t len, struct ttm_thread_note *ret);
 int ttm_operation_note_decode(const uint8_t *buf, size_t len, struct ttm_note_text *ret);
 
+/* Whether a Python file is the user's own: neither the interpreter's start nor a part of ttnn or ttmem. */
+bool ttm_is_users_file(const char *file, size_t length);
+
 #endif /* TTM_WIRE_ORIGIN_H */
