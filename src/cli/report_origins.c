@@ -203,7 +203,7 @@ static void put_source(struct sheet *sheet, const struct ttm_frame_words *frame)
 #define FRAME_COLUMNS 30
 
 /* "from decode.py:15 cache_kv   LEAKED.append(zeros(dev))" */
-static void put_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
+void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
 {
     const uint64_t until_ns = ttm_report_wall(sheet->report, sheet->report->info.last_ns);
     struct ttm_text place, line;
@@ -293,7 +293,7 @@ static void put_whole(struct sheet *sheet, const struct ttm_report_origin *origi
 
     for (uint32_t i = origin->verdict.is_suspect ? CALLERS_SHOWN + 1 : 1;
          i < origin->words.python_count; i++)
-        put_frame(sheet, &origin->words.python[i]);
+        ttm_report_frame(sheet, &origin->words.python[i]);
     for (uint32_t i = 0; i < origin->words.native_count; i++) {
         put(sheet, "       ");
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
@@ -316,7 +316,7 @@ static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *ori
         put_source(sheet, &origin->words.python[0]);
     /* Callers first: the line that keeps a buffer is seldom the one that makes it. */
     for (uint32_t i = 1; i < origin->words.python_count && i <= CALLERS_SHOWN && spare > i + 1; i++)
-        put_frame(sheet, &origin->words.python[i]);
+        ttm_report_frame(sheet, &origin->words.python[i]);
     if (spare >= 2)
         put_particulars(sheet, origin);
     if (spare < 7)
@@ -432,6 +432,9 @@ static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *cons
                sheet->process->allocs > 0 ? "nothing remains: all that was allocated was freed"
                                           : "nothing was allocated");
     }
+    if (sheet->report->suppressed > 0)
+        ttm_text_format(sheet->out, "%s%u known and suppressed", dot(sheet),
+                        sheet->report->suppressed);
     end_line(sheet);
 }
 

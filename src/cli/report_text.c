@@ -240,9 +240,10 @@ static void put_address(struct sheet *sheet)
 
     if (sheet->rows == 0)
         return;
-    ttm_text_format(sheet->out, "  address used most: 0x%llx in %s, %s allocations, %s frees",
+    ttm_text_format(sheet->out, "  address used most: 0x%llx in %s, %s allocations, %s %s",
                     (unsigned long long)most->address, ttm_region_name(most->region),
-                    ttm_format_count(most->births, births), ttm_format_count(most->frees, frees));
+                    ttm_format_count(most->births, births), ttm_format_count(most->frees, frees),
+                    plural(most->frees, "free", "frees"));
     end_line(sheet);
 }
 
@@ -308,7 +309,8 @@ static int put_process(struct sheet *sheet)
     ttm_report_devices(sheet);
     put_failures(sheet);
     sheet->below = sheet->rows > ROWS_NARROW ? 2 : 1;
-    const int r = ttm_report_origins(sheet);
+    const int r =
+        sheet->choice->by == TTM_BY_ORIGIN ? ttm_report_origins(sheet) : ttm_report_view(sheet);
     put_findings(sheet);
     put_sizes(sheet);
     put_addresses(sheet);
