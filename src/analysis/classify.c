@@ -18,6 +18,7 @@
 #include "analysis/classify.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "wire/region.h"
@@ -242,11 +243,15 @@ static void advise_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
         ADVICE("some paths free it and others do not: look for an exception, an early return or "
                "a reference cycle before the free (gc.collect() tells)");
     else if (e->is_creation)
-        ADVICE("a list, dict or attribute that outlives the step keeps these tensors: bound it, "
-               "or ttnn.deallocate() the old ones");
+        ADVICE("a list, dict or attribute that outlives the step, or a reference cycle "
+               "(gc.collect() tells), keeps these tensors: bound it, or ttnn.deallocate() the old "
+               "ones");
     else
-        ADVICE("a result of each step is kept by a list, a closure or a kept exception: drop it, "
-               "or ttnn.deallocate() it before the next step");
+        ADVICE("a result of each step is kept by a list, a closure, a kept exception or a cycle: "
+               "drop it, or ttnn.deallocate() it before the next step");
+    if (e->device_count > 1 && !e->is_program && e->region < TTM_REGION_CB)
+        (void)snprintf(v->advice + strlen(v->advice), sizeof(v->advice) - strlen(v->advice),
+                       "; one call frees it on all %u devices", e->device_count);
 }
 
 static void tell_steady(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)

@@ -76,7 +76,7 @@ static void put_frees(struct sheet *sheet, const struct ttm_report_origin **orde
     const size_t columns = sheet->terminal->columns;
     uint32_t shown = 0, left = 0;
 
-    qsort(order, count, sizeof(order[0]), by_missing);
+    qsort(order, count, sizeof(void *), by_missing);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
     put(sheet, "  ");
     put_columns(sheet, "missing frees, by origin", columns > 78 ? columns - 53 : 25);
