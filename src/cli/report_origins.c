@@ -405,11 +405,12 @@ static void put_list(struct sheet *sheet, const struct ttm_report_origin *const 
 static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *const *order,
                        uint32_t count)
 {
-    uint64_t suspects = 0, buffers = 0, bytes = 0, all = 0;
+    uint64_t suspects = 0, buffers = 0, bytes = 0, all = 0, unsure = 0;
     char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE], text[160];
 
     for (uint32_t i = 0; i < count; i++) {
         all += order[i]->remaining.count;
+        unsure += order[i]->verdict.class == TTM_CLASS_UNSURE ? order[i]->remaining.count : 0;
         if (!order[i]->verdict.is_suspect)
             continue;
         suspects++;
@@ -423,6 +424,12 @@ static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *cons
                        ttm_format_count(buffers, number), plural(buffers, "buffer", "buffers"),
                        ttm_format_bytes(bytes, sum));
         put_in(sheet, TTM_RED, text);
+    } else if (unsure > 0) {
+        (void)snprintf(text, sizeof(text),
+                       "no suspects: of the %s %s left nothing is sure about %s",
+                       ttm_format_count(all, number), plural(all, "buffer", "buffers"),
+                       ttm_format_count(unsure, sum));
+        put_in(sheet, TTM_YELLOW, text);
     } else if (all > 0) {
         (void)snprintf(text, sizeof(text), "no suspects: the %s %s left look intended",
                        ttm_format_count(all, number), plural(all, "buffer", "buffers"));
