@@ -113,10 +113,10 @@ static bool has_stopped_coming(const struct ttm_evidence *e)
     const uint64_t tail = e->all_visits - e->last_visit;
     const double own = (double)(e->all_visits - e->first_visit + 1);
 
+    if (!has_worked(e))
+        return tail > e->longest_gap || e->has_successor;
     if (tail <= e->longest_gap)
         return false;
-    if (!has_worked(e))
-        return true;
     if (e->is_followed && (double)tail > own / 20)
         return true;
     return tail > 2 * e->longest_gap && (double)tail > own * larger(1.5 / (double)kept_by(e), 0.15);

@@ -39,8 +39,9 @@ struct ttm_evidence {
     bool is_program;     /* a part of a program, or its binary */
     bool is_device_open; /* allocated by opening a device */
     bool has_origin;
-    bool is_creation; /* makes a tensor from data rather than from other tensors */
-    bool is_followed; /* a loop of other code began after its last birth */
+    bool is_creation;   /* makes a tensor from data rather than from other tensors */
+    bool has_successor; /* code that was new allocated after its last birth */
+    bool is_followed;   /* the same, and the program came back to it: another loop */
     uint16_t device_count;
     uint64_t allocs;
     uint64_t frees;

@@ -607,12 +607,24 @@ static int add_remaining(struct ttm_ledger *ledger, struct ttm_cell *cell,
     return add_size(remaining, live->held.bytes);
 }
 
+/*
+ * A loop that allocates on one line alone, and gives back the last buffer when it has the
+ * next: the program comes back, although from nowhere else. A comprehension keeps all of them.
+ */
+static bool is_next_turn(const struct ttm_ledger *ledger)
+{
+    return ledger->visit_live <= 1 &&
+           (ledger->is_turning ||
+            (ledger->visit_births > 2 && ledger->visit_births - ledger->visit_live > 1));
+}
+
 static void count_visit(struct ttm_ledger *ledger, const struct ttm_cell *cell, uint64_t bytes)
 {
     struct ttm_kin *kin = &ledger->kins[cell->kin];
     const uint64_t line = cell->line ? cell->line : ttm_hash_u64(bytes) | 1;
 
-    if (line != ledger->last_line) {
+    if (line != ledger->last_line || is_next_turn(ledger)) {
+        ledger->is_turning = line == ledger->last_line;
         ledger->last_line = line;
         ledger->visit++;
         ledger->given_back += ledger->visit_births > 0 && ledger->visit_live == 0;

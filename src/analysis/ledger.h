@@ -181,6 +181,7 @@ struct ttm_ledger {
     uint64_t visit;        /* goes up as another line allocates */
     uint32_t visit_births; /* buffers born in it so far */
     uint32_t visit_live;   /* of these, live */
+    bool is_turning;       /* one line makes one buffer after the other: each is a visit */
     /* Frees of what had outlived its visit, and visits of which nothing was left: work, not loading. */
     uint64_t given_back;
     struct ttm_addresses addresses;

@@ -478,15 +478,16 @@ static int add_threads(const struct making *making, uint32_t count, struct kindr
     return 0;
 }
 
-/* The visit with which the last loop begins: code that the program comes back to. */
-static uint64_t last_loop(const struct making *making, const struct kindred *kindred)
+/* The last visit of code that the program had not come to before, and comes so often to. */
+static uint64_t last_beginning(const struct making *making, const struct kindred *kindred,
+                               uint64_t visits)
 {
     const struct ttm_ledger *ledger = making->ledger;
     uint64_t last = 0;
 
     for (uint32_t i = 0; i < ledger->kin_count; i++) {
         const struct ttm_evidence *e = &kindred[i].evidence;
-        if (kindred[i].is_known && e->region < TTM_REGION_CB && e->visits >= TTM_LOOP_VISITS &&
+        if (kindred[i].is_known && e->region < TTM_REGION_CB && e->visits >= visits &&
             e->first_visit > last)
             last = e->first_visit;
     }
@@ -508,9 +509,11 @@ static int classify(struct making *making, uint32_t count)
         free(kindred);
         return -ENOMEM;
     }
-    const uint64_t loop = last_loop(making, kindred);
+    const uint64_t begun = last_beginning(making, kindred, 1);
+    const uint64_t loop = last_beginning(making, kindred, TTM_LOOP_VISITS);
     for (uint32_t i = 0; i < kin_count; i++) {
         kindred[i].evidence.remaining_births = &kindred[i].births;
+        kindred[i].evidence.has_successor = kindred[i].evidence.last_visit < begun;
         kindred[i].evidence.is_followed = kindred[i].evidence.last_visit < loop;
         if (kindred[i].is_known)
             ttm_classify(&kindred[i].evidence, &kindred[i].verdict);

@@ -192,6 +192,7 @@ def thread_beside_main(dev: Any, steps: int) -> None:
             KEPT.append(zeros(dev, 32, 32))  # leak: steps
             time.sleep(0.001)
 
+    y = ttnn.multiply(ttnn.add(x, x), x)  # compiled before there are two threads
     worker = threading.Thread(target=work)
     worker.start()
     while worker.is_alive():
@@ -380,6 +381,28 @@ def in_contexts(dev: Any, steps: int) -> None:
             KEPT.append(zeros(dev))  # leak: steps
 
 
+@program
+def three_kinds(dev: Any, steps: int) -> Any:
+    """Nothing but leaks, all of them made by one function."""
+    history = []
+    for step in range(steps):
+        KEPT.append(zeros(dev))  # leak: steps
+        CACHE[step] = zeros(dev)  # leak: steps
+        history.append(zeros(dev))  # leak: steps
+    return history
+
+
+@program
+def before_another_loop(dev: Any, steps: int) -> None:
+    x = zeros(dev)
+    for _ in range(20 * steps):
+        y = ttnn.add(x, x)
+        KEPT.append(ttnn.multiply(y, y))  # leak: 20 * steps
+    for _ in range(3):
+        y = ttnn.subtract(x, x)
+        z = ttnn.divide(y, y)
+
+
 # ---- clean ----
 
 
@@ -511,6 +534,45 @@ def warm_up(dev: Any, steps: int) -> Any:
         y = ttnn.add(x, x)
         z = ttnn.multiply(y, y)
     return caches
+
+
+@program
+def warm_up_of_one_line(dev: Any, steps: int) -> Any:
+    """After it one line alone allocates."""
+    caches = []
+    x = zeros(dev)
+    for step in range(5 + steps):
+        if step < 3:
+            caches.append(zeros(dev, 32, 32))
+        y = ttnn.add(x, x)
+    return caches
+
+
+@program
+def one_forward(dev: Any, steps: int) -> Any:
+    class Layer:
+        def __init__(self) -> None:
+            self.w = zeros(dev)
+            self.b = zeros(dev)
+
+        def __call__(self, x: Any) -> Any:
+            y = ttnn.matmul(x, self.w)
+            return ttnn.add(y, self.b)
+
+    model = [Layer() for _ in range(3 + steps)]
+    x = zeros(dev)
+    for layer in model:
+        x = layer(x)
+    return model
+
+
+@program
+def outputs_of_each_epoch(dev: Any, steps: int) -> Any:
+    x = zeros(dev)
+    for _ in range(steps):
+        outputs = [ttnn.multiply(x, x) for _ in range(10)]
+        total = ttnn.add(outputs[0], outputs[1])
+    return outputs
 
 
 @program

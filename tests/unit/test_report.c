@@ -606,6 +606,47 @@ static void a_line_that_frees_at_first_and_then_keeps_is_growing(void **state)
     ttm_report_done(&scene.report);
 }
 
+/* The same function makes them for two callers, who take turns. */
+static void callers_of_one_function_are_different_visits(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t a = story_line(&scene.story, "x.py:2:new|x.py:8:main", "ttnn.zeros");
+    const uint32_t b = story_line(&scene.story, "x.py:2:new|x.py:9:main", "ttnn.ones");
+    for (unsigned i = 0; i < 10; i++) {
+        story_birth(&scene.story, a, TTM_REGION_DRAM, 64 * KIB);
+        story_birth(&scene.story, b, TTM_REGION_DRAM, 64 * KIB);
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.zeros", TTM_CLASS_GROWING, true);
+    expect(&scene, "ttnn.ones", TTM_CLASS_GROWING, true);
+    ttm_report_done(&scene.report);
+}
+
+static void a_warm_up_is_over_when_one_line_alone_goes_on(void **state)
+{
+    struct scene scene;
+    uint64_t last = 0;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t cache = story_line(&scene.story, "x.py:6:mask", "ttnn.full");
+    for (unsigned i = 0; i < 10; i++) {
+        if (i < 3)
+            story_birth(&scene.story, cache, TTM_REGION_L1, 8 * KIB);
+        const uint64_t next = story_birth(&scene.story, scene.other, TTM_REGION_L1, 4 * KIB);
+        if (last)
+            story_free(&scene.story, last);
+        last = next;
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.full", TTM_CLASS_STEADY, false);
+    expect(&scene, "ttnn.add", TTM_CLASS_STEADY, false);
+    ttm_report_done(&scene.report);
+}
+
 /* Buckets of lengths: one after the other is met for the first time, more and more rarely. */
 static void a_cache_that_fills_ever_more_slowly_has_settled(void **state)
 {
@@ -885,6 +926,8 @@ int main(void)
         cmocka_unit_test(a_leak_of_a_thread_that_ends_is_growing_and_what_it_loaded_is_not),
         cmocka_unit_test(a_cache_that_evicts_is_a_working_set),
         cmocka_unit_test(a_line_that_frees_at_first_and_then_keeps_is_growing),
+        cmocka_unit_test(callers_of_one_function_are_different_visits),
+        cmocka_unit_test(a_warm_up_is_over_when_one_line_alone_goes_on),
         cmocka_unit_test(a_cache_that_fills_ever_more_slowly_has_settled),
         cmocka_unit_test(what_is_freed_only_at_the_end_has_grown_but_does_not_remain),
         cmocka_unit_test(what_opening_a_device_allocates_is_the_systems),
