@@ -23,11 +23,12 @@
 #include "base/text.h"
 #include "wire/region.h"
 
-#define GROWING_LEAST 3        /* births */
-#define SLOW_LEAST 10          /* births without visits that may still be a loop */
-#define TIGHT_LEAST 20         /* the same, if they take no time */
-#define SETTLING_LEAST 10      /* births of which it can be said that they came early */
-#define IDLE_NS 30000000000ull /* after which a program without births has changed what it does */
+#define GROWING_LEAST 3         /* births */
+#define SLOW_LEAST 10           /* births without visits that may still be a loop */
+#define TIGHT_LEAST 20          /* the same, if they take no time */
+#define SETTLING_LEAST 10       /* births of which it can be said that they came early */
+#define SECOND_NS 1000000000ull /* a log tells times no better */
+#define IDLE_NS 30000000000ull  /* after which a program without births has changed what it does */
 
 const char *ttm_class_name(enum ttm_class class)
 {
@@ -221,7 +222,12 @@ static void tell_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
     char count[TTM_NUMBER_SIZE], freed[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE];
     char span[TTM_NUMBER_SIZE];
 
-    (void)ttm_format_duration(e->last_ns - e->first_ns, span);
+    if (e->is_untimed)
+        (void)snprintf(span, sizeof(span), "all of the log");
+    else if (e->is_logged && e->last_ns - e->first_ns < SECOND_NS)
+        (void)snprintf(span, sizeof(span), "less than 1 s");
+    else
+        (void)ttm_format_duration(e->last_ns - e->first_ns, span);
     if (e->remaining == 0)
         WHY("%s were born over %s, and freed only when the program ended",
             ttm_format_count(e->late, count), span);
@@ -283,9 +289,12 @@ static void tell_replaced(const struct ttm_evidence *e, struct ttm_verdict *v)
     char replaced[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE];
 
     WHY("%s of %s were allocated again at the same address with no free between, so at most %s can "
-        "be live: an artefact of how it was reported, as of circular buffers that come as L1",
+        "be live: an accounting artefact of %s%s",
         ttm_format_count(e->replaced, replaced), ttm_format_count(e->allocs, all),
-        e->remaining == 1 ? "one" : "the last");
+        e->remaining == 1 ? "one" : "the last", e->is_logged ? "the log" : "how it was reported",
+        e->is_l1_base                ? ", as circular buffers at the base of L1 came without frees"
+        : e->region == TTM_REGION_L1 ? ", as of circular buffers that come as L1"
+                                     : ", as of views that came as buffers");
     ADVICE("do not count these as leaks; track the program with tt-mem run to see which they are");
 }
 
@@ -329,8 +338,11 @@ static void tell_temporary(const struct ttm_evidence *e, struct ttm_verdict *v)
 {
     char count[TTM_NUMBER_SIZE], mean[TTM_NUMBER_SIZE];
 
-    WHY("all %s were freed, after %s on average", ttm_format_count(e->frees, count),
-        ttm_format_duration(e->lifetime_ns / e->frees, mean));
+    if (e->is_untimed || (e->is_logged && e->lifetime_ns / e->frees < SECOND_NS))
+        WHY("all %s were freed", ttm_format_count(e->frees, count));
+    else
+        WHY("all %s were freed, after %s on average", ttm_format_count(e->frees, count),
+            ttm_format_duration(e->lifetime_ns / e->frees, mean));
     ADVICE("nothing to do");
 }
 

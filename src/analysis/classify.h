@@ -42,6 +42,9 @@ struct ttm_evidence {
     bool is_creation;   /* makes a tensor from data rather than from other tensors */
     bool has_successor; /* code that was new allocated after its last birth */
     bool is_followed;   /* the same, and the program came back to it: another loop */
+    bool is_logged;     /* known from a text log alone, */
+    bool is_untimed;    /* which has no times: those below tell the order */
+    bool is_l1_base;    /* all of it at the lowest address of L1 that anything has */
     uint16_t device_count;
     uint64_t allocs;
     uint64_t frees;

@@ -19,6 +19,10 @@ void ttm_groups_done(struct ttm_groups *groups)
         free(groups->sets[i].groups);
         free(groups->sets[i].devices);
     }
+    for (uint32_t i = 0; i < groups->count; i++) {
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+            ttm_course_free(groups->groups[i].region[r].course);
+    }
     free(groups->sets);
     free(groups->groups);
     *groups = (struct ttm_groups){0};
@@ -33,6 +37,21 @@ int ttm_groups_find(const struct ttm_groups *groups, uint32_t number)
     return -ENOENT;
 }
 
+/* Each group has courses of its own, also those that it begins with. Returns 0 or -ENOMEM. */
+static int own_courses(struct ttm_group *group)
+{
+    int r = 0;
+
+    for (unsigned i = 0; i < TTM_REGION_COUNT; i++) {
+        struct ttm_group_region *region = &group->region[i];
+        const bool is_kept = region->course != NULL;
+        region->course = ttm_course_copy(region->course);
+        if (is_kept && !region->course)
+            r = -ENOMEM;
+    }
+    return r;
+}
+
 /* The new group begins as 'like', or with nothing. Returns its index or -ENOMEM. */
 static int add_group(struct ttm_groups *groups, const struct ttm_group *like, uint16_t device)
 {
@@ -44,7 +63,9 @@ static int add_group(struct ttm_groups *groups, const struct ttm_group *like, ui
     groups->groups = grown;
     grown[groups->count] = begin;
     grown[groups->count].first_device = device;
-    return (int)groups->count++;
+    const int r = own_courses(&grown[groups->count]);
+    const int index = (int)groups->count++;
+    return r < 0 ? r : index;
 }
 
 static int append_group(struct ttm_group_set *set, uint32_t group)

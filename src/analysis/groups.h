@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "analysis/course.h"
 #include "wire/region.h"
 
 /* What is held: by a cell, a device, or at a moment. */
@@ -45,9 +46,10 @@ struct ttm_group_region {
     uint64_t frees;
     uint64_t peak_bytes;
     uint64_t peak_footprint_bytes;
-    uint64_t peak_ns;      /* of the footprint */
-    uint64_t peak_births;  /* of the process until then */
-    uint64_t peak_version; /* goes up with each new peak, see analysis/ledger.c */
+    uint64_t peak_ns;          /* of the footprint */
+    uint64_t peak_births;      /* of the process until then */
+    uint64_t peak_version;     /* goes up with each new peak, see analysis/ledger.c */
+    struct ttm_course *course; /* of the footprint; NULL: not kept */
 };
 
 #define TTM_GROUP_PROGRAMS 8
@@ -68,6 +70,7 @@ struct ttm_group {
     struct ttm_group_region region[TTM_REGION_COUNT];
     uint64_t kernel_bytes[TTM_KERNEL_KIND_COUNT]; /* live or ended with their device only */
     struct ttm_group_cbs cbs;
+    uint64_t births; /* of the process when something was last born there */
     uint16_t first_device;
 };
 

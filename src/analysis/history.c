@@ -82,7 +82,7 @@ static bool is_chosen(const struct listening *l, const struct teller *teller, ui
     return false;
 }
 
-/* Whether it reaches over the address, as far as the banks of its device are known. */
+/* Whether it reaches over the address, as far as its banks are known, or those of its device. */
 static bool reaches(const struct listening *l, const struct teller *teller,
                     const struct ttm_recorded_life *life)
 {
@@ -92,7 +92,8 @@ static bool reaches(const struct listening *l, const struct teller *teller,
         ttm_notebook_devices(&teller->notes, life->devices, devices) == 0 ||
         devices[0] >= TTM_DEVICE_COUNT)
         return false;
-    const uint32_t banks = teller->bank_count[devices[0]][life->region];
+    const uint32_t banks =
+        life->banks > 0 ? life->banks : teller->bank_count[devices[0]][life->region];
     return banks > 0 && l->options->address - life->address < life->footprint_bytes / banks;
 }
 
@@ -198,8 +199,11 @@ static int fill(struct listening *l)
         struct ttm_history_life *life = &l->history->lives[i];
         const struct teller *teller = teller_of(l, life->life.process);
         const struct ttm_history_life *before = i > 0 ? &l->history->lives[i - 1] : NULL;
+        struct ttm_log_note log;
         if (!teller)
             return -ENOMEM;
+        if (ttm_origin_log(&teller->notes, &log))
+            l->history->is_untimed |= log.is_untimed;
         if (before && before->life.process == life->life.process &&
             before->life.origin == life->life.origin)
             life->words = before->words;

@@ -35,6 +35,7 @@ struct ttm_history {
     uint64_t count;
     uint64_t left_out; /* beyond TTM_HISTORY_LIVES */
     uint64_t first_ns; /* of the recording */
+    bool is_untimed;   /* it comes from a log without times: those here tell the order */
     struct ttm_recording_info info;
     struct ttm_arena arena;
 };

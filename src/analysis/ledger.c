@@ -34,6 +34,7 @@
 struct ttm_live {
     uint64_t birth_ns;
     uint64_t birth; /* number among the births of the process */
+    uint64_t address;
     struct ttm_held held;
     uint32_t cell;    /* + 1, 0: none */
     uint32_t reused;  /* place of its address + 1, 0: not watched */
@@ -53,6 +54,7 @@ void ttm_ledger_init(struct ttm_ledger *ledger, uint32_t process, uint64_t seed)
     ttm_device_sets_init(&ledger->cb_sets);
     ttm_cb_map_init(&ledger->cbs);
     ttm_addresses_init(&ledger->addresses, seed);
+    ttm_seats_init(&ledger->seats);
     ttm_u64_map_init(&ledger->kin_places, seed);
     ttm_arena_init(&ledger->texts);
 }
@@ -78,6 +80,7 @@ void ttm_ledger_done(struct ttm_ledger *ledger)
     ttm_device_sets_done(&ledger->cb_sets);
     ttm_cb_map_done(&ledger->cbs);
     ttm_addresses_done(&ledger->addresses);
+    ttm_seats_done(&ledger->seats);
     ttm_u64_map_done(&ledger->kin_places);
     ttm_arena_done(&ledger->texts);
     *ledger = (struct ttm_ledger){0};
@@ -275,6 +278,7 @@ static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
         .is_program = (life->flags & TTM_SITE_PROGRAM) != 0,
         .set = (uint32_t)set,
         .first_ns = UINT64_MAX,
+        .lowest_address = UINT64_MAX,
         .remaining = {.first_ns = UINT64_MAX, .first_birth = UINT64_MAX},
     };
     ttm_u64_map_init(&cell.remaining.size_places, ledger->seed);
@@ -362,14 +366,39 @@ struct ttm_held ttm_cell_at_moment(const struct ttm_ledger *ledger, const struct
 
 /* ---- totals ---- */
 
-static void add_to_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell,
-                          const struct ttm_held *held, uint64_t time_ns)
+/* Only where it was asked for: drawings are for pages, and most reports have none. */
+static int draw_course(const struct ttm_ledger *ledger, struct ttm_group_region *region,
+                       uint64_t time_ns, uint64_t bytes)
+{
+    if (!ledger->keeps_drawings)
+        return 0;
+    if (!region->course)
+        region->course = ttm_course_new(ledger->first_ns);
+    if (!region->course)
+        return -ENOMEM;
+    ttm_course_put(region->course, time_ns, bytes);
+    return 0;
+}
+
+/* Circular buffers have a course of their own: those of cached programs lie on each other. */
+static int draw_region(const struct ttm_ledger *ledger, struct ttm_group_region *region,
+                       uint8_t number, uint64_t time_ns)
+{
+    return number == TTM_REGION_CB
+               ? 0
+               : draw_course(ledger, region, time_ns, region->now.footprint_bytes);
+}
+
+static int add_to_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell,
+                         const struct ttm_held *held, uint64_t time_ns)
 {
     const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+    int r = 0;
 
-    for (uint32_t i = 0; i < set->group_count; i++) {
+    for (uint32_t i = 0; i < set->group_count && r == 0; i++) {
         struct ttm_group *group = &ledger->groups.groups[set->groups[i]];
         struct ttm_group_region *region = &group->region[cell->region];
+        group->births = ledger->births;
         ttm_held_add(&region->now, held);
         region->births++;
         if (region->now.bytes > region->peak_bytes)
@@ -382,7 +411,9 @@ static void add_to_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell
         }
         if (cell->region == TTM_REGION_KERNEL)
             group->kernel_bytes[cell->kind] += held->bytes;
+        r = draw_region(ledger, region, cell->region, time_ns);
     }
+    return r;
 }
 
 static bool is_remaining_end(uint8_t how)
@@ -397,12 +428,13 @@ static bool is_freeing_end(uint8_t how)
     return how == TTM_ENDED_FREED || how == TTM_ENDED_PROGRAM_ENDED;
 }
 
-static void take_from_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell,
-                             const struct ttm_held *held, uint8_t how)
+static int take_from_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell,
+                            const struct ttm_held *held, uint8_t how, uint64_t time_ns)
 {
     const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+    int r = 0;
 
-    for (uint32_t i = 0; i < set->group_count; i++) {
+    for (uint32_t i = 0; i < set->group_count && r == 0; i++) {
         struct ttm_group *group = &ledger->groups.groups[set->groups[i]];
         struct ttm_group_region *region = &group->region[cell->region];
         ttm_held_take(&region->now, held);
@@ -411,7 +443,9 @@ static void take_from_groups(struct ttm_ledger *ledger, const struct ttm_cell *c
             ttm_held_add(&region->closed, held);
         else if (cell->region == TTM_REGION_KERNEL)
             group->kernel_bytes[cell->kind] -= held->bytes;
+        r = draw_region(ledger, region, cell->region, time_ns);
     }
+    return r;
 }
 
 /* ---- circular buffers ---- */
@@ -473,11 +507,22 @@ static int sum_cbs(struct ttm_ledger *ledger)
             cbs->peak_registered_bytes = cbs->registered_bytes;
         if (cbs->resident_bytes > cbs->peak_resident_bytes)
             cbs->peak_resident_bytes = cbs->resident_bytes;
+        const bool is_sent = cbs->program_count > 0;
+        const int drawn = draw_course(ledger, &group->region[TTM_REGION_CB], ledger->cbs_changed_ns,
+                                      is_sent ? cbs->resident_bytes : cbs->registered_bytes);
+        if (drawn < 0)
+            return drawn;
     }
     ledger->are_cbs_changed = false;
     if (++ledger->cb_sums % CB_SUMS_PER_INTERVAL == 0)
         ledger->cbs_interval_ns *= 2;
     return 0;
+}
+
+static void change_cbs(struct ttm_ledger *ledger, uint64_t time_ns)
+{
+    ledger->are_cbs_changed = true;
+    ledger->cbs_changed_ns = time_ns;
 }
 
 /* Sums before what is known changes, so that a state that lasted is not missed. */
@@ -523,7 +568,7 @@ static int take_dispatch(struct ttm_ledger *ledger, const struct ttm_recorded_di
         memmove(cbs->programs + 1, cbs->programs, at * sizeof(cbs->programs[0]));
         cbs->programs[0] = dispatch->program;
     }
-    ledger->are_cbs_changed = true;
+    change_cbs(ledger, time_ns);
     return 0;
 }
 
@@ -533,15 +578,16 @@ static int take_dispatch(struct ttm_ledger *ledger, const struct ttm_recorded_di
  * The part of each bank that a life takes; 0 when the banks are not known, or the life is
  * not one that has memory for itself.
  */
-static uint64_t bank_bytes_of(const struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
-                              const struct ttm_group_set *set)
+static uint64_t bank_bytes_of(const struct ttm_ledger *ledger, const struct ttm_cell *cell,
+                              uint64_t footprint_bytes)
 {
-    if (life->region >= TTM_REGION_CB || (life->flags & TTM_SITE_ALIAS) ||
+    if (cell->region >= TTM_REGION_CB || cell->is_alias ||
         ledger->seen.source != TTM_SOURCE_TRACKED)
         return 0;
-    const struct ttm_recorded_device *device = ttm_ledger_device(ledger, set->devices[0]);
-    const uint32_t banks = device ? device->bank_count[life->region] : 0;
-    return banks > 0 ? life->footprint_bytes / banks : 0;
+    const uint16_t first = ledger->groups.sets[cell->set].devices[0];
+    const struct ttm_recorded_device *device = ttm_ledger_device(ledger, first);
+    const uint32_t banks = device ? device->bank_count[cell->region] : 0;
+    return banks > 0 ? footprint_bytes / banks : 0;
 }
 
 /* ---- lives ---- */
@@ -585,9 +631,20 @@ static int add_size(struct ttm_remaining *remaining, uint64_t bytes)
     return 0;
 }
 
-/* It was never given back. */
+static int add_seat(struct ttm_ledger *ledger, const struct ttm_live *live, uint64_t births)
+{
+    struct ttm_seat seat = {.address = live->address, .births = births, .cell = live->cell - 1};
+
+    if (!ledger->keeps_drawings)
+        return 0;
+    seat.bank_bytes = bank_bytes_of(ledger, &ledger->cells[seat.cell], live->held.footprint_bytes);
+    const bool is_placed = seat.bank_bytes > 0 && seat.address + seat.bank_bytes > seat.address;
+    return is_placed ? ttm_seats_add(&ledger->seats, &seat) : 0;
+}
+
+/* It was never given back; there were so many births when it ended, if it did. */
 static int add_remaining(struct ttm_ledger *ledger, struct ttm_cell *cell,
-                         const struct ttm_live *live)
+                         const struct ttm_live *live, uint64_t births)
 {
     struct ttm_remaining *remaining = &cell->remaining;
 
@@ -604,7 +661,8 @@ static int add_remaining(struct ttm_ledger *ledger, struct ttm_cell *cell,
                    live->birth_ns > ledger->first_ns ? live->birth_ns - ledger->first_ns : 0);
     ttm_spread_add(&remaining->births, live->birth);
     ledger->kins[cell->kin].remaining_ranks += live->ordinal;
-    return add_size(remaining, live->held.bytes);
+    const int r = add_size(remaining, live->held.bytes);
+    return r < 0 ? r : add_seat(ledger, live, births);
 }
 
 /*
@@ -659,7 +717,7 @@ static void count_kin(struct ttm_ledger *ledger, struct ttm_cell *cell, struct t
 }
 
 static void count_birth(const struct ttm_ledger *ledger, struct ttm_cell *cell,
-                        const struct ttm_live *live)
+                        const struct ttm_live *live, uint64_t address)
 {
     const uint64_t birth_ns = live->birth_ns;
 
@@ -669,6 +727,10 @@ static void count_birth(const struct ttm_ledger *ledger, struct ttm_cell *cell,
         cell->first_ns = birth_ns;
     if (birth_ns > cell->last_ns)
         cell->last_ns = birth_ns;
+    if (address < cell->lowest_address)
+        cell->lowest_address = address;
+    if (address > cell->highest_address)
+        cell->highest_address = address;
     ttm_spread_add(&cell->times, birth_ns > ledger->first_ns ? birth_ns - ledger->first_ns : 0);
 }
 
@@ -687,6 +749,7 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
     struct ttm_live *live = &ledger->lives[life->slot];
     *live = (struct ttm_live){.birth_ns = life->birth_ns,
                               .birth = ledger->births,
+                              .address = life->address,
                               .held = {1, life->bytes, life->footprint_bytes},
                               .cell = index + 1};
     if (life->region == TTM_REGION_CB) {
@@ -696,22 +759,21 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
             r = place_cb(ledger, life, set, &live->is_placed);
         if (r == 0 && !cell->is_alias && !live->is_placed)
             change_coreless(ledger, set, life->footprint_bytes);
-        ledger->are_cbs_changed = true;
+        change_cbs(ledger, time_ns);
     } else {
-        live->is_placed =
-            ttm_addresses_put(&ledger->addresses, life, bank_bytes_of(ledger, life, set));
+        live->is_placed = ttm_addresses_put(&ledger->addresses, life,
+                                            bank_bytes_of(ledger, cell, life->footprint_bytes));
     }
     count_visit(ledger, cell, life->bytes);
     count_kin(ledger, cell, live);
-    count_birth(ledger, cell, live);
+    count_birth(ledger, cell, live, life->address);
     live->reused = ttm_addresses_count(&ledger->addresses, life);
     ledger->births++;
     ledger->told += life->is_told;
     save_cell(ledger, cell);
     ttm_held_add(&cell->now, &live->held);
-    if (!cell->is_alias)
-        add_to_groups(ledger, cell, &live->held, time_ns);
-    return r;
+    const int added = cell->is_alias ? 0 : add_to_groups(ledger, cell, &live->held, time_ns);
+    return r < 0 ? r : added;
 }
 
 static void count_late(const struct ttm_ledger *ledger, struct ttm_cell *cell,
@@ -758,14 +820,16 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
             ttm_cb_map_remove(&ledger->cbs, life->serial);
         else if (!cell->is_alias)
             change_coreless(ledger, set, 0 - life->footprint_bytes);
-        ledger->are_cbs_changed = true;
+        change_cbs(ledger, time_ns);
     } else if (live->is_placed) {
-        ttm_addresses_take(&ledger->addresses, life, bank_bytes_of(ledger, life, set));
+        ttm_addresses_take(&ledger->addresses, life,
+                           bank_bytes_of(ledger, cell, life->footprint_bytes));
     }
     save_cell(ledger, cell);
     ttm_held_take(&cell->now, &live->held);
-    if (!cell->is_alias)
-        take_from_groups(ledger, cell, &live->held, how);
+    const int taken =
+        cell->is_alias ? 0 : take_from_groups(ledger, cell, &live->held, how, time_ns);
+    r = r < 0 ? r : taken;
     ledger->kins[cell->kin].live--;
     if (is_freeing_end(how)) {
         cell->frees++;
@@ -776,7 +840,7 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
         if (live->reused > 0)
             ledger->addresses.reused[live->reused - 1].frees++;
     } else if (is_remaining_end(how)) {
-        const int added = add_remaining(ledger, cell, live);
+        const int added = add_remaining(ledger, cell, live, ledger->births);
         r = r < 0 ? r : added;
     } else {
         cell->replaced += how == TTM_ENDED_REPLACED;
@@ -832,7 +896,7 @@ static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life
     ttm_held_add(&to->now, &live->held);
     from->allocs--;
     from->born_bytes -= live->held.footprint_bytes;
-    count_birth(ledger, to, live);
+    count_birth(ledger, to, live, life->address);
     live->cell = index + 1;
     return 0;
 }
@@ -990,7 +1054,7 @@ int ttm_ledger_finish(struct ttm_ledger *ledger)
     for (uint32_t slot = 0; slot < ledger->live_room && r == 0; slot++) {
         const struct ttm_live *live = &ledger->lives[slot];
         if (live->cell != 0)
-            r = add_remaining(ledger, &ledger->cells[live->cell - 1], live);
+            r = add_remaining(ledger, &ledger->cells[live->cell - 1], live, UINT64_MAX);
     }
     for (uint32_t i = 0; i < ledger->cell_count; i++) {
         if (ledger->cells[i].late.births != ledger->births)

@@ -19,6 +19,7 @@
 #include "analysis/addresses.h"
 #include "analysis/groups.h"
 #include "analysis/notebook.h"
+#include "analysis/seats.h"
 #include "analysis/spread.h"
 #include "base/u64_map.h"
 #include "model/cb_map.h"
@@ -111,6 +112,8 @@ struct ttm_cell {
     uint64_t last_ns;
     uint64_t thread_last; /* birth, counted in those of the thread */
     uint64_t thread_first;
+    uint64_t lowest_address;
+    uint64_t highest_address;
     struct ttm_spread times;
     struct ttm_saved *peaks; /* for each group of the set */
     struct ttm_saved moments[TTM_MOMENTS];
@@ -158,7 +161,8 @@ struct ttm_ledger {
     struct ttm_device_sets cb_sets;
     struct ttm_cb_map cbs;
     bool are_cbs_changed;
-    bool are_cbs_closed; /* they go with their device or process, and remain */
+    uint64_t cbs_changed_ns; /* the last time */
+    bool are_cbs_closed;     /* they go with their device or process, and remain */
     uint64_t cbs_summed_ns;
     uint64_t cbs_interval_ns;
     uint32_t cb_sums;
@@ -197,6 +201,8 @@ struct ttm_ledger {
     uint64_t moment_version[TTM_MOMENTS];  /* 1: has not come */
     uint64_t moment_ns[TTM_MOMENTS];
     uint64_t moment_births[TTM_MOMENTS]; /* until then */
+    bool keeps_drawings;                 /* courses, and seats of what remains */
+    struct ttm_seats seats;              /* of what remains */
     struct ttm_arena texts;
     uint64_t seed;
 };

@@ -70,6 +70,13 @@ struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_
     return ret;
 }
 
+bool ttm_origin_log(const struct ttm_notebook *notes, struct ttm_log_note *ret)
+{
+    const struct ttm_noted *note = ttm_notebook_find(notes, TTM_LOG_NOTE, TTM_NOTE_LOG);
+
+    return note && ttm_log_note_decode(note->bytes, note->length, ret) == 0;
+}
+
 /* Plain text, or a note of a kind that is text from some offset on. */
 static const char *text_of(const struct ttm_notebook *notes, uint32_t number,
                            struct ttm_arena *arena)
@@ -113,51 +120,86 @@ static uint32_t put_python(const struct ttm_notebook *notes,
     return count;
 }
 
-static void put_module_offset(const struct ttm_module_note *module, uint64_t address,
-                              struct ttm_text *name)
+static const char *module_name(const struct ttm_module_note *module, struct ttm_arena *arena)
 {
-    char path[TTM_MODULE_PATH_MAX + 1];
+    const char *path = module->path.bytes;
+    const char *slash = memrchr(path, '/', module->path.length);
+    const char *name = slash ? slash + 1 : path;
 
-    if (module) {
-        memcpy(path, module->path.bytes, module->path.length);
-        path[module->path.length] = '\0';
-        ttm_text_append(name, ttm_base_name(path));
-        ttm_text_append(name, "+");
+    return ttm_arena_text(arena, name, (size_t)(path + module->path.length - name));
+}
+
+/* One native frame. 'name' is room to write in. */
+static void put_frame(const struct ttm_notebook *notes, const struct ttm_native_frame *frame,
+                      const struct ttm_frame_namer *namer, struct ttm_arena *arena,
+                      struct ttm_text *name, const char **ret, const char **ret_module)
+{
+    const struct ttm_noted *said = ttm_notebook_find(notes, frame->module, TTM_NOTE_MODULE);
+    struct ttm_module_note module;
+    const bool has_module = said && ttm_module_note_decode(said->bytes, said->length, &module) == 0;
+
+    ttm_text_clear(name);
+    *ret_module = has_module ? module_name(&module, arena) : "";
+    if (!has_module || !namer || !namer->name ||
+        !namer->name(namer->arg, &module, frame->address, frame->is_exact, name))
+        ttm_text_format(name, "%s%s0x%llx", *ret_module, has_module ? "+" : "",
+                        (unsigned long long)frame->address);
+    *ret = ttm_arena_text(arena, ttm_text_string(name), name->length);
+}
+
+/* Room for so many frames in 'ret'; returns whether there is. */
+static bool make_native(struct ttm_arena *arena, uint16_t count, const char ***ret_names,
+                        const char ***ret_modules, struct ttm_origin_words *ret)
+{
+    *ret_names = ttm_arena_take(arena, count, sizeof(**ret_names));
+    *ret_modules = ttm_arena_take(arena, count, sizeof(**ret_modules));
+    if (!*ret_names || !*ret_modules)
+        return false;
+    ret->native = *ret_names;
+    ret->native_modules = *ret_modules;
+    ret->native_count = count;
+    return true;
+}
+
+/* Frames that were named by whoever wrote the log. */
+static void put_named(const struct ttm_noted *note, struct ttm_arena *arena,
+                      struct ttm_origin_words *ret)
+{
+    struct ttm_named_stack_note stack;
+    const char **names, **modules;
+
+    if (ttm_named_stack_note_decode(note->bytes, note->length, &stack) < 0 ||
+        !make_native(arena, stack.count, &names, &modules, ret))
+        return;
+    for (uint16_t i = 0; i < stack.count; i++) {
+        const struct ttm_named_frame *frame = &stack.frames[i];
+        modules[i] = ttm_arena_text(arena, frame->module.bytes, frame->module.length);
+        names[i] = frame->name.length > 0
+                       ? ttm_arena_text(arena, frame->name.bytes, frame->name.length)
+                       : modules[i];
     }
-    ttm_text_format(name, "0x%llx", (unsigned long long)address);
 }
 
 static void put_native(const struct ttm_notebook *notes, uint32_t number,
                        const struct ttm_frame_namer *namer, struct ttm_arena *arena,
                        struct ttm_origin_words *ret)
 {
-    const struct ttm_noted *note =
-        number ? ttm_notebook_find(notes, number, TTM_NOTE_NATIVE_STACK) : NULL;
+    const struct ttm_noted *note = number ? ttm_notebook_get(notes, number) : NULL;
     struct ttm_native_stack_note stack;
+    const char **names, **modules;
     struct ttm_text name;
 
-    if (!note || ttm_native_stack_note_decode(note->bytes, note->length, &stack) < 0)
-        return;
-    const char **frames = ttm_arena_take(arena, stack.count, sizeof(frames[0]));
-    if (!frames)
+    if (note && note->kind == TTM_NOTE_NAMED_STACK)
+        put_named(note, arena, ret);
+    if (!note || note->kind != TTM_NOTE_NATIVE_STACK ||
+        ttm_native_stack_note_decode(note->bytes, note->length, &stack) < 0 ||
+        !make_native(arena, stack.count, &names, &modules, ret))
         return;
     ttm_text_init(&name);
-    for (uint16_t i = 0; i < stack.count; i++) {
-        const struct ttm_native_frame *frame = &stack.frames[i];
-        const struct ttm_noted *said = ttm_notebook_find(notes, frame->module, TTM_NOTE_MODULE);
-        struct ttm_module_note module;
-        const bool has_module =
-            said && ttm_module_note_decode(said->bytes, said->length, &module) == 0;
-        ttm_text_clear(&name);
-        if (!has_module || !namer || !namer->name ||
-            !namer->name(namer->arg, &module, frame->address, frame->is_exact, &name))
-            put_module_offset(has_module ? &module : NULL, frame->address, &name);
-        frames[i] = ttm_arena_text(arena, ttm_text_string(&name), name.length);
-    }
+    for (uint16_t i = 0; i < stack.count; i++)
+        put_frame(notes, &stack.frames[i], namer, arena, &name, &names[i], &modules[i]);
     arena->failed |= ttm_text_failed(&name);
     ttm_text_done(&name);
-    ret->native = frames;
-    ret->native_count = stack.count;
 }
 
 /* Whether any of the words occurs in it. */

@@ -32,8 +32,9 @@ struct ttm_origin_words {
     const char *name;
     const char *context;
     const char *thread;
-    bool is_device_open; /* it happened while a device was opened */
-    bool is_program;     /* it is a part of a program that is kept to be used again */
+    bool is_device_open;               /* it happened while a device was opened */
+    bool is_program;                   /* it is a part of a program that is kept to be used again */
+    const char *const *native_modules; /* of each native frame: the file, without its folders */
 };
 
 /* Appends the name of what lies at 'address' of the module; returns whether it knows. */
@@ -59,5 +60,8 @@ struct ttm_origin_line {
 };
 
 struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_t number);
+
+/* Whether the process was imported from a text log, and what of which. */
+bool ttm_origin_log(const struct ttm_notebook *notes, struct ttm_log_note *ret);
 
 #endif /* TTM_ANALYSIS_ORIGIN_WORDS_H */

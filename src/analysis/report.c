@@ -12,6 +12,7 @@
 
 #define PROGRESS_RECORDS 65536
 #define REUSED_SHOWN 16
+#define BANK_RUNS_ALL 16384
 
 /* ---- reading ---- */
 
@@ -41,6 +42,7 @@ static struct ttm_ledger *ledger_of(struct reading *reading, uint32_t process)
     if (!ledger)
         return NULL;
     ttm_ledger_init(ledger, process, reading->options->seed);
+    ledger->keeps_drawings = reading->options->wants_drawings;
     for (uint32_t i = 0; i < TTM_MOMENTS; i++)
         ledger->moment_names[i] = reading->options->moments[i];
     reading->last = reading->count;
@@ -110,6 +112,8 @@ struct making {
     struct named *named;      /* of each cell that is left */
     uint32_t *origin_of_cell; /* UINT32_MAX: none */
     uint64_t first_users_ns;  /* first birth with a line of the user's */
+    uint32_t process_total;
+    uint64_t l1_base; /* the lowest address of L1 that anything has */
 };
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -304,6 +308,24 @@ static void make_origin(struct making *making, const struct named *first, uint32
     join_sizes(making, first, count, origin);
 }
 
+/* ---- what keeps it ---- */
+
+static int find_keepers(struct making *making, uint32_t count)
+{
+    struct ttm_keepers_index index;
+    const int r = ttm_keepers_index_init(&index, &making->ledger->notes, making->options->seed);
+
+    /* From the last to the first, so that the largest cell of an origin has the word. */
+    for (uint32_t i = count; r == 0 && i-- > 0;) {
+        const struct ttm_cell *cell = making->named[i].cell;
+        struct ttm_report_origin *origin = &making->process->origins[making->named[i].origin];
+        if (cell->remaining.held.count > 0)
+            ttm_keepers_find(&index, cell->origin, &making->report->arena, &origin->keepers);
+    }
+    ttm_keepers_index_done(&index);
+    return r;
+}
+
 /* ---- classes ---- */
 
 /* What all cells of a kin have in common, summed up. */
@@ -338,6 +360,9 @@ static void begin_kindred(const struct making *making, const struct named *named
         .device_count = ledger->groups.sets[named->cell->set].device_count,
         .has_origin = kin->line != 0,
         .is_creation = is_creation(named->words.operation),
+        .is_logged = making->process->is_logged,
+        .is_untimed = making->process->is_untimed,
+        .is_l1_base = named->cell->region == TTM_REGION_L1,
         .births = ledger->births,
         .first_birth = kin->first_birth,
         .visits = kin->visits,
@@ -370,6 +395,8 @@ static void add_kindred(const struct making *making, const struct named *named,
         (named->words.python_count == 0 && e->has_origin && making->first_users_ns != UINT64_MAX &&
          cell->last_ns < making->first_users_ns);
     e->is_program |= cell->is_program || named->words.is_program;
+    e->is_l1_base &=
+        cell->lowest_address == making->l1_base && cell->highest_address == making->l1_base;
     e->allocs += cell->allocs;
     e->frees += cell->frees;
     e->replaced += cell->replaced;
@@ -525,6 +552,8 @@ static int classify(struct making *making, uint32_t count)
         /* Nobody is suspected for what is not there. */
         if (origin->remaining.count == 0)
             origin->verdict.is_suspect = false;
+        if (origin->verdict.is_suspect)
+            ttm_keepers_advise(&origin->keepers, origin->verdict.advice);
     }
     free(kindred);
     return 0;
@@ -588,6 +617,8 @@ static int make_origins(struct making *making)
         if (named->words.python_count > 0 && !named->words.is_device_open &&
             named->cell->first_ns < making->first_users_ns)
             making->first_users_ns = named->cell->first_ns;
+        if (named->cell->region == TTM_REGION_L1 && named->cell->lowest_address < making->l1_base)
+            making->l1_base = named->cell->lowest_address;
     }
     qsort(making->named, count, sizeof(making->named[0]), by_origin);
     struct ttm_report_process *process = making->process;
@@ -603,7 +634,9 @@ static int make_origins(struct making *making)
         make_origin(making, &making->named[i], next - i,
                     &process->origins[process->origin_count++]);
     }
-    const int r = classify(making, count);
+    int r = find_keepers(making, count);
+    if (r == 0)
+        r = classify(making, count);
     return r < 0 ? r : sort_origins(making, count);
 }
 
@@ -692,8 +725,59 @@ static void make_device(const struct making *making, uint16_t id,
     ret->arch = known ? known->arch : 0;
     ret->board =
         known ? ttm_arena_text(&making->report->arena, known->board, strlen(known->board)) : "";
-    for (unsigned r = 0; known && r < TTM_REGION_COUNT; r++)
+    for (unsigned r = 0; known && r < TTM_REGION_COUNT; r++) {
+        ret->bank_count[r] = known->bank_count[r];
         ret->region[r].capacity_bytes = known->bank_bytes[r] * known->bank_count[r];
+    }
+}
+
+static bool has_group(const struct ttm_group_set *set, uint32_t group)
+{
+    for (uint32_t i = 0; i < set->group_count; i++) {
+        if (set->groups[i] == group)
+            return true;
+    }
+    return false;
+}
+
+/* A bank can be drawn finely when there are few of them. */
+static uint32_t bank_runs(const struct making *making)
+{
+    const uint64_t kinds = (uint64_t)making->ledger->groups.count * making->process_total;
+    const uint64_t share = BANK_RUNS_ALL / kinds;
+
+    return share < 32 ? 32 : share > 1024 ? 1024 : (uint32_t)share;
+}
+
+/*
+ * What lay in the region's banks last: live at the end, or there when the device was
+ * closed for the last time. After that nothing was born there any more.
+ */
+static int draw_bank(struct making *making, uint32_t index, unsigned region,
+                     struct ttm_report_region *ret)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    const struct ttm_seats *seats = &ledger->seats;
+    struct ttm_bank_piece *pieces =
+        seats->count > 0 ? malloc(seats->count * sizeof(pieces[0])) : NULL;
+    uint32_t count = 0;
+
+    if (seats->count > 0 && !pieces)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < seats->count; i++) {
+        const struct ttm_seat *seat = &seats->seats[i];
+        const struct ttm_cell *cell = &ledger->cells[seat->cell];
+        if (cell->region == region && seat->births >= ledger->groups.groups[index].births &&
+            has_group(&ledger->groups.sets[cell->set], index))
+            pieces[count++] = (struct ttm_bank_piece){
+                .start = seat->address,
+                .end = seat->address + seat->bank_bytes,
+                .origin = making->origin_of_cell[seat->cell],
+            };
+    }
+    ret->bank = ttm_bank_draw(pieces, count, bank_runs(making), &making->report->arena);
+    free(pieces);
+    return 0;
 }
 
 static int make_group(struct making *making, uint32_t index, struct ttm_report_device *ret)
@@ -703,10 +787,13 @@ static int make_group(struct making *making, uint32_t index, struct ttm_report_d
 
     if (!sums)
         return -ENOMEM;
-    *ret = (struct ttm_report_device){.board = ""};
-    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+    *ret = (struct ttm_report_device){.board = "", .group = index};
+    int status = 0;
+    for (unsigned r = 0; r < TTM_REGION_COUNT && status == 0; r++) {
         make_region(&group->region[r], &ret->region[r]);
         share_peak(making, index, r, sums, &ret->region[r]);
+        ret->region[r].course = ttm_course_keep(group->region[r].course, &making->report->arena);
+        status = draw_bank(making, index, r, &ret->region[r]);
     }
     memcpy(ret->kernel_bytes, group->kernel_bytes, sizeof(ret->kernel_bytes));
     ret->cbs = (struct ttm_cb_totals){
@@ -719,13 +806,13 @@ static int make_group(struct making *making, uint32_t index, struct ttm_report_d
         .peak_resident_bytes = group->cbs.peak_resident_bytes,
     };
     free(sums);
-    return 0;
+    return status;
 }
 
 static int make_devices(struct making *making)
 {
     const struct ttm_groups *groups = &making->ledger->groups;
-    struct ttm_report_device none = {.board = ""};
+    struct ttm_report_device none = {.board = "", .group = groups->count};
     struct ttm_report_device *like = calloc(groups->count + 1, sizeof(like[0]));
     struct ttm_report_process *process = making->process;
     uint32_t count = 0;
@@ -847,13 +934,16 @@ static void judge(const struct ttm_report *report, const struct ttm_ledger *ledg
         : !is_whole ? "the recording breaks off: what came later is not in it"
         : !info->is_exact && !process->has_ended
             ? "the recording is damaged: what was live at its end is not known"
-        : c->unknown_frees > 0 ? "it freed what it had allocated before tracking began"
-        : c->refused > 0       ? "some of its messages made no sense"
-        : ledger->odd > 0      ? "the recording refers to what is not in it"
-        : c->lost_events > 0   ? "some of its events were lost"
-        : is_damaged           ? "a part of the recording is damaged: its history has a gap"
-        : ledger->told > 0     ? "it was not listened to from its start without a break"
-                               : "";
+        : c->unknown_frees > 0
+            ? (process->is_logged ? "it freed what its log has no allocation of"
+                                  : "it freed what it had allocated before tracking began")
+        : c->refused > 0     ? (process->is_logged ? "some lines of its log cannot be read"
+                                                   : "some of its messages made no sense")
+        : ledger->odd > 0    ? "the recording refers to what is not in it"
+        : c->lost_events > 0 ? "some of its events were lost"
+        : is_damaged         ? "a part of the recording is damaged: its history has a gap"
+        : ledger->told > 0   ? "it was not listened to from its start without a break"
+                             : "";
 }
 
 static int make_process(struct making *making)
@@ -879,6 +969,9 @@ static int make_process(struct making *making)
         process->allocs += ledger->cells[i].allocs;
         process->frees += ledger->cells[i].frees;
     }
+    struct ttm_log_note log;
+    process->is_logged = ttm_origin_log(&ledger->notes, &log);
+    process->is_untimed = process->is_logged && log.is_untimed;
     judge(making->report, ledger, process);
     int r = make_origins(making);
     if (r == 0)
@@ -905,6 +998,8 @@ static int make_report(const struct reading *reading)
             .report = report,
             .process = &report->processes[i],
             .first_users_ns = UINT64_MAX,
+            .process_total = reading->count,
+            .l1_base = UINT64_MAX,
             .named = malloc((cells + 1) * sizeof(struct named)),
             .origin_of_cell = malloc((cells + 1) * sizeof(uint32_t)),
         };

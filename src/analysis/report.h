@@ -13,6 +13,7 @@
 
 #include "analysis/arena.h"
 #include "analysis/classify.h"
+#include "analysis/keepers.h"
 #include "analysis/ledger.h"
 #include "analysis/origin_words.h"
 #include "recording/recording.h"
@@ -42,6 +43,7 @@ struct ttm_report_origin {
     uint32_t size_count;
     uint64_t bars[TTM_REPORT_BARS]; /* births over the run: of what remains, else of all */
     struct ttm_verdict verdict;     /* of all code like it */
+    struct ttm_keepers keepers;     /* of what remains */
 };
 
 /* What an origin held at some moment. */
@@ -60,11 +62,16 @@ struct ttm_report_region {
     uint64_t capacity_bytes;               /* 0: not known */
     const struct ttm_report_share *shares; /* at the peak, largest first */
     uint32_t share_count;
+    /* For drawing; NULL when it was not asked for or nothing is known. */
+    const struct ttm_course *course; /* of the footprint; of CBs what is resident, if known */
+    const struct ttm_bank *bank;     /* what remains, as it lay there last */
 };
 
 struct ttm_report_device {
     uint16_t id;
     uint8_t arch;
+    uint32_t group; /* those of one number have all but their names in common */
+    uint32_t bank_count[TTM_REGION_COUNT]; /* 0: not known */
     const char *board;
     struct ttm_report_region region[TTM_REGION_COUNT];
     struct ttm_cb_totals cbs;
@@ -83,6 +90,8 @@ struct ttm_report_failure {
 struct ttm_report_process {
     int32_t pid;
     uint8_t source;
+    bool is_logged;  /* imported from a text log, */
+    bool is_untimed; /* which has no times: those here tell the order */
     const char *command;
     uint64_t start_wall_ns; /* 0: not known */
     uint64_t first_ns;
@@ -125,6 +134,7 @@ struct ttm_report {
 
 struct ttm_report_options {
     const char *moments[TTM_MOMENTS]; /* names of marks, NULL: none */
+    bool wants_drawings;              /* courses and banks */
     struct ttm_frame_namer namer;
     /* Called now and then while it is read; may be NULL. */
     void (*progress)(void *arg, uint64_t offset, uint64_t size);

@@ -140,16 +140,7 @@ void ttm_json_put_null(struct ttm_json *json, const char *key)
 
 void ttm_json_put_decimal(struct ttm_json *json, const char *key, uint64_t value, unsigned decimals)
 {
-    uint64_t scale = 1;
-
-    for (unsigned i = 0; i < decimals; i++)
-        scale *= 10;
-    uint64_t rest = value % scale;
-    while (decimals > 0 && rest % 10 == 0) {
-        rest /= 10;
-        decimals--;
-    }
-    ttm_json_put_u64(json, key, value / scale);
-    if (decimals > 0)
-        ttm_text_format(json->out, ".%0*" PRIu64, (int)decimals, rest);
+    ttm_json_key(json, key);
+    separate(json);
+    ttm_text_append_decimal(json->out, value, decimals);
 }

@@ -124,6 +124,22 @@ static bool is_control(const char *s)
     return c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)s[1] < 0xa0);
 }
 
+void ttm_text_append_decimal(struct ttm_text *text, uint64_t value, unsigned decimals)
+{
+    uint64_t scale = 1;
+
+    for (unsigned i = 0; i < decimals; i++)
+        scale *= 10;
+    uint64_t rest = value % scale;
+    while (decimals > 0 && rest % 10 == 0) {
+        rest /= 10;
+        decimals--;
+    }
+    ttm_text_format(text, "%" PRIu64, value / scale);
+    if (decimals > 0)
+        ttm_text_format(text, ".%0*" PRIu64, (int)decimals, rest);
+}
+
 void ttm_text_append_safe(struct ttm_text *text, const char *string)
 {
     while (*string) {

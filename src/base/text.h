@@ -39,6 +39,9 @@ void ttm_text_repeat(struct ttm_text *text, const char *piece, size_t times);
 void ttm_text_format(struct ttm_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* 'value' has so many decimals: 54300 with 3 is "54.3". */
+void ttm_text_append_decimal(struct ttm_text *text, uint64_t value, unsigned decimals);
+
 /*
  * Append a string that came from outside, for a terminal: control characters
  * and broken UTF-8 become \xNN, so that no process name can move a cursor.

@@ -198,6 +198,7 @@ static int show_monitor(struct demo *demo, size_t lines_to_go_up, size_t *ret_li
 {
     const struct ttm_device_filter all = {.is_all = true};
     struct ttm_answer answer;
+    const struct ttm_monitor_look look = {.answer = &answer, .devices = &all};
     struct ttm_text whole, frame;
 
     ttm_answer_init(&answer);
@@ -207,7 +208,7 @@ static int show_monitor(struct demo *demo, size_t lines_to_go_up, size_t *ret_li
     if (r == 0) {
         if (lines_to_go_up > 0) /* draw over the last frame */
             ttm_text_format(&frame, "\033[%zuA\033[J", lines_to_go_up);
-        ttm_monitor_text(&answer, &all, &demo->terminal, &whole);
+        ttm_monitor_text(&look, &demo->terminal, &whole);
         ttm_terminal_fit(&demo->terminal, &whole, &frame);
         *ret_lines = 0;
         for (size_t i = 0; i < whole.length; i++)

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
-#include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/look.h"
 #include "cli/machine.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/vitals.h"
 
 static const struct ttm_option options[] = {
     TTM_OPTION_JSON,
@@ -24,51 +23,19 @@ static const struct ttm_option options[] = {
 
 static const struct ttm_value nothing = {.validity = TTM_ABSENT};
 
-/* A remote chip is reached through another, whose sensors tell nothing of it. */
-static const struct ttm_chip *own_chip(const struct ttm_machine_device *device)
-{
-    return device->chip && !device->is_remote ? &device->chip->chip : NULL;
-}
-
-static struct ttm_value sensor(const struct ttm_machine_device *device, enum ttm_sensor which)
-{
-    const struct ttm_chip *chip = own_chip(device);
-
-    return chip && chip->state == TTM_CHIP_OK ? chip->sensors[which] : nothing;
-}
-
-static struct ttm_value limit(const struct ttm_machine_device *device, enum ttm_limit which)
-{
-    const struct ttm_chip *chip = own_chip(device);
-
-    return chip ? chip->limits[which] : nothing;
-}
-
-/* A chip that was not read in time is most likely being reset. */
-static bool does_answer(const struct ttm_machine_device *device)
-{
-    return !device->chip || (device->chip->has_reading && !device->chip->is_stalled);
-}
-
-static const char *state_name(const struct ttm_machine_device *device)
-{
-    if (!device->chip)
-        return NULL;
-    if (device->chip->chip.state == TTM_CHIP_REMOVED)
-        return "removed";
-    return device->chip->chip.state == TTM_CHIP_RESET || !does_answer(device) ? "reset" : "ok";
-}
-
 /* What takes room in L1. */
 static uint64_t total_l1(const struct ttm_machine_device *device)
 {
-    return device->regions[TTM_REGION_L1].bytes + device->regions[TTM_REGION_L1_SMALL].bytes +
-           device->regions[TTM_REGION_CB].bytes + device->regions[TTM_REGION_KERNEL].bytes;
+    return device->regions[TTM_REGION_L1].used_bytes +
+           device->regions[TTM_REGION_L1_SMALL].used_bytes +
+           device->regions[TTM_REGION_CB].used_bytes +
+           device->regions[TTM_REGION_KERNEL].used_bytes;
 }
 
 static uint64_t total_dram(const struct ttm_machine_device *device)
 {
-    return device->regions[TTM_REGION_DRAM].bytes + device->regions[TTM_REGION_TRACE].bytes;
+    return device->regions[TTM_REGION_DRAM].used_bytes +
+           device->regions[TTM_REGION_TRACE].used_bytes;
 }
 
 /* ---- the table ---- */
@@ -110,7 +77,7 @@ static void put_board(const void *row, const struct ttm_terminal *terminal, stru
 static void put_bus_from(const struct ttm_machine_device *device, size_t skipped,
                          struct ttm_text *cell)
 {
-    const struct ttm_chip *chip = own_chip(device);
+    const struct ttm_chip *chip = ttm_vitals_chip(device);
     const bool is_usual = chip && strncmp(chip->bdf, "0000:", 5) == 0;
 
     if (chip)
@@ -124,17 +91,12 @@ static void put_bus(const void *row, const struct ttm_terminal *terminal, struct
     put_bus_from(row, terminal->columns >= WIDE ? 0 : 5, cell);
 }
 
-/* "54/75 °C": value, limit where there is room, and unit. */
+/* "54/75 °C", with the limit where there is room. */
 static void put_sensor(const struct ttm_terminal *terminal, struct ttm_text *cell,
                        struct ttm_value value, struct ttm_value most, uint64_t per_unit,
                        const char *unit)
 {
-    if (value.validity != TTM_VALID)
-        return;
-    ttm_text_format(cell, "%" PRIu64, (value.number + per_unit / 2) / per_unit);
-    if (terminal->columns >= WIDE && most.validity == TTM_VALID)
-        ttm_text_format(cell, "/%" PRIu64, most.number / per_unit);
-    ttm_text_format(cell, " %s", unit);
+    ttm_vitals_put(cell, value, terminal->columns >= WIDE ? most : nothing, per_unit, unit);
 }
 
 static void put_temperature(const void *row, const struct ttm_terminal *terminal,
@@ -142,41 +104,42 @@ static void put_temperature(const void *row, const struct ttm_terminal *terminal
 {
     const struct ttm_machine_device *device = row;
 
-    if (own_chip(device) && strcmp(state_name(device), "ok") != 0)
-        ttm_text_append(cell, does_answer(device) ? state_name(device) : "hangs");
-    put_sensor(terminal, cell, sensor(device, TTM_SENSOR_TEMPERATURE_MC),
-               limit(device, TTM_LIMIT_TEMPERATURE_MC), 1000, terminal->has_utf8 ? "°C" : "C");
+    if (ttm_vitals_chip(device) && strcmp(ttm_vitals_state(device), "ok") != 0)
+        ttm_text_append(cell, ttm_vitals_does_answer(device) ? ttm_vitals_state(device) : "hangs");
+    put_sensor(terminal, cell, ttm_vitals_sensor(device, TTM_SENSOR_TEMPERATURE_MC),
+               ttm_vitals_limit(device, TTM_LIMIT_TEMPERATURE_MC), 1000,
+               terminal->has_utf8 ? "°C" : "C");
 }
 
 static void put_power(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
 {
-    put_sensor(terminal, cell, sensor(row, TTM_SENSOR_POWER_UW), limit(row, TTM_LIMIT_POWER_UW),
-               1000000, "W");
+    put_sensor(terminal, cell, ttm_vitals_sensor(row, TTM_SENSOR_POWER_UW),
+               ttm_vitals_limit(row, TTM_LIMIT_POWER_UW), 1000000, "W");
 }
 
 static void put_clock(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
 {
-    put_sensor(terminal, cell, sensor(row, TTM_SENSOR_AICLK_MHZ), nothing, 1, "MHz");
+    put_sensor(terminal, cell, ttm_vitals_sensor(row, TTM_SENSOR_AICLK_MHZ), nothing, 1, "MHz");
 }
 
 static void put_voltage(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
 {
-    put_sensor(terminal, cell, sensor(row, TTM_SENSOR_VOLTAGE_MV), nothing, 1, "mV");
+    put_sensor(terminal, cell, ttm_vitals_sensor(row, TTM_SENSOR_VOLTAGE_MV), nothing, 1, "mV");
 }
 
 static void put_current(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
 {
-    put_sensor(terminal, cell, sensor(row, TTM_SENSOR_CURRENT_MA), nothing, 1000, "A");
+    put_sensor(terminal, cell, ttm_vitals_sensor(row, TTM_SENSOR_CURRENT_MA), nothing, 1000, "A");
 }
 
 static void put_fan(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
 {
-    put_sensor(terminal, cell, sensor(row, TTM_SENSOR_FAN_RPM), nothing, 1, "rpm");
+    put_sensor(terminal, cell, ttm_vitals_sensor(row, TTM_SENSOR_FAN_RPM), nothing, 1, "rpm");
 }
 
 static void put_link(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
 {
-    const struct ttm_chip *chip = own_chip(row);
+    const struct ttm_chip *chip = ttm_vitals_chip(row);
     (void)terminal;
 
     if (chip && chip->link_gen.validity == TTM_VALID && chip->link_width.validity == TTM_VALID)
@@ -187,7 +150,7 @@ static void put_link(const void *row, const struct ttm_terminal *terminal, struc
 static void put_firmware(const void *row, const struct ttm_terminal *terminal,
                          struct ttm_text *cell)
 {
-    const struct ttm_chip *chip = own_chip(row);
+    const struct ttm_chip *chip = ttm_vitals_chip(row);
     (void)terminal;
 
     if (chip)
@@ -292,16 +255,16 @@ static void put_table(const struct ttm_machine *machine, const struct ttm_termin
 
 static void put_trouble(const struct ttm_machine_device *device, struct ttm_text *out)
 {
-    const struct ttm_chip *chip = own_chip(device);
+    const struct ttm_chip *chip = ttm_vitals_chip(device);
 
     if (!chip)
         return;
-    const struct ttm_value temperature = sensor(device, TTM_SENSOR_TEMPERATURE_MC);
+    const struct ttm_value temperature = ttm_vitals_sensor(device, TTM_SENSOR_TEMPERATURE_MC);
     const struct ttm_value most = chip->limits[TTM_LIMIT_TEMPERATURE_MC];
-    const struct ttm_value trips = sensor(device, TTM_SENSOR_THERMAL_TRIPS);
+    const struct ttm_value trips = ttm_vitals_sensor(device, TTM_SENSOR_THERMAL_TRIPS);
     if (chip->state == TTM_CHIP_REMOVED)
         ttm_text_format(out, "device %u has gone\n", device->id);
-    else if (!does_answer(device))
+    else if (!ttm_vitals_does_answer(device))
         ttm_text_format(out, "device %u does not answer: it is being reset, or hangs\n",
                         device->id);
     else if (chip->state == TTM_CHIP_RESET)
@@ -404,15 +367,6 @@ static void put_text(const struct ttm_machine *machine, const struct ttm_termina
 
 /* ---- JSON ---- */
 
-static void put_decimal(struct ttm_json *json, const char *key, struct ttm_value value,
-                        unsigned decimals)
-{
-    if (value.validity == TTM_VALID)
-        ttm_json_put_decimal(json, key, value.number, decimals);
-    else
-        ttm_json_put_null(json, key);
-}
-
 static void put_string(struct ttm_json *json, const char *key, const char *value)
 {
     if (value && value[0])
@@ -431,53 +385,28 @@ static void put_hex(struct ttm_json *json, const char *key, struct ttm_value val
     put_string(json, key, text);
 }
 
-static void put_heartbeat(struct ttm_json *json, const struct ttm_machine_device *device)
+static void put_limits_json(struct ttm_json *json, const struct ttm_machine_device *device)
 {
-    const enum ttm_heartbeat_state state = own_chip(device) && device->chip->has_reading
-                                               ? device->chip->heartbeat
-                                               : TTM_HEARTBEAT_UNKNOWN;
-
-    if (state == TTM_HEARTBEAT_UNKNOWN)
-        ttm_json_put_null(json, "heartbeat_ok");
-    else
-        ttm_json_put_bool(json, "heartbeat_ok", state == TTM_HEARTBEAT_OK);
-}
-
-static void put_telemetry_json(struct ttm_json *json, const struct ttm_machine_device *device)
-{
-    ttm_json_key(json, "telemetry");
-    ttm_json_object_begin(json);
-    put_decimal(json, "temperature_c", sensor(device, TTM_SENSOR_TEMPERATURE_MC), 3);
-    put_decimal(json, "power_w", sensor(device, TTM_SENSOR_POWER_UW), 6);
-    put_decimal(json, "aiclk_mhz", sensor(device, TTM_SENSOR_AICLK_MHZ), 0);
-    put_decimal(json, "axiclk_mhz", sensor(device, TTM_SENSOR_AXICLK_MHZ), 0);
-    put_decimal(json, "arcclk_mhz", sensor(device, TTM_SENSOR_ARCCLK_MHZ), 0);
-    put_decimal(json, "voltage_mv", sensor(device, TTM_SENSOR_VOLTAGE_MV), 0);
-    put_decimal(json, "current_a", sensor(device, TTM_SENSOR_CURRENT_MA), 3);
-    put_decimal(json, "fan_rpm", sensor(device, TTM_SENSOR_FAN_RPM), 0);
-    put_decimal(json, "thermal_trips", sensor(device, TTM_SENSOR_THERMAL_TRIPS), 0);
-    put_heartbeat(json, device);
-    ttm_json_object_end(json);
-
     ttm_json_key(json, "limits");
     ttm_json_object_begin(json);
-    put_decimal(json, "temperature_c", limit(device, TTM_LIMIT_TEMPERATURE_MC), 3);
-    put_decimal(json, "power_w", limit(device, TTM_LIMIT_POWER_UW), 6);
-    put_decimal(json, "voltage_mv", limit(device, TTM_LIMIT_VOLTAGE_MV), 0);
-    put_decimal(json, "current_a", limit(device, TTM_LIMIT_CURRENT_MA), 3);
+    ttm_vitals_json_value(json, "temperature_c", ttm_vitals_limit(device, TTM_LIMIT_TEMPERATURE_MC),
+                          3);
+    ttm_vitals_json_value(json, "power_w", ttm_vitals_limit(device, TTM_LIMIT_POWER_UW), 6);
+    ttm_vitals_json_value(json, "voltage_mv", ttm_vitals_limit(device, TTM_LIMIT_VOLTAGE_MV), 0);
+    ttm_vitals_json_value(json, "current_a", ttm_vitals_limit(device, TTM_LIMIT_CURRENT_MA), 3);
     ttm_json_object_end(json);
 }
 
 static void put_link_json(struct ttm_json *json, const struct ttm_machine_device *device)
 {
-    const struct ttm_chip *chip = own_chip(device);
+    const struct ttm_chip *chip = ttm_vitals_chip(device);
 
     ttm_json_key(json, "link");
     ttm_json_object_begin(json);
-    put_decimal(json, "gen", chip ? chip->link_gen : nothing, 0);
-    put_decimal(json, "width", chip ? chip->link_width : nothing, 0);
-    put_decimal(json, "max_gen", chip ? chip->link_gen_max : nothing, 0);
-    put_decimal(json, "max_width", chip ? chip->link_width_max : nothing, 0);
+    ttm_vitals_json_value(json, "gen", chip ? chip->link_gen : nothing, 0);
+    ttm_vitals_json_value(json, "width", chip ? chip->link_width : nothing, 0);
+    ttm_vitals_json_value(json, "max_gen", chip ? chip->link_gen_max : nothing, 0);
+    ttm_vitals_json_value(json, "max_width", chip ? chip->link_width_max : nothing, 0);
     ttm_json_object_end(json);
 }
 
@@ -502,6 +431,8 @@ static void put_regions_json(struct ttm_json *json, const struct ttm_machine_dev
         put_number(json, "bytes", usage->is_known, usage->bytes);
         put_number(json, "footprint_bytes", usage->has_footprint, usage->footprint_bytes);
         put_number(json, "runtime_bytes", usage->is_known, usage->runtime_bytes);
+        if (r == TTM_REGION_CB)
+            ttm_usage_put_cb_json(json, usage);
         ttm_json_object_end(json);
     }
     ttm_json_object_end(json);
@@ -509,7 +440,7 @@ static void put_regions_json(struct ttm_json *json, const struct ttm_machine_dev
 
 static void put_device_json(struct ttm_json *json, const struct ttm_machine_device *device)
 {
-    const struct ttm_chip *chip = own_chip(device);
+    const struct ttm_chip *chip = ttm_vitals_chip(device);
 
     ttm_json_object_begin(json);
     ttm_json_put_u64(json, "id", device->id);
@@ -521,9 +452,10 @@ static void put_device_json(struct ttm_json *json, const struct ttm_machine_devi
     put_hex(json, "serial", device->chip ? device->chip->chip.board_id : nothing);
     put_string(json, "firmware", chip ? chip->firmware : NULL);
     ttm_json_put_bool(json, "remote", device->is_remote);
-    put_string(json, "state", state_name(device));
-    ttm_json_put_bool(json, "stalled", !does_answer(device));
-    put_telemetry_json(json, device);
+    put_string(json, "state", ttm_vitals_state(device));
+    ttm_json_put_bool(json, "stalled", !ttm_vitals_does_answer(device));
+    ttm_vitals_json(json, device);
+    put_limits_json(json, device);
     put_link_json(json, device);
     put_regions_json(json, device);
     ttm_json_object_end(json);
@@ -548,48 +480,19 @@ static void put_json(const struct ttm_machine *machine, struct ttm_text *out)
 
 /* ---- the command ---- */
 
-static int print(const struct ttm_machine *machine, bool is_json)
+static int put(const struct ttm_machine *machine, const struct ttm_terminal *terminal,
+               struct ttm_text *out)
 {
-    const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
-    struct ttm_text whole, out;
-
-    ttm_text_init(&whole);
-    ttm_text_init(&out);
-    if (is_json) {
-        put_json(machine, &out);
-    } else {
-        put_text(machine, &terminal, &whole);
-        ttm_terminal_fit(&terminal, &whole, &out);
-        out.failed |= whole.failed;
-    }
-    const int r = ttm_terminal_print(&out);
-    ttm_text_done(&whole);
-    ttm_text_done(&out);
-    return r < 0 ? ttm_ask_unwritten(r) : TTM_EXIT_OK;
+    if (terminal)
+        put_text(machine, terminal, out);
+    else
+        put_json(machine, out);
+    return 0;
 }
 
 static int run(int argc, char **argv)
 {
-    struct ttm_options parsed;
-    struct ttm_machine machine;
-    const char *socket_path = NULL;
-    bool is_json = false;
-    int id;
-
-    ttm_options_init(&parsed, &ttm_command_devices, argc, argv);
-    while ((id = ttm_options_next(&parsed)) > 0) {
-        if (id == 'j')
-            is_json = true;
-        else if (id == 's')
-            socket_path = parsed.value;
-    }
-    if (id != TTM_OPTION_END)
-        return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
-    int status = ttm_machine_read(ttm_machine_root(), socket_path, &machine);
-    if (status == TTM_EXIT_OK)
-        status = print(&machine, is_json);
-    ttm_machine_done(&machine);
-    return status;
+    return ttm_look_run(&ttm_command_devices, argc, argv, put);
 }
 
 const struct ttm_command ttm_command_devices = {

@@ -10,14 +10,19 @@
 #include "base/log.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/export_debug_log.h"
 #include "cli/options.h"
+#include "cli/page.h"
 #include "cli/recording_file.h"
 #include "cli/terminal.h"
 
 enum { OPTION_FORMAT = 256, OPTION_OF, OPTION_BY };
 
 static const struct ttm_option options[] = {
-    {.id = OPTION_FORMAT, .name = "format", .arg = "FORMAT", .help = "folded or speedscope"},
+    {.id = OPTION_FORMAT,
+     .name = "format",
+     .arg = "FORMAT",
+     .help = "folded, speedscope, html or debug-log"},
     {.id = 'o', .name = "output", .arg = "OUT", .help = "where to write it; - is stdout"},
     {.id = OPTION_OF,
      .name = "of",
@@ -33,6 +38,8 @@ typedef int (*write_fn)(const struct ttm_report *report, const struct ttm_flame_
 
 struct wish {
     write_fn write;
+    bool is_page; /* instead */
+    bool is_debug_log;
     const char *output;
     struct ttm_flame_options flame;
 };
@@ -45,10 +52,14 @@ static int take_option(const struct ttm_options *parsed, int id, struct wish *wi
     if (id == 'o')
         wish->output = value;
     if (id == OPTION_FORMAT) {
+        wish->is_page = strcmp(value, "html") == 0;
+        wish->is_debug_log = strcmp(value, "debug-log") == 0;
         wish->write = strcmp(value, "folded") == 0       ? ttm_flame_folded
                       : strcmp(value, "speedscope") == 0 ? ttm_flame_speedscope
                                                          : NULL;
-        return wish->write ? 0 : ttm_options_complain(parsed, "'%s' is no format", value);
+        return wish->write || wish->is_page || wish->is_debug_log
+                   ? 0
+                   : ttm_options_complain(parsed, "'%s' is no format", value);
     }
     if (id == OPTION_BY) {
         wish->flame.is_count = strcmp(value, "count") == 0;
@@ -84,13 +95,14 @@ static int write_out(const struct ttm_text *text, const char *path)
 
 static int export(const char *path, const struct wish *wish)
 {
-    const struct ttm_report_options wanted = {0};
+    const struct ttm_report_options wanted = {.wants_drawings = wish->is_page};
     struct ttm_report report = {0};
     struct ttm_text out;
     int status = ttm_recording_report(path, &wanted, &report);
 
     ttm_text_init(&out);
-    if (status == TTM_EXIT_OK && wish->write(&report, &wish->flame, &out) < 0) {
+    if (status == TTM_EXIT_OK && (wish->is_page ? ttm_page_write(&report, path, &out)
+                                                : wish->write(&report, &wish->flame, &out)) < 0) {
         ttm_log("cannot export '%s': %s", path, strerror(ENOMEM));
         status = TTM_EXIT_FAILED;
     } else if (status == TTM_EXIT_OK) {
@@ -113,21 +125,26 @@ static int run(int argc, char **argv)
     if (r < 0 || id != TTM_OPTION_END)
         return r == 0 && id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
     char **rest = ttm_options_rest(&parsed);
-    if (!rest[0] || rest[1] || !wish.write || !wish.output) {
+    const bool has_format = wish.write || wish.is_page || wish.is_debug_log;
+    if (!rest[0] || rest[1] || !has_format || !wish.output) {
         (void)ttm_options_complain(&parsed, !rest[0]      ? "which recording?"
                                             : rest[1]     ? "one recording, please"
-                                            : !wish.write ? "which --format?"
+                                            : !has_format ? "which --format?"
                                                           : "where to, with -o?");
         return TTM_EXIT_USAGE;
     }
+    if (wish.is_debug_log)
+        return ttm_export_debug_log(rest[0], wish.output);
     return export(rest[0], &wish);
 }
 
 const struct ttm_command ttm_command_export = {
     .name = "export",
     .synopsis = "FILE --format FORMAT -o OUT [--of WHAT] [--by UNIT]",
-    .summary = "Writes a recording in a form that other tools read.",
-    .details = "folded: flamegraph.pl, inferno; speedscope: https://www.speedscope.app.",
+    .summary = "Writes a recording as a page, or in a form that other tools read.",
+    .details = "folded: flamegraph.pl, inferno; speedscope: https://www.speedscope.app;\n"
+               "html: one page for any browser that needs nothing else and can be mailed;\n"
+               "debug-log: the blocks of TT_BUFFER_DEBUG_LOG, which tt-mem import reads.",
     .options = options,
     .run = run,
     .takes_operands = true,

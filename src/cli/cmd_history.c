@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "analysis/frame_names.h"
 #include "analysis/history.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/seed.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -55,6 +55,10 @@ static void put_life(struct ttm_json *json, const struct ttm_history *history,
     ttm_json_put_u64(json, "address", life->life.address);
     ttm_json_put_u64(json, "bytes", life->life.bytes);
     ttm_json_put_u64(json, "footprint_bytes", life->life.footprint_bytes);
+    if (life->life.banks > 0)
+        ttm_json_put_u64(json, "banks", life->life.banks);
+    else
+        ttm_json_put_null(json, "banks");
     ttm_json_put_u64(json, "birth_ns", life->birth_ns + offset_ns);
     if (life->has_ended) {
         ttm_json_put_u64(json, "end_ns", life->end_ns + offset_ns);
@@ -144,10 +148,13 @@ static void put_row(const struct ttm_history *history, const struct ttm_history_
     char span[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE], devices[16];
 
     put_devices(life, devices);
-    ttm_text_format(out, "%10.3f s %10s %10s  %-6s %-4s ", (double)since_ns / 1e9,
-                    span_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(span_ns, span),
-                    ttm_format_bytes(life->life.bytes, bytes), ttm_region_name(life->life.region),
-                    devices);
+    if (history->is_untimed)
+        ttm_text_format(out, "%12s %10s", "?", "?");
+    else
+        ttm_text_format(out, "%10.3f s %10s", (double)since_ns / 1e9,
+                        span_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(span_ns, span));
+    ttm_text_format(out, " %10s  %-6s %-4s ", ttm_format_bytes(life->life.bytes, bytes),
+                    ttm_region_name(life->life.region), devices);
     const bool is_odd = life->is_overlap || (life->has_ended && life->how == TTM_ENDED_REPLACED);
     ttm_terminal_colour(terminal, out, is_odd ? TTM_RED : TTM_PLAIN);
     ttm_text_format(out, "%-9s", end_words(life));
@@ -241,8 +248,7 @@ static int show(const char *path, struct wish *wish)
     struct ttm_history history = {0};
 
     wish->history.namer = ttm_frame_names(symbols);
-    if (getrandom(&wish->history.seed, sizeof(wish->history.seed), GRND_NONBLOCK) < 0)
-        wish->history.seed = ttm_clock_monotonic_ns();
+    wish->history.seed = ttm_seed_random();
     int r = ttm_recording_open(path, &recording);
     if (r == 0) {
         r = ttm_history_read(recording, &wish->history, &history);

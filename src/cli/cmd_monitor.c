@@ -2,16 +2,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/monitor_render.h"
 #include "cli/options.h"
 #include "cli/runtime.h"
@@ -45,38 +45,50 @@ struct monitor {
     int log_fd; /* -1: none */
     struct ttm_terminal terminal;
     struct ttm_runtime runtime;
+    struct ttm_telemetry *telemetry; /* NULL: memory is short, and sensors are not known */
 };
 
-static volatile sig_atomic_t is_interrupted;
-
-static void interrupt(int signal)
+/* Whether the file begins as ours do; rows below other titles would be of no use. */
+static bool has_our_columns(int fd)
 {
-    (void)signal;
-    is_interrupted = 1;
+    char begin[sizeof(TTM_MONITOR_CSV_HEADER)];
+    const ssize_t n = pread(fd, begin, sizeof(begin) - 1, 0);
+
+    return n == sizeof(begin) - 1 && memcmp(begin, TTM_MONITOR_CSV_HEADER, (size_t)n) == 0;
 }
 
-static void open_log(struct monitor *monitor)
+/* Returns 0, or says why not and returns what to exit with. */
+static int open_log(struct monitor *monitor)
 {
+    static const char header[] = TTM_MONITOR_CSV_HEADER;
     struct stat st;
-    struct ttm_text header;
+    const int fd = open(monitor->log_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 
-    monitor->log_fd = open(monitor->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (monitor->log_fd < 0 || fstat(monitor->log_fd, &st) < 0 || st.st_size > 0)
-        return;
-    ttm_text_init(&header);
-    ttm_monitor_csv_header(&header);
-    (void)!write(monitor->log_fd, ttm_text_string(&header), header.length);
-    ttm_text_done(&header);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        ttm_log("cannot write '%s': %s", monitor->log_path, strerror(errno));
+        if (fd >= 0)
+            (void)close(fd);
+        return TTM_EXIT_FAILED;
+    }
+    if (st.st_size > 0 && !has_our_columns(fd)) {
+        ttm_log("cannot append to '%s': its columns are others", monitor->log_path);
+        (void)close(fd);
+        return TTM_EXIT_FAILED;
+    }
+    if (st.st_size == 0)
+        (void)!write(fd, header, sizeof(header) - 1); /* the rows will tell what is wrong */
+    monitor->log_fd = fd;
+    return TTM_EXIT_OK;
 }
 
-static void write_log(struct monitor *monitor, const struct ttm_answer *answer)
+static void write_log(struct monitor *monitor, const struct ttm_monitor_look *look)
 {
     struct ttm_text rows;
 
     if (monitor->log_fd < 0)
         return;
     ttm_text_init(&rows);
-    ttm_monitor_csv(answer, &monitor->devices, &rows);
+    ttm_monitor_csv(look, &rows);
     errno = 0;
     if (write(monitor->log_fd, ttm_text_string(&rows), rows.length) != (ssize_t)rows.length) {
         ttm_log("cannot write '%s': %s, the log is off", monitor->log_path,
@@ -119,7 +131,7 @@ static void put_frame(const struct monitor *monitor, const struct ttm_text *fram
     ttm_text_append(out, "\033[J");
 }
 
-static int show(struct monitor *monitor, const struct ttm_answer *answer)
+static int print(struct monitor *monitor, const struct ttm_monitor_look *look)
 {
     struct ttm_text whole, frame, out;
     int r;
@@ -129,16 +141,16 @@ static int show(struct monitor *monitor, const struct ttm_answer *answer)
     ttm_text_init(&out);
     switch (monitor->form) {
     case FORM_JSON:
-        ttm_monitor_json(answer, &monitor->devices, &out);
+        ttm_monitor_json(look, &out);
         break;
     case FORM_CSV:
         if (!monitor->has_begun)
-            ttm_monitor_csv_header(&out);
-        ttm_monitor_csv(answer, &monitor->devices, &out);
+            ttm_text_append(&out, TTM_MONITOR_CSV_HEADER);
+        ttm_monitor_csv(look, &out);
         break;
     case FORM_TEXT:
         monitor->terminal = ttm_terminal_of(STDOUT_FILENO); /* its size may have changed */
-        ttm_monitor_text(answer, &monitor->devices, &monitor->terminal, &whole);
+        ttm_monitor_text(look, &monitor->terminal, &whole);
         ttm_terminal_fit(&monitor->terminal, &whole, &frame);
         if (monitor->terminal.is_terminal && !monitor->is_once)
             put_frame(monitor, &frame, &out);
@@ -146,7 +158,7 @@ static int show(struct monitor *monitor, const struct ttm_answer *answer)
             ttm_text_append(&out, ttm_text_string(&frame));
         break;
     }
-    write_log(monitor, answer);
+    write_log(monitor, look);
     r = ttm_terminal_print(&out);
     monitor->has_begun = true;
     ttm_text_done(&whole);
@@ -155,11 +167,49 @@ static int show(struct monitor *monitor, const struct ttm_answer *answer)
     return r;
 }
 
+/* With how the devices fare, and those cards that no program has told of. */
+static int show(struct monitor *monitor, struct ttm_answer *answer)
+{
+    struct ttm_machine *machine = calloc(1, sizeof(*machine)); /* large */
+
+    if (!machine)
+        return -ENOMEM;
+    if (monitor->telemetry)
+        (void)ttm_telemetry_look(monitor->telemetry, &machine->telemetry);
+    machine->answers[machine->answer_count++] = *answer; /* borrowed */
+    int r = ttm_machine_join(machine);
+    for (size_t i = 0; r == 0 && i < machine->device_count; i++) {
+        const struct ttm_machine_device *device = &machine->devices[i];
+        if (device->metal_id >= 0 && device->metal_id < TTM_DEVICE_COUNT)
+            r = ttm_runtime_add_device(answer, device);
+    }
+    if (r == 0)
+        r = print(monitor, &(struct ttm_monitor_look){answer, machine, &monitor->devices});
+    machine->answer_count = 0;
+    ttm_machine_done(machine);
+    free(machine);
+    return r;
+}
+
 /* Beside what the server tracks; what cannot be known of it is left out. */
 static int show_with_runtime(struct monitor *monitor, struct ttm_answer *answer)
 {
     (void)ttm_runtime_add(&monitor->runtime, answer);
     return show(monitor, answer);
+}
+
+/* The next answer. Returns 0, -EINTR when the user has stopped it, or what went wrong. */
+static int receive(const struct monitor *monitor, struct ttm_connection *conn,
+                   struct ttm_answer *answer)
+{
+    struct pollfd fd = {.fd = conn->fd, .events = POLLIN};
+    int r;
+
+    if (monitor->is_once)
+        return ttm_answer_receive(conn, 30000, answer);
+    while ((r = ttm_answer_take(conn, answer)) == 0 && !ttm_interrupt_came())
+        ttm_interrupt_poll(&fd, 1, -1);
+    return r > 0 ? 0 : r < 0 ? r : -EINTR;
 }
 
 /* Shows what comes until the server goes, the user stops, or once. Returns -1 when the server went. */
@@ -172,17 +222,17 @@ static int follow(struct monitor *monitor, struct ttm_connection *conn)
     r = monitor->is_once
             ? ttm_connection_send(conn, TTM_FRAME_GET_TOTALS, NULL, 0)
             : ttm_connection_send(conn, TTM_FRAME_SUBSCRIBE_TOTALS, request, sizeof(request));
-    while (r == 0 && !is_interrupted) {
+    while (r == 0 && !ttm_interrupt_came()) {
         struct ttm_answer answer;
         ttm_answer_init(&answer);
-        r = ttm_answer_receive(conn, monitor->is_once ? 30000 : -1, &answer);
+        r = receive(monitor, conn, &answer);
         if (r == 0)
             r = show_with_runtime(monitor, &answer) < 0 ? -EIO : 0;
         ttm_answer_done(&answer);
         if (r == 0 && monitor->is_once)
             break;
     }
-    if (is_interrupted || r == -EINTR)
+    if (ttm_interrupt_came() || r == -EINTR)
         return TTM_EXIT_OK;
     if (r == -EIO)
         return TTM_EXIT_FAILED;
@@ -194,30 +244,14 @@ static int follow(struct monitor *monitor, struct ttm_connection *conn)
 /* The server may be restarted: look for it again where it was. */
 static void await_server(struct ttm_connection *conn)
 {
-    const struct timespec pause = {.tv_nsec = 200000000};
     char path[sizeof(conn->path)];
 
     memcpy(path, conn->path, sizeof(path));
     ttm_log("the server has gone; waiting for it to come back");
     do {
         ttm_connection_close(conn);
-        (void)nanosleep(&pause, NULL);
-    } while (!is_interrupted && ttm_connection_open(conn, path) < 0);
-}
-
-/* Until the next look, or a signal. */
-static void pause_for(uint32_t ms)
-{
-    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    sigset_t ours, theirs;
-
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    (void)sigprocmask(SIG_BLOCK, &ours, &theirs);
-    if (!is_interrupted) /* from here on a signal waits for the poll */
-        (void)ppoll(NULL, 0, &pause, &theirs);
-    (void)sigprocmask(SIG_SETMASK, &theirs, NULL);
+        ttm_interrupt_poll(NULL, 0, 200);
+    } while (!ttm_interrupt_came() && ttm_connection_open(conn, path) < 0);
 }
 
 static int show_alone(struct monitor *monitor)
@@ -242,11 +276,11 @@ static int watch_alone(struct monitor *monitor, struct ttm_connection *conn)
 {
     int status = TTM_ASK_NONE;
 
-    while (status == TTM_ASK_NONE && !is_interrupted) {
+    while (status == TTM_ASK_NONE && !ttm_interrupt_came()) {
         const int shown = show_alone(monitor);
         if (shown != TTM_EXIT_OK || monitor->is_once)
             return shown;
-        pause_for(monitor->refresh_ms);
+        ttm_interrupt_poll(NULL, 0, monitor->refresh_ms);
         status = ttm_ask_find(NULL, conn);
     }
     return status == TTM_ASK_NONE ? TTM_EXIT_OK : status;
@@ -262,13 +296,23 @@ static int watch(struct monitor *monitor)
             monitor->socket_path ? ttm_ask_none(monitor->socket_path) : watch_alone(monitor, &conn);
     if (status == TTM_EXIT_OK && conn.fd >= 0)
         status = follow(monitor, &conn);
-    while (status < 0 && !is_interrupted) {
+    while (status < 0 && !ttm_interrupt_came()) {
         await_server(&conn);
-        if (!is_interrupted)
+        if (!ttm_interrupt_came())
             status = follow(monitor, &conn);
     }
     ttm_connection_close(&conn);
     return status < 0 ? TTM_EXIT_OK : status;
+}
+
+/* What sensors tell does not change faster than once a second. */
+static void open_telemetry(struct monitor *monitor)
+{
+    const unsigned interval_ms = monitor->refresh_ms > 1000 ? monitor->refresh_ms : 1000;
+
+    if (ttm_telemetry_new(ttm_machine_root(), monitor->is_once ? 0 : interval_ms,
+                          &monitor->telemetry) == 0)
+        (void)ttm_telemetry_wait(monitor->telemetry, 1000); /* one that hangs is told as such */
 }
 
 static int parse(struct monitor *monitor, int argc, char **argv)
@@ -318,21 +362,16 @@ static int parse(struct monitor *monitor, int argc, char **argv)
 static int run(int argc, char **argv)
 {
     struct monitor monitor = {.devices.is_all = true, .refresh_ms = 1000, .log_fd = -1};
-    const struct sigaction action = {.sa_handler = interrupt}; /* no SA_RESTART: it ends a wait */
 
     const int id = parse(&monitor, argc, argv);
     if (id != TTM_OPTION_END)
         return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
-    if (monitor.log_path) {
-        open_log(&monitor);
-        if (monitor.log_fd < 0) {
-            ttm_log("cannot write '%s': %s", monitor.log_path, strerror(errno));
-            return TTM_EXIT_FAILED;
-        }
-    }
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
+    if (monitor.log_path && open_log(&monitor) != TTM_EXIT_OK)
+        return TTM_EXIT_FAILED;
+    ttm_interrupt_catch();
+    open_telemetry(&monitor);
     const int status = watch(&monitor);
+    ttm_telemetry_free(monitor.telemetry);
     if (monitor.log_fd >= 0)
         (void)close(monitor.log_fd);
     ttm_runtime_done(&monitor.runtime);

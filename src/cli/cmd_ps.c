@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
-#include "base/log.h"
-#include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/look.h"
 #include "cli/machine.h"
 #include "cli/options.h"
 #include "cli/process_list.h"
@@ -56,7 +52,7 @@ static void put_usage(const void *row, enum ttm_region region, struct ttm_text *
     char text[TTM_NUMBER_SIZE];
 
     if (usage->is_known)
-        ttm_text_append(cell, ttm_format_bytes(usage->bytes, text));
+        ttm_text_append(cell, ttm_format_bytes(usage->used_bytes, text));
 }
 
 static void put_dram(const void *row, const struct ttm_terminal *terminal, struct ttm_text *cell)
@@ -259,6 +255,8 @@ static void put_regions_json(struct ttm_json *json, const struct ttm_listed_proc
         ttm_json_put_u64(json, "bytes", usage->bytes);
         put_number(json, "footprint_bytes", usage->has_footprint, usage->footprint_bytes);
         put_number(json, "count", usage->has_footprint, usage->count);
+        if (r == TTM_REGION_CB)
+            ttm_usage_put_cb_json(json, usage);
         ttm_json_object_end(json);
     }
     ttm_json_object_end(json);
@@ -307,52 +305,23 @@ static void put_json(const struct ttm_machine *machine, const struct ttm_process
 
 /* ---- the command ---- */
 
-static int print(const struct ttm_machine *machine, bool is_json)
+static int put(const struct ttm_machine *machine, const struct ttm_terminal *terminal,
+               struct ttm_text *out)
 {
-    const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
     struct ttm_process_list list;
-    struct ttm_text whole, out;
+    const int r = ttm_process_list_read(ttm_machine_root(), machine, NULL, &list);
 
-    ttm_text_init(&whole);
-    ttm_text_init(&out);
-    int r = ttm_process_list_read(ttm_machine_root(), machine, NULL, &list);
-    if (r == 0) {
-        if (is_json)
-            put_json(machine, &list, &out);
-        else
-            put_text(machine, &list, &terminal, &whole);
-        ttm_terminal_fit(&terminal, &whole, &out);
-        out.failed |= whole.failed;
-        r = ttm_terminal_print(&out);
-    }
-    ttm_text_done(&whole);
-    ttm_text_done(&out);
+    if (r == 0 && terminal)
+        put_text(machine, &list, terminal, out);
+    else if (r == 0)
+        put_json(machine, &list, out);
     ttm_process_list_done(&list);
-    return r < 0 ? ttm_ask_unwritten(r) : TTM_EXIT_OK;
+    return r;
 }
 
 static int run(int argc, char **argv)
 {
-    struct ttm_options parsed;
-    struct ttm_machine machine;
-    const char *socket_path = NULL;
-    bool is_json = false;
-    int id;
-
-    ttm_options_init(&parsed, &ttm_command_ps, argc, argv);
-    while ((id = ttm_options_next(&parsed)) > 0) {
-        if (id == 'j')
-            is_json = true;
-        else if (id == 's')
-            socket_path = parsed.value;
-    }
-    if (id != TTM_OPTION_END)
-        return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
-    int status = ttm_machine_read(ttm_machine_root(), socket_path, &machine);
-    if (status == TTM_EXIT_OK)
-        status = print(&machine, is_json);
-    ttm_machine_done(&machine);
-    return status;
+    return ttm_look_run(&ttm_command_ps, argc, argv, put);
 }
 
 const struct ttm_command ttm_command_ps = {

@@ -16,6 +16,7 @@
 #include "cli/ask.h"
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/debug_log_file.h"
 #include "cli/embedded.h"
 #include "cli/options.h"
 #include "cli/program.h"
@@ -26,6 +27,7 @@
 #include "cli/terminal.h"
 #include "cli/tracked_env.h"
 #include "cli/watched.h"
+#include "recording/recorder.h"
 #include "server/server.h"
 
 #define FRAMES_MAX 128
@@ -73,14 +75,12 @@ static const struct ttm_option options[] = {
      .name = "suppressions",
      .arg = "FILE",
      .help = "suspects that are known: lines 'leak:PATTERN'"},
-    TTM_OPTION_HELP_ROW,
-    /* Understood, and refused with a line of their own. */
+    {.id = OPTION_HOLDERS, .name = "holders", .help = "say which Python objects keep what remains"},
     {.id = OPTION_DEBUG_LOG,
      .name = "debug-log",
      .arg = "FILE",
-     .help = "every event as text",
-     .is_hidden = true},
-    {.id = OPTION_HOLDERS, .name = "holders", .help = "who holds what leaks", .is_hidden = true},
+     .help = "append each buffer's birth and end to FILE, as text"},
+    TTM_OPTION_HELP_ROW,
     {0},
 };
 
@@ -89,6 +89,7 @@ struct run {
     const char *connect;    /* NULL: a server of our own */
     uint64_t python_frames; /* UINT64_MAX: as the library likes */
     uint64_t native_frames; /* likewise */
+    bool has_holders;       /* they are looked for */
     bool is_untracked;      /* there is no server, which was said */
     const char *output;     /* NULL: named after the program's process */
     bool is_unrecorded;
@@ -96,6 +97,8 @@ struct run {
     uint64_t leak_limit_bytes;
     const char *suppressions_path;
     struct ttm_suppressions suppressions;
+    const char *debug_log_path; /* NULL: none is wanted */
+    struct ttm_debug_log_file *debug_log;
     char folder[64]; /* of a recording that nobody wants to keep, "" for none */
     struct ttm_recorder *recorder;
     enum ttm_program program;
@@ -106,20 +109,6 @@ struct run {
 };
 
 /* ---- the command line ---- */
-
-/* Options of a later version: better refused than forgotten. */
-static int refuse(int id)
-{
-    for (const struct ttm_option *o = options; o->id; o++) {
-        if (o->id != id)
-            continue;
-        if (o->name)
-            ttm_log("--%s is not part of this version yet", o->name);
-        else
-            ttm_log("-%c is not part of this version yet", o->id);
-    }
-    return TTM_OPTION_WRONG;
-}
 
 static int take_option(struct run *run, const struct ttm_options *parsed, int id)
 {
@@ -138,6 +127,9 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
     case OPTION_SUPPRESSIONS:
         run->suppressions_path = parsed->value;
         return 0;
+    case OPTION_HOLDERS:
+        run->has_holders = true;
+        return 0;
     case OPTION_PYTHON_FRAMES:
         return ttm_options_number(parsed, "a number of frames", 0, FRAMES_MAX, &run->python_frames);
     case OPTION_NATIVE_FRAMES:
@@ -148,8 +140,11 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
     case OPTION_CONNECT:
         run->connect = parsed->value;
         return 0;
+    case OPTION_DEBUG_LOG:
+        run->debug_log_path = parsed->value;
+        return 0;
     default:
-        return refuse(id);
+        return 0;
     }
 }
 
@@ -166,6 +161,10 @@ static int parse(struct run *run, int argc, char **argv)
     run->argv = ttm_options_rest(&parsed);
     if (!run->argv[0])
         return ttm_options_complain(&parsed, "the program to run is missing");
+    if (run->connect && run->debug_log_path)
+        return ttm_options_complain(&parsed, "--debug-log and --connect exclude each other");
+    if (run->has_holders && run->python_frames == 0)
+        return ttm_options_complain(&parsed, "--holders needs Python frames");
     return TTM_OPTION_END;
 }
 
@@ -203,6 +202,8 @@ static void set_environment(struct run *run, const char *socket_path)
     ttm_env_set(&run->env, "TTMEM_SOCKET", socket_path);
     set_frames(&run->env, "TTMEM_PYTHON_FRAMES", run->python_frames);
     set_frames(&run->env, "TTMEM_NATIVE_FRAMES", run->native_frames);
+    if (run->has_holders)
+        ttm_env_set(&run->env, "TTMEM_HOLDERS", "1");
     set_preload(run);
 }
 
@@ -248,11 +249,36 @@ static void start_recording(struct run *run)
     ttm_server_set_recorder(run->embedded.server, run->recorder);
 }
 
+/* Before the program starts, so that what is wrong with it is the first thing said. */
+static void open_debug_log(struct run *run)
+{
+    if (!run->debug_log_path)
+        run->debug_log_path = ttm_debug_log_wish();
+    if (!run->debug_log_path)
+        return;
+    if (run->connect)
+        ttm_log("no debug log: that is for the server at '%s' to write", run->connect);
+    else if (run->embedded.server)
+        run->debug_log = ttm_debug_log_file_open(run->debug_log_path);
+}
+
+/* It is made from the recording. */
+static void start_debug_log(struct run *run)
+{
+    if (!run->debug_log)
+        return;
+    if (run->recorder)
+        (void)ttm_debug_log_file_follow(run->debug_log, ttm_recorder_path(run->recorder));
+    else
+        ttm_log("cannot write the debug log '%s': nothing is recorded", run->debug_log_path);
+}
+
 static void start_server(struct run *run)
 {
     int r = 0;
 
     start_recording(run);
+    start_debug_log(run);
     (void)ttm_log_start(STDERR_FILENO);
     if (run->connect)
         r = ttm_watched_start(&run->watched, run->child.pid);
@@ -416,6 +442,7 @@ static int run_program(struct run *run)
     const struct ttm_departed *departed = finish_server(run);
     ttm_child_reap(&run->child);
     char *path = finish_recording(run, departed, &bytes);
+    ttm_debug_log_file_close(run->debug_log);
     ttm_log_stop(LOG_STOP_MS); /* what was said in between comes before the summary */
     const bool has_report = analyse(run, path, &report);
     const bool is_leaky =
@@ -458,6 +485,7 @@ static int run_command(int argc, char **argv)
     ttm_env_init(&run.env, environ);
     look_at_program(&run);
     int status = open_server(&run);
+    open_debug_log(&run);
     if (status == TTM_EXIT_OK && run.env.list) {
         status = run_program(&run);
     } else if (status == TTM_EXIT_OK) {
@@ -473,9 +501,10 @@ static int run_command(int argc, char **argv)
 
 const struct ttm_command ttm_command_run = {
     .name = "run",
-    .synopsis = "[-o FILE | --no-record] [--python-frames N] [--native-frames N]\n"
-                "                  [--no-stacks] [--fail-on-leak[=BYTES]] [--suppressions FILE]\n"
-                "                  [--connect SOCKET] [--] CMD [ARG…]",
+    .synopsis =
+        "[-o FILE | --no-record] [--python-frames N] [--native-frames N]\n"
+        "                  [--no-stacks] [--fail-on-leak[=BYTES]] [--suppressions FILE]\n"
+        "                  [--holders] [--debug-log FILE] [--connect SOCKET] [--] CMD [ARG…]",
     .summary = "Runs a program with tracking and sums up what it left in device memory.",
     .details = "No server is needed: the command brings one, which the other commands find while\n"
                "the program runs. The program's input, output, signals and exit status are its\n"

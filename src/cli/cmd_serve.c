@@ -8,12 +8,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/debug_log_file.h"
 #include "cli/dump_text.h"
 #include "cli/options.h"
 #include "cli/record_file.h"
@@ -62,6 +64,9 @@ struct serve {
     } boards[BOARDS_MAX];
     size_t board_count;
     const char *record_folder; /* NULL: nothing is recorded */
+    char spool[64]; /* of recordings that the debug log alone is made from, "" for none */
+    struct ttm_recorder *recorder;
+    struct ttm_debug_log_file *debug_log;
     int print_pipe[2];
 };
 
@@ -250,6 +255,55 @@ static int serve_until_stopped(struct serve *serve, struct ttm_server *server)
     return r < 0 ? TTM_EXIT_FAILED : TTM_EXIT_OK;
 }
 
+/* ---- what is recorded ---- */
+
+/*
+ * The debug log is made from recordings. It is this process's environment that asks for it and
+ * names the file: what a tracked program says in its own is never a place for us to write.
+ */
+static void open_debug_log(struct serve *serve)
+{
+    const char *path = ttm_debug_log_wish();
+
+    serve->debug_log = path ? ttm_debug_log_file_open(path) : NULL;
+    if (!serve->debug_log || serve->record_folder)
+        return;
+    (void)snprintf(serve->spool, sizeof(serve->spool), "/tmp/tt-mem-serve-XXXXXX");
+    if (mkdtemp(serve->spool))
+        return;
+    ttm_log("cannot write the debug log '%s': %s; going on without it", path, strerror(errno));
+    serve->spool[0] = '\0';
+    ttm_debug_log_file_close(serve->debug_log);
+    serve->debug_log = NULL;
+}
+
+/* Returns 0; -1 when a recording was asked for and cannot be had, which was said. */
+static int open_recording(struct serve *serve)
+{
+    open_debug_log(serve);
+    const bool is_spool = serve->spool[0] != '\0';
+    const char *folder = is_spool ? serve->spool : serve->record_folder;
+    if (folder)
+        serve->recorder = ttm_record_folder_open(folder);
+    if (serve->recorder && serve->debug_log)
+        (void)ttm_debug_log_file_follow_folder(serve->debug_log, folder, is_spool);
+    return serve->record_folder && !serve->recorder ? -1 : 0;
+}
+
+static void close_recording(struct serve *serve)
+{
+    uint64_t bytes;
+    char *path = ttm_record_file_close(serve->recorder, &bytes);
+
+    ttm_debug_log_file_close(serve->debug_log);
+    if (serve->spool[0] != '\0') {
+        if (path)
+            (void)unlink(path);
+        (void)rmdir(serve->spool);
+    }
+    free(path);
+}
+
 static int run(int argc, char **argv)
 {
     struct serve serve = {.legacy_path = LEGACY_SOCKET};
@@ -281,20 +335,17 @@ static int run(int argc, char **argv)
     };
     (void)ttm_log_start(STDERR_FILENO);
     int status = TTM_EXIT_FAILED;
-    struct ttm_recorder *recorder =
-        serve.record_folder ? ttm_record_folder_open(serve.record_folder) : NULL;
-    if (!serve.record_folder || recorder) {
+    if (open_recording(&serve) == 0) {
         if (ttm_server_new(&server_options, &server, why) < 0) {
             ttm_log("%s", why);
         } else {
-            ttm_server_set_recorder(server, recorder);
+            ttm_server_set_recorder(server, serve.recorder);
             status = serve_until_stopped(&serve, server);
             ttm_server_set_recorder(server, NULL);
         }
     }
     ttm_server_free(server);
-    uint64_t bytes;
-    free(ttm_record_file_close(recorder, &bytes));
+    close_recording(&serve);
     ttm_log_stop(1000);
     return status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,8 @@
 #include "base/log.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/native_names.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "cli/top_feed.h"
@@ -20,6 +21,8 @@
 #include "dashboard/settings.h"
 #include "dashboard/view.h"
 
+#define SENSORS_MS 1000       /* nobody needs a temperature more often */
+#define FIRST_WAIT_MS 200     /* so that the first picture has sensors, if chips are not slow */
 #define SNAPSHOT_WAIT_MS 2000 /* for servers and chips that do not answer */
 
 enum { OPTION_VIEW = 256, OPTION_SNAPSHOT };
@@ -50,15 +53,8 @@ struct top {
     uint64_t next_ns;     /* when to look again */
     uint64_t take_cpu_ns; /* what taking lives took so far */
     bool is_looking;      /* servers were asked, and the picture waits for them */
+    bool has_keys; /* stdin is a terminal; /dev/null would be ready to be read all the time */
 };
-
-static volatile sig_atomic_t is_interrupted;
-
-static void interrupt(int signal)
-{
-    (void)signal;
-    is_interrupted = 1;
-}
 
 /* ---- data ---- */
 
@@ -98,7 +94,12 @@ static void wait_for_servers(struct top *top, int timeout_ms)
     struct pollfd fds[TTM_FEED_SERVERS_MAX];
     const size_t count = ttm_top_feed_poll(&top->feed, fds);
 
-    (void)poll(fds, count, timeout_ms);
+    ttm_interrupt_poll(fds, count, timeout_ms);
+}
+
+static const char *name_frame(void *context, const char *frame, size_t length)
+{
+    return ttm_native_names_of(context, frame, length);
 }
 
 /* ---- one frame ---- */
@@ -125,7 +126,8 @@ static void gather(struct top *top)
 
     (void)ttm_telemetry_wait(top->feed.telemetry, SNAPSHOT_WAIT_MS / 2);
     ttm_top_feed_ask(&top->feed, ttm_clock_monotonic_ns(), false);
-    while (!is_interrupted && ttm_clock_monotonic_ns() < end_ns && !is_complete(top, has_lives)) {
+    while (!ttm_interrupt_came() && ttm_clock_monotonic_ns() < end_ns &&
+           !is_complete(top, has_lives)) {
         wait_for_servers(top, 50);
         has_lives |= take(top);
         if (!has_lives && ttm_view_wants_lives(&top->view))
@@ -165,12 +167,10 @@ static int follow_plain(struct top *top)
 {
     int status = TTM_EXIT_OK;
 
-    while (!is_interrupted && status == TTM_EXIT_OK) {
-        const struct timespec pause = {top->refresh_ms / 1000,
-                                       (long)(top->refresh_ms % 1000) * 1000000};
+    while (!ttm_interrupt_came() && status == TTM_EXIT_OK) {
         status = snapshot(top);
         if (status == TTM_EXIT_OK)
-            (void)nanosleep(&pause, NULL);
+            ttm_interrupt_poll(NULL, 0, top->refresh_ms);
     }
     return status;
 }
@@ -193,7 +193,7 @@ static bool take_keys(struct top *top)
     bool has_changed = false;
     uint32_t key;
 
-    while (!top->view.has_ended && (key = ttm_screen_key()) != 0)
+    while (top->has_keys && !top->view.has_ended && (key = ttm_screen_key()) != 0)
         has_changed |= key == TTM_SCREEN_RESIZED || ttm_view_key(&top->view, &source, key);
     if (before != top->view.settings.page && top->view.settings.page == TTM_PAGE_ORIGINS)
         top->next_ns = 0; /* its lives are asked for at once */
@@ -210,8 +210,8 @@ static bool wait_for_anything(struct top *top)
 
     if (top->is_looking && left_ms > 100)
         left_ms = 100; /* servers may be late, and the picture does not wait for them for long */
-    fds[count] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
-    (void)poll(fds, count + 1, (int)left_ms);
+    fds[count] = (struct pollfd){.fd = top->has_keys ? STDIN_FILENO : -1, .events = POLLIN};
+    ttm_interrupt_poll(fds, count + 1, (int64_t)left_ms);
     return (fds[count].revents & (POLLHUP | POLLERR | POLLNVAL)) == 0;
 }
 
@@ -220,7 +220,7 @@ static void follow(struct top *top)
     const uint64_t refresh_ns = (uint64_t)top->refresh_ms * TTM_NS_PER_MS;
     bool has_changed = true;
 
-    while (!is_interrupted && !top->view.has_ended) {
+    while (!ttm_interrupt_came() && !top->view.has_ended) {
         const uint64_t now_ns = ttm_clock_monotonic_ns();
         if (now_ns >= top->next_ns) {
             top->next_ns += refresh_ns; /* not from now on: that would drift */
@@ -245,11 +245,9 @@ static void follow(struct top *top)
 
 static int watch(struct top *top)
 {
-    const struct sigaction action = {.sa_handler = interrupt}; /* no SA_RESTART: it ends a wait */
-
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGHUP, &action, NULL);
+    ttm_interrupt_catch();
+    top->has_keys = isatty(STDIN_FILENO) == 1;
+    (void)ttm_telemetry_wait(top->feed.telemetry, FIRST_WAIT_MS);
     if (ttm_screen_open(top->terminal.has_colour) < 0)
         return follow_plain(top);
     follow(top);
@@ -308,9 +306,13 @@ static int run(int argc, char **argv)
     /* The console of Linux has blocks and no braille. */
     top.grid.has_braille = top.terminal.has_utf8 && !(term && strcmp(term, "linux") == 0);
     ttm_view_init(&top.view, &top.saved);
+    top.view.frame_name = name_frame;
+    top.view.frame_context = ttm_native_names_new(); /* NULL, without memory, names nothing */
     top.view.history.bridge_s = 2 * top.refresh_ms / 1000 + 2;
     const int r = ttm_top_feed_open(&top.feed, ttm_machine_root(), top.socket_path, &top.devices,
-                                    top.is_snapshot ? 0 : top.refresh_ms);
+                                    top.is_snapshot               ? 0
+                                    : top.refresh_ms > SENSORS_MS ? top.refresh_ms
+                                                                  : SENSORS_MS);
     int status = TTM_EXIT_FAILED;
     if (r < 0)
         ttm_log("cannot look at the devices: %s", strerror(-r));
@@ -318,6 +320,7 @@ static int run(int argc, char **argv)
         status = snapshot(&top);
     else
         status = watch(&top);
+    ttm_native_names_free(top.view.frame_context);
     ttm_view_done(&top.view);
     ttm_top_feed_close(&top.feed);
     ttm_grid_done(&top.grid);

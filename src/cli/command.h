@@ -53,6 +53,7 @@ extern const struct ttm_command ttm_command_tail;
 extern const struct ttm_command ttm_command_report;
 extern const struct ttm_command ttm_command_history;
 extern const struct ttm_command ttm_command_diff;
+extern const struct ttm_command ttm_command_import;
 extern const struct ttm_command ttm_command_export;
 extern const struct ttm_command ttm_command_devices;
 extern const struct ttm_command ttm_command_ps;

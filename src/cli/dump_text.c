@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/seed.h"
 #include "cli/histogram.h"
 #include "cli/origin_text.h"
 #include "cli/runtime.h"
@@ -155,7 +156,7 @@ static struct ttm_totals sum_totals(const struct dump *dump, uint16_t device, un
                 continue;
             sum.count += own->totals.region[region].count;
             sum.bytes += own->totals.region[region].bytes;
-            sum.footprint_bytes += own->totals.region[region].footprint_bytes;
+            sum.footprint_bytes += ttm_device_used(&own->totals, region);
             for (size_t k = 0; k < TTM_KERNEL_KIND_COUNT; k++)
                 kinds[k] += own->totals.kernel_bytes[k];
         }
@@ -172,8 +173,10 @@ static void put_region_head(struct dump *dump, const struct ttm_device_row *devi
     ttm_terminal_colour(dump->terminal, dump->out, TTM_BOLD);
     ttm_text_format(dump->out, "  %-13s", ttm_region_name(region));
     ttm_terminal_colour(dump->terminal, dump->out, TTM_PLAIN);
-    ttm_text_format(dump->out, " %7s %s %10s, footprint %10s", ttm_format_count(sum->count, count),
+    /* Circular buffers of several programs share memory: the sum of footprints is no use. */
+    ttm_text_format(dump->out, " %7s %s %10s, %9s %10s", ttm_format_count(sum->count, count),
                     noun_of(region, sum->count), ttm_format_bytes(sum->bytes, bytes),
+                    region == TTM_REGION_CB ? "resident" : "footprint",
                     ttm_format_bytes(sum->footprint_bytes, foot));
     if (capacity > 0)
         ttm_text_format(dump->out, " of %s", ttm_format_bytes(capacity, bytes));
@@ -489,7 +492,7 @@ int ttm_dump_text(const struct ttm_answer *answer, const struct ttm_dump_choice 
         .out = out,
     };
 
-    ttm_histogram_init(&dump.histogram);
+    ttm_histogram_init(&dump.histogram, ttm_seed_random());
     put_all(&dump);
     const bool failed = dump.failed || dump.histogram.failed || ttm_text_failed(out);
     ttm_histogram_done(&dump.histogram);

@@ -21,20 +21,21 @@ static const struct {
     {UINT64_MAX, "> 10 h"},
 };
 
-void ttm_histogram_init(struct ttm_histogram *histogram)
+void ttm_histogram_init(struct ttm_histogram *histogram, uint64_t seed)
 {
-    *histogram = (struct ttm_histogram){0};
+    *histogram = (struct ttm_histogram){.seed = seed};
 }
 
 void ttm_histogram_done(struct ttm_histogram *histogram)
 {
     free(histogram->groups);
-    ttm_histogram_init(histogram);
+    ttm_histogram_init(histogram, histogram->seed);
 }
 
-static struct ttm_size_group *find(struct ttm_size_group *groups, size_t room, uint64_t kb)
+static struct ttm_size_group *find(uint64_t seed, struct ttm_size_group *groups, size_t room,
+                                   uint64_t kb)
 {
-    size_t at = (size_t)ttm_hash_u64(kb) & (room - 1);
+    size_t at = (size_t)ttm_hash_u64(kb ^ seed) & (room - 1);
 
     while (groups[at].count != 0 && groups[at].kb != kb)
         at = (at + 1) & (room - 1);
@@ -50,7 +51,7 @@ static bool grow(struct ttm_histogram *histogram)
         return false;
     for (size_t i = 0; i < histogram->room; i++) {
         if (histogram->groups[i].count != 0)
-            *find(groups, room, histogram->groups[i].kb) = histogram->groups[i];
+            *find(histogram->seed, groups, room, histogram->groups[i].kb) = histogram->groups[i];
     }
     free(histogram->groups);
     histogram->groups = groups;
@@ -67,7 +68,7 @@ void ttm_histogram_add_many(struct ttm_histogram *histogram, uint64_t bytes, uin
         return;
     }
     const uint64_t kb = (bytes + 512) / 1024;
-    struct ttm_size_group *group = find(histogram->groups, histogram->room, kb);
+    struct ttm_size_group *group = find(histogram->seed, histogram->groups, histogram->room, kb);
     if (group->count == 0)
         histogram->group_count++;
     group->kb = kb;

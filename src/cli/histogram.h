@@ -30,9 +30,11 @@ struct ttm_histogram {
     uint64_t bytes;
     uint64_t ages[TTM_AGE_GROUPS];
     bool failed; /* memory was short */
+    uint64_t seed;
 };
 
-void ttm_histogram_init(struct ttm_histogram *histogram);
+/* Programs whose sizes are counted do not know 'seed'. */
+void ttm_histogram_init(struct ttm_histogram *histogram, uint64_t seed);
 void ttm_histogram_done(struct ttm_histogram *histogram);
 void ttm_histogram_add(struct ttm_histogram *histogram, uint64_t bytes, uint64_t age_ns);
 

@@ -15,14 +15,31 @@
 
 /* ---- usage ---- */
 
-void ttm_usage_add_totals(struct ttm_usage *usage, const struct ttm_totals *totals)
+void ttm_usage_add_totals(struct ttm_usage *usage, const struct ttm_device_totals *totals,
+                          enum ttm_region region)
 {
+    const struct ttm_totals *own = &totals->region[region];
+
     if (!usage->is_known)
         usage->has_footprint = true;
     usage->is_known = true;
-    usage->bytes += totals->bytes;
-    usage->footprint_bytes += totals->footprint_bytes;
-    usage->count += totals->count;
+    usage->bytes += own->bytes;
+    usage->footprint_bytes += own->footprint_bytes;
+    usage->count += own->count;
+    usage->used_bytes += ttm_device_used(totals, region);
+    if (region == TTM_REGION_CB)
+        usage->registered_bytes += totals->cb.registered_bytes;
+}
+
+void ttm_usage_put_cb_json(struct ttm_json *json, const struct ttm_usage *usage)
+{
+    if (!usage->has_footprint) {
+        ttm_json_put_null(json, "resident_bytes");
+        ttm_json_put_null(json, "registered_bytes");
+        return;
+    }
+    ttm_json_put_u64(json, "resident_bytes", usage->used_bytes);
+    ttm_json_put_u64(json, "registered_bytes", usage->registered_bytes);
 }
 
 void ttm_usage_add_runtime(struct ttm_usage *usage, uint64_t bytes)
@@ -32,6 +49,7 @@ void ttm_usage_add_runtime(struct ttm_usage *usage, uint64_t bytes)
     usage->is_known = true;
     usage->bytes += bytes;
     usage->runtime_bytes += bytes;
+    usage->used_bytes += bytes;
 }
 
 enum ttm_region ttm_machine_region(enum ttm_upstream_region region)
@@ -229,6 +247,35 @@ static struct ttm_machine_device *find_or_add(struct ttm_machine *machine, int m
     return device;
 }
 
+/* What the allocator does not get of the cores whose L1 it has. */
+static uint64_t reserved_l1(const struct ttm_device_row *row)
+{
+    const struct ttm_board *board = ttm_board_of_arch(row->arch);
+    const uint64_t banks = row->bank_count[TTM_REGION_L1];
+    const uint64_t given =
+        row->capacity_bytes[TTM_REGION_L1] + row->capacity_bytes[TTM_REGION_L1_SMALL];
+    const uint64_t all = board ? banks * board->l1_per_core_bytes : 0;
+
+    return banks > 0 && all > given ? all - given : 0;
+}
+
+bool ttm_machine_is_other(const struct ttm_machine_device *device, const struct ttm_device_row *row)
+{
+    return device->chip && row->arch != TTM_ARCH_UNKNOWN && strcmp(device->arch, "unknown") != 0 &&
+           strcmp(device->arch, ttm_arch_name(row->arch)) != 0;
+}
+
+/* What a program has told of its device is better than the table of boards. */
+static void take_sizes(struct ttm_machine_device *device, const struct ttm_device_row *row)
+{
+    if (reserved_l1(row) > 0)
+        device->l1_reserved_bytes = reserved_l1(row);
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        if (row->capacity_bytes[r] > 0)
+            device->capacity_bytes[r] = row->capacity_bytes[r];
+    }
+}
+
 static int add_answer(struct ttm_machine *machine, const struct ttm_answer *answer)
 {
     for (size_t i = 0; i < answer->device_count; i++) {
@@ -240,12 +287,10 @@ static int add_answer(struct ttm_machine *machine, const struct ttm_answer *answ
             device->arch = ttm_arch_name(row->arch);
         if (!device->board[0])
             (void)snprintf(device->board, sizeof(device->board), "%.31s", row->board);
-        for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
-            /* What a program has told of its device is better than the table of boards. */
-            if (row->capacity_bytes[r] > 0)
-                device->capacity_bytes[r] = row->capacity_bytes[r];
-            ttm_usage_add_totals(&device->regions[r], &row->totals.region[r]);
-        }
+        if (!ttm_machine_is_other(device, row))
+            take_sizes(device, row);
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+            ttm_usage_add_totals(&device->regions[r], &row->totals, r);
     }
     return 0;
 }
@@ -253,11 +298,11 @@ static int add_answer(struct ttm_machine *machine, const struct ttm_answer *answ
 /* A server that has heard nothing of a device knows that nothing is tracked there. */
 static void note_silence(struct ttm_machine *machine)
 {
-    const struct ttm_totals nothing = {0};
+    static const struct ttm_device_totals nothing;
 
     for (size_t i = 0; machine->answer_count > 0 && i < machine->device_count; i++) {
         for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
-            ttm_usage_add_totals(&machine->devices[i].regions[r], &nothing);
+            ttm_usage_add_totals(&machine->devices[i].regions[r], &nothing, r);
     }
 }
 

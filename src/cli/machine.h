@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/json.h"
 #include "query/answer.h"
 #include "query/locate.h"
 #include "telemetry/telemetry.h"
@@ -28,10 +29,13 @@
 struct ttm_usage {
     bool is_known;
     bool has_footprint; /* the runtime tells neither footprint nor count */
-    uint64_t bytes;
-    uint64_t footprint_bytes;
+    uint64_t bytes;     /* what was asked for */
+    uint64_t
+        footprint_bytes; /* of all allocations; of circular buffers that is no use: they share */
     uint64_t count;
     uint64_t runtime_bytes; /* the part of 'bytes' that the runtime alone counts */
+    uint64_t used_bytes;    /* what is taken, see ttm_device_used(), with what the runtime counts */
+    uint64_t registered_bytes; /* of circular buffers: what all programs at hand have, the union */
 };
 
 struct ttm_machine_device {
@@ -42,6 +46,7 @@ struct ttm_machine_device {
     const char *arch;                      /* "unknown" */
     char board[TTM_CHIP_NAME_SIZE];        /* "" when not known */
     uint64_t capacity_bytes[TTM_REGION_COUNT]; /* 0 when not known */
+    uint64_t l1_reserved_bytes; /* of firmware and the like; 0 when no program has told its banks */
     struct ttm_usage regions[TTM_REGION_COUNT];
 };
 
@@ -91,6 +96,13 @@ const struct ttm_answer_process *ttm_machine_tracked(const struct ttm_machine *m
 /* The device that programs call so, or NULL. */
 struct ttm_machine_device *ttm_machine_by_metal_id(const struct ttm_machine *machine, int metal_id);
 
+/*
+ * Whether the server means another chip than the one that has this number now: TT-Metal
+ * counts anew when a card has gone, and the server still has the old one.
+ */
+bool ttm_machine_is_other(const struct ttm_machine_device *device,
+                          const struct ttm_device_row *row);
+
 /* The device of the driver's number, or NULL. */
 struct ttm_machine_device *ttm_machine_by_id(const struct ttm_machine *machine, unsigned id);
 
@@ -101,7 +113,11 @@ struct ttm_machine_device *ttm_machine_of_file(const struct ttm_machine *machine
 /* The region of the runtime's. */
 enum ttm_region ttm_machine_region(enum ttm_upstream_region region);
 
-void ttm_usage_add_totals(struct ttm_usage *usage, const struct ttm_totals *totals);
+void ttm_usage_add_totals(struct ttm_usage *usage, const struct ttm_device_totals *totals,
+                          enum ttm_region region);
 void ttm_usage_add_runtime(struct ttm_usage *usage, uint64_t bytes);
+
+/* Of circular buffers: "resident_bytes" and "registered_bytes"; null when the runtime is the source. */
+void ttm_usage_put_cb_json(struct ttm_json *json, const struct ttm_usage *usage);
 
 #endif /* TTM_CLI_MACHINE_H */

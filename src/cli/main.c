@@ -13,6 +13,7 @@ const struct ttm_command *const ttm_commands[] = {
     &ttm_command_report,
     &ttm_command_history,
     &ttm_command_diff,
+    &ttm_command_import,
     &ttm_command_export,
     &ttm_command_top,
     &ttm_command_serve,

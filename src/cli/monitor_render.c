@@ -9,11 +9,13 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/runtime.h"
+#include "cli/vitals.h"
 
 #define BAR_MIN 10
 #define BAR_MAX 60
 #define COMMAND_MIN 20
 #define COMMAND_MAX 40
+#define VITALS_COLUMNS 102 /* a short row has room for "  54 °C  12 W  500 MHz" from then on */
 
 /* What takes room in a core's L1. TRACE lives in DRAM. */
 static const enum ttm_region l1_parts[] = {TTM_REGION_L1, TTM_REGION_L1_SMALL, TTM_REGION_CB,
@@ -193,9 +195,52 @@ static void put_processes(const struct ttm_answer *answer, const struct ttm_term
     free(shares);
 }
 
-static void put_device(const struct ttm_answer *answer, const struct ttm_terminal *terminal,
+/* Where it is told how the device fares; NULL: nowhere. */
+static const struct ttm_machine_device *find_device(const struct ttm_monitor_look *look,
+                                                    const struct ttm_device_row *row)
+{
+    const struct ttm_machine_device *device =
+        look->machine ? ttm_machine_by_metal_id(look->machine, row->id) : NULL;
+
+    return device && !ttm_machine_is_other(device, row) ? device : NULL;
+}
+
+/* "  54/75 °C  12/100 W  500 MHz", or why there is none of it; nothing where there is no card. */
+static void put_vitals(const struct ttm_monitor_look *look, const struct ttm_terminal *terminal,
+                       struct ttm_text *out, const struct ttm_device_row *row, bool is_short)
+{
+    static const struct ttm_value none = {.validity = TTM_ABSENT};
+    const struct ttm_machine_device *device = find_device(look, row);
+
+    if (!device || !device->chip)
+        return;
+    if (ttm_vitals_trouble(device)[0])
+        ttm_text_format(out, "  %s", ttm_vitals_trouble(device));
+    const struct {
+        struct ttm_value value, limit;
+        uint64_t per_unit;
+        const char *unit;
+    } values[] = {
+        {ttm_vitals_sensor(device, TTM_SENSOR_TEMPERATURE_MC),
+         ttm_vitals_limit(device, TTM_LIMIT_TEMPERATURE_MC), 1000, terminal->has_utf8 ? "°C" : "C"},
+        {ttm_vitals_sensor(device, TTM_SENSOR_POWER_UW),
+         ttm_vitals_limit(device, TTM_LIMIT_POWER_UW), 1000000, "W"},
+        {ttm_vitals_sensor(device, TTM_SENSOR_AICLK_MHZ), none, 1, "MHz"},
+    };
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        if (values[i].value.validity != TTM_VALID)
+            continue;
+        ttm_text_append(out, "  ");
+        ttm_vitals_put(out, values[i].value, is_short ? none : values[i].limit, values[i].per_unit,
+                       values[i].unit);
+    }
+}
+
+static void put_device(const struct ttm_monitor_look *look, const struct ttm_terminal *terminal,
                        struct ttm_text *out, const struct ttm_device_row *device)
 {
+    const struct ttm_answer *answer = look->answer;
+
     ttm_terminal_colour(terminal, out, TTM_BOLD);
     ttm_text_format(out, "device %u", device->id);
     ttm_terminal_colour(terminal, out, TTM_PLAIN);
@@ -206,6 +251,7 @@ static void put_device(const struct ttm_answer *answer, const struct ttm_termina
         ttm_text_format(out, "  %s", ttm_arch_name(device->arch));
     else
         ttm_text_append(out, "  (capacity not known: tt-mem serve --board)");
+    put_vitals(look, terminal, out, device, false);
     ttm_text_append(out, "\n");
     ttm_terminal_colour(terminal, out, TTM_DIM);
     ttm_text_format(out, "  %*s%10s    %10s %7s %10s\n", (int)bar_columns(terminal) + 17, "",
@@ -293,8 +339,8 @@ static void put_short_usage(const struct ttm_terminal *terminal, struct ttm_text
         ttm_text_append(out, "      ");
 }
 
-static void put_short_row(const struct ttm_terminal *terminal, struct ttm_text *out,
-                          const struct short_row *row)
+static void put_short_row(const struct ttm_monitor_look *look, const struct ttm_terminal *terminal,
+                          struct ttm_text *out, const struct short_row *row)
 {
     const struct ttm_device_row *device = row->device;
     const uint64_t *capacity = device->capacity_bytes;
@@ -304,6 +350,8 @@ static void put_short_row(const struct ttm_terminal *terminal, struct ttm_text *
     put_short_usage(terminal, out, "DRAM", ttm_device_used(&device->totals, TTM_REGION_DRAM),
                     capacity[TTM_REGION_DRAM]);
     put_short_usage(terminal, out, "L1", total_l1(device), capacity[TTM_REGION_L1]);
+    if (terminal->columns >= VITALS_COLUMNS)
+        put_vitals(look, terminal, out, device, true);
     ttm_text_append(out, "\n");
     if (row->runtime_dram_bytes == 0 && row->runtime_l1_bytes == 0)
         return;
@@ -314,20 +362,21 @@ static void put_short_row(const struct ttm_terminal *terminal, struct ttm_text *
 }
 
 /* Where the whole of all devices does not fit: a line each, the fullest first. */
-static void put_short(const struct ttm_answer *answer, const struct ttm_device_filter *devices,
-                      const struct ttm_terminal *terminal, struct ttm_text *out)
+static void put_short(const struct ttm_monitor_look *look, const struct ttm_terminal *terminal,
+                      struct ttm_text *out)
 {
+    const struct ttm_answer *answer = look->answer;
     struct short_row *rows = calloc(answer->device_count + 1, sizeof(rows[0]));
     size_t count = 0;
 
     for (size_t i = 0; rows && i < answer->device_count; i++) {
-        if (ttm_device_filter_has(devices, answer->devices[i].id))
+        if (ttm_device_filter_has(look->devices, answer->devices[i].id))
             rows[count++] = short_row_of(answer, &answer->devices[i]);
     }
     if (count > 0)
         qsort(rows, count, sizeof(rows[0]), compare_loads);
     for (size_t i = 0; i < count; i++)
-        put_short_row(terminal, out, &rows[i]);
+        put_short_row(look, terminal, out, &rows[i]);
     free(rows);
 }
 
@@ -361,9 +410,11 @@ static void put_headline(const struct ttm_answer *answer, const struct ttm_termi
         ttm_text_append(out, TTM_RUNTIME_HINT);
 }
 
-void ttm_monitor_text(const struct ttm_answer *answer, const struct ttm_device_filter *devices,
-                      const struct ttm_terminal *terminal, struct ttm_text *out)
+void ttm_monitor_text(const struct ttm_monitor_look *look, const struct ttm_terminal *terminal,
+                      struct ttm_text *out)
 {
+    const struct ttm_answer *answer = look->answer;
+    const struct ttm_device_filter *devices = look->devices;
     size_t shown = 0, rows = ttm_runtime_has_any(answer) ? 2 : 1;
 
     put_headline(answer, terminal, out);
@@ -374,12 +425,12 @@ void ttm_monitor_text(const struct ttm_answer *answer, const struct ttm_device_f
         rows += device_rows(answer, answer->devices[i].id);
     }
     if (terminal->is_terminal && shown > 1 && rows > terminal->rows) {
-        put_short(answer, devices, terminal, out);
+        put_short(look, terminal, out);
         return;
     }
     for (size_t i = 0; i < answer->device_count; i++) {
         if (ttm_device_filter_has(devices, answer->devices[i].id))
-            put_device(answer, terminal, out, &answer->devices[i]);
+            put_device(look, terminal, out, &answer->devices[i]);
     }
     if (shown == 0)
         ttm_text_append(out, answer->device_count == 0
@@ -444,9 +495,11 @@ static void put_process_regions_json(struct ttm_json *json,
     ttm_json_object_end(json);
 }
 
-static void put_device_json(struct ttm_json *json, const struct ttm_answer *answer,
+static void put_device_json(struct ttm_json *json, const struct ttm_monitor_look *look,
                             const struct ttm_device_row *device)
 {
+    const struct ttm_answer *answer = look->answer;
+
     ttm_json_object_begin(json);
     ttm_json_put_u64(json, "id", device->id);
     ttm_json_put_string(json, "arch", ttm_arch_name(device->arch));
@@ -467,12 +520,13 @@ static void put_device_json(struct ttm_json *json, const struct ttm_answer *answ
         ttm_json_object_end(json);
     }
     ttm_json_array_end(json);
+    ttm_vitals_json(json, find_device(look, device));
     ttm_json_object_end(json);
 }
 
-void ttm_monitor_json(const struct ttm_answer *answer, const struct ttm_device_filter *devices,
-                      struct ttm_text *out)
+void ttm_monitor_json(const struct ttm_monitor_look *look, struct ttm_text *out)
 {
+    const struct ttm_answer *answer = look->answer;
     struct ttm_json json;
 
     ttm_json_init(&json, out);
@@ -482,8 +536,8 @@ void ttm_monitor_json(const struct ttm_answer *answer, const struct ttm_device_f
     ttm_json_key(&json, "devices");
     ttm_json_array_begin(&json);
     for (size_t i = 0; i < answer->device_count; i++) {
-        if (ttm_device_filter_has(devices, answer->devices[i].id))
-            put_device_json(&json, answer, &answer->devices[i]);
+        if (ttm_device_filter_has(look->devices, answer->devices[i].id))
+            put_device_json(&json, look, &answer->devices[i]);
     }
     ttm_json_array_end(&json);
     ttm_json_put_bool(&json, "server", !ttm_runtime_is_alone(answer));
@@ -491,27 +545,46 @@ void ttm_monitor_json(const struct ttm_answer *answer, const struct ttm_device_f
     ttm_text_append(out, "\n");
 }
 
-void ttm_monitor_csv_header(struct ttm_text *out)
+static void put_sensors_csv(const struct ttm_machine_device *device, struct ttm_text *out)
 {
-    ttm_text_append(out, "time_ns,device,arch,region,bytes,footprint_bytes,count,capacity_bytes,"
-                         "runtime_bytes\n");
+    static const struct {
+        enum ttm_sensor sensor;
+        unsigned decimals;
+    } columns[] = {
+        {TTM_SENSOR_TEMPERATURE_MC, 3}, {TTM_SENSOR_POWER_UW, 6},   {TTM_SENSOR_AICLK_MHZ, 0},
+        {TTM_SENSOR_VOLTAGE_MV, 0},     {TTM_SENSOR_CURRENT_MA, 3}, {TTM_SENSOR_FAN_RPM, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        const struct ttm_value value = ttm_vitals_sensor(device, columns[i].sensor);
+        ttm_text_append(out, ",");
+        if (value.validity == TTM_VALID)
+            ttm_text_append_decimal(out, value.number, columns[i].decimals);
+    }
 }
 
-void ttm_monitor_csv(const struct ttm_answer *answer, const struct ttm_device_filter *devices,
-                     struct ttm_text *out)
+static void put_region_csv(const struct ttm_monitor_look *look, const struct ttm_device_row *device,
+                           unsigned region, struct ttm_text *out)
 {
-    for (size_t i = 0; i < answer->device_count; i++) {
-        const struct ttm_device_row *device = &answer->devices[i];
-        for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
-            const struct ttm_totals *t = &device->totals.region[r];
-            if (!ttm_device_filter_has(devices, device->id))
-                continue;
-            ttm_text_format(out, "%" PRIu64 ",%u,%s,%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
-                            answer->moment.time_ns, device->id, ttm_arch_name(device->arch),
-                            ttm_region_name(r), t->bytes, t->footprint_bytes, t->count);
-            if (device->capacity_bytes[r] > 0)
-                ttm_text_format(out, "%" PRIu64, device->capacity_bytes[r]);
-            ttm_text_format(out, ",%" PRIu64 "\n", ttm_runtime_bytes(answer, device->id, r));
-        }
+    const struct ttm_totals *t = &device->totals.region[region];
+
+    ttm_text_format(out, "%" PRIu64 ",%u,%s,%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
+                    look->answer->moment.time_ns, device->id, ttm_arch_name(device->arch),
+                    ttm_region_name(region), t->bytes, t->footprint_bytes, t->count);
+    if (device->capacity_bytes[region] > 0)
+        ttm_text_format(out, "%" PRIu64, device->capacity_bytes[region]);
+    ttm_text_format(out, ",%" PRIu64, ttm_runtime_bytes(look->answer, device->id, region));
+    put_sensors_csv(find_device(look, device), out);
+    ttm_text_append(out, "\n");
+}
+
+void ttm_monitor_csv(const struct ttm_monitor_look *look, struct ttm_text *out)
+{
+    for (size_t i = 0; i < look->answer->device_count; i++) {
+        const struct ttm_device_row *device = &look->answer->devices[i];
+        if (!ttm_device_filter_has(look->devices, device->id))
+            continue;
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+            put_region_csv(look, device, r, out);
     }
 }

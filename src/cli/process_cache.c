@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-#define FRESH_NS (2 * TTM_NS_PER_S)
+#define FRESH_NS (5 * TTM_NS_PER_S)
 #define SCAN_NS (10 * TTM_NS_PER_S)
 
 void ttm_process_cache_turn(struct ttm_process_cache *cache, uint64_t now_ns)

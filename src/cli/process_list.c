@@ -162,7 +162,7 @@ static void add_tracked(struct builder *builder, const struct ttm_answer_process
             ttm_machine_by_metal_id(builder->machine, row->device_id);
         add_device(builder, listed, device ? device->id : row->device_id);
         for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
-            ttm_usage_add_totals(&listed->regions[r], &row->totals.region[r]);
+            ttm_usage_add_totals(&listed->regions[r], &row->totals, r);
     }
 }
 
@@ -208,7 +208,7 @@ uint64_t ttm_listed_process_bytes(const struct ttm_listed_process *process)
     uint64_t sum = 0;
 
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
-        sum += process->regions[r].bytes;
+        sum += process->regions[r].used_bytes;
     return sum;
 }
 

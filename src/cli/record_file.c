@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/seed.h"
 #include "recording/recorder.h"
 
 static struct ttm_recorder *open_with(struct ttm_recorder_options *options, const char *where)
@@ -16,8 +16,7 @@ static struct ttm_recorder *open_with(struct ttm_recorder_options *options, cons
 
     options->now_ns = ttm_clock_monotonic_ns();
     options->now_wall_ns = ttm_clock_wall_ns();
-    if (getrandom(&options->seed, sizeof(options->seed), GRND_NONBLOCK) < 0)
-        options->seed = options->now_ns;
+    options->seed = ttm_seed_random();
     const int r = ttm_recorder_open(options, &recorder);
     if (r < 0) {
         ttm_log("cannot record to '%s': %s", where, strerror(-r));

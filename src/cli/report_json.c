@@ -120,15 +120,23 @@ static void put_sizes(struct ttm_json *json, const struct ttm_report_origin *ori
     ttm_json_object_end(json);
 }
 
-static void put_verdict(struct ttm_json *json, const struct ttm_verdict *verdict)
+static void put_verdict(struct ttm_json *json, const struct ttm_report_origin *origin)
 {
+    const struct ttm_verdict *verdict = &origin->verdict;
+    const char *cause = ttm_cause_name(origin->keepers.cause);
+
     ttm_json_put_string(json, "class", ttm_class_name(verdict->class));
     ttm_json_put_bool(json, "suspect", verdict->is_suspect);
-    ttm_json_put_null(json, "cause");
+    if (cause)
+        ttm_json_put_string(json, "cause", cause);
+    else
+        ttm_json_put_null(json, "cause");
     ttm_json_put_string(json, "why", verdict->why);
     ttm_json_put_string(json, "advice", verdict->advice);
     ttm_json_key(json, "holders");
     ttm_json_array_begin(json);
+    for (uint32_t i = 0; i < origin->keepers.count; i++)
+        ttm_json_string(json, origin->keepers.texts[i]);
     ttm_json_array_end(json);
 }
 
@@ -166,7 +174,7 @@ static void put_origin(const struct sheet *sheet, const struct ttm_report_origin
     for (uint32_t i = 0; i < TTM_REPORT_BARS; i++)
         ttm_json_u64(json, origin->bars[i]);
     ttm_json_array_end(json);
-    put_verdict(json, &origin->verdict);
+    put_verdict(json, origin);
     ttm_json_object_end(json);
 }
 
@@ -197,11 +205,9 @@ static void put_finding(struct ttm_json *json, const char *kind, uint64_t count,
     ttm_json_object_end(json);
 }
 
-static void put_findings(const struct sheet *sheet)
+void ttm_report_findings_json(struct ttm_json *json, const struct ttm_report_process *process)
 {
-    const struct ttm_report_process *process = sheet->process;
     const struct ttm_extent *put = &process->overlap[0], *lay = &process->overlap[1];
-    struct ttm_json *json = sheet->json;
     uint64_t replaced = 0;
     char text[200];
 
@@ -344,6 +350,8 @@ static int put_process(struct sheet *sheet)
     ttm_json_put_i64(json, "pid", process->pid);
     ttm_json_put_string(json, "command", process->command);
     ttm_json_put_string(json, "source", ttm_source_name(process->source));
+    ttm_json_put_bool(json, "imported", process->is_logged);
+    ttm_json_put_bool(json, "timed", !process->is_untimed);
     ttm_json_put_u64(json, "start_ns",
                      process->start_wall_ns ? process->start_wall_ns
                                             : ttm_report_wall(sheet->report, process->first_ns));
@@ -355,7 +363,7 @@ static int put_process(struct sheet *sheet)
     ttm_json_put_u64(json, "lost_events", process->counters.lost_events);
     const int r = put_origins(sheet);
     put_marks(sheet);
-    put_findings(sheet);
+    ttm_report_findings_json(json, process);
     put_failures(sheet);
     put_addresses(sheet);
     ttm_json_object_end(json);

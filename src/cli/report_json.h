@@ -5,11 +5,15 @@
 #ifndef TTM_CLI_REPORT_JSON_H
 #define TTM_CLI_REPORT_JSON_H
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/report_choice.h"
 
 /* Returns 0 or -ENOMEM. */
 int ttm_report_json(const struct ttm_report *report, const struct ttm_report_choice *choice,
                     struct ttm_text *out);
+
+/* The key "findings" of a process and what belongs to it. */
+void ttm_report_findings_json(struct ttm_json *json, const struct ttm_report_process *process);
 
 #endif /* TTM_CLI_REPORT_JSON_H */

@@ -14,6 +14,7 @@
 #include "wire/region.h"
 
 #define CALLERS_SHOWN 2
+#define KEEPERS_SHOWN 2
 #define SUSPECTS_LEAST 3
 #define SPARK_BARS 8
 
@@ -255,6 +256,25 @@ static void put_wrapped(struct sheet *sheet, const char *text, size_t indent)
     end_line(sheet);
 }
 
+/* " · held by list LEAKED in module decode, and 2 others" */
+static void put_keepers(const struct sheet *sheet, const struct ttm_keepers *keepers,
+                        struct ttm_text *line)
+{
+    if (!keepers->is_known)
+        return;
+    ttm_text_append(line, dot(sheet));
+    if (keepers->count == 0) {
+        ttm_text_append(line, "held by no Python object that could be seen");
+        return;
+    }
+    for (uint32_t i = 0; i < keepers->count && i < KEEPERS_SHOWN; i++) {
+        ttm_text_append(line, i == 0 ? "held by " : ", ");
+        ttm_text_append_safe(line, keepers->texts[i]);
+    }
+    if (keepers->count > KEEPERS_SHOWN)
+        ttm_text_format(line, ", and %u more", keepers->count - KEEPERS_SHOWN);
+}
+
 /* "ttnn.zeros · on devices 0-7 each · "weights" in model_init · MainThread" */
 static void put_particulars(struct sheet *sheet, const struct ttm_report_origin *origin)
 {
@@ -281,6 +301,7 @@ static void put_particulars(struct sheet *sheet, const struct ttm_report_origin 
         ttm_text_format(&line, "%son each of %u devices", line.length ? dot(sheet) : "",
                         origin->device_count);
     ttm_text_format(&line, "%s%s", line.length ? dot(sheet) : "", origin->verdict.why);
+    put_keepers(sheet, &origin->keepers, &line);
     put_wrapped(sheet, ttm_text_string(&line), 5);
     sheet->out->failed |= line.failed;
     ttm_text_done(&line);
@@ -425,10 +446,9 @@ static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *cons
                        ttm_format_bytes(bytes, sum));
         put_in(sheet, TTM_RED, text);
     } else if (unsure > 0) {
-        (void)snprintf(text, sizeof(text),
-                       "no suspects: of the %s %s left nothing is sure about %s",
-                       ttm_format_count(all, number), plural(all, "buffer", "buffers"),
-                       ttm_format_count(unsure, sum));
+        (void)snprintf(text, sizeof(text), "no suspects; %s of the %s %s left %s unsure",
+                       ttm_format_count(unsure, sum), ttm_format_count(all, number),
+                       plural(all, "buffer", "buffers"), unsure == 1 ? "is" : "are");
         put_in(sheet, TTM_YELLOW, text);
     } else if (all > 0) {
         (void)snprintf(text, sizeof(text), "no suspects: the %s %s left look intended",
@@ -470,8 +490,11 @@ static void put_temporaries(struct sheet *sheet)
                     plural(lines, "origin", "origins"));
     ttm_report_place(sheet, &most->words, sheet->out);
     const uint64_t mean_ns = most->lifetime_ns / most->frees;
-    ttm_text_format(sheet->out, " (%s, %s each)", ttm_format_count(most->allocs, frees),
-                    mean_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(mean_ns, mean));
+    if (process->is_untimed || (process->is_logged && mean_ns < TTM_NS_PER_S))
+        ttm_text_format(sheet->out, " (%s)", ttm_format_count(most->allocs, frees));
+    else
+        ttm_text_format(sheet->out, " (%s, %s each)", ttm_format_count(most->allocs, frees),
+                        mean_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(mean_ns, mean));
     end_line(sheet);
 }
 

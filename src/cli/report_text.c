@@ -10,9 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/seed.h"
 #include "cli/histogram.h"
 #include "cli/recording_file.h"
 #include "cli/report_sheet.h"
+#include "cli/report_words.h"
 #include "wire/region.h"
 
 #define ROWS_ELSEWHERE 40
@@ -23,32 +26,21 @@
 static void put_end(const struct sheet *sheet)
 {
     const struct ttm_report_process *process = sheet->process;
-    const struct ttm_recording_info *info = &sheet->report->info;
-    char span[TTM_NUMBER_SIZE], how[64];
+    char span[TTM_NUMBER_SIZE], how[TTM_END_WORDS_SIZE];
 
-    const uint64_t end_ns = ttm_report_wall(sheet->report, process->last_ns);
-    const bool has_start = process->start_wall_ns > 0 && process->start_wall_ns < end_ns;
-    (void)ttm_format_duration(
-        has_start ? end_ns - process->start_wall_ns : process->last_ns - process->first_ns, span);
+    (void)ttm_format_duration(ttm_report_span_ns(sheet->report, process), span);
+    (void)ttm_report_end_words(sheet->report, process, how);
     if (!process->has_ended) {
         ttm_text_format(sheet->out, ", %s recorded, ", span);
-        put_in(sheet, TTM_YELLOW,
-               info->is_being_written ? "still running"
-               : info->is_finished    ? "running on"
-                                      : "its end is not known");
+        put_in(sheet, TTM_YELLOW, how);
+        return;
+    }
+    if (process->is_logged) { /* a log tells neither its start nor how it ended */
+        if (!process->is_untimed && process->last_ns - process->first_ns >= TTM_NS_PER_S)
+            ttm_text_format(sheet->out, ", %s logged", span);
         return;
     }
     ttm_text_format(sheet->out, " ended after %s, ", span);
-    const char *name =
-        process->end.how == TTM_PROCESS_SIGNALLED ? sigabbrev_np(process->end.code) : NULL;
-    if (process->end.how == TTM_PROCESS_EXITED)
-        (void)snprintf(how, sizeof(how), "exit %d", process->end.code);
-    else if (name)
-        (void)snprintf(how, sizeof(how), "killed by SIG%s", name);
-    else if (process->end.how == TTM_PROCESS_SIGNALLED)
-        (void)snprintf(how, sizeof(how), "killed by signal %d", process->end.code);
-    else
-        (void)snprintf(how, sizeof(how), "nobody knows how");
     put_in(sheet,
            process->end.how == TTM_PROCESS_EXITED && process->end.code == 0 ? TTM_PLAIN : TTM_RED,
            how);
@@ -212,7 +204,7 @@ static void put_sizes(struct sheet *sheet)
 
     if (sheet->choice->at != TTM_AT_REMAINING || (!sheet->choice->is_unfolded && sheet->rows == 0))
         return;
-    ttm_histogram_init(&histogram);
+    ttm_histogram_init(&histogram, ttm_seed_random());
     for (uint32_t i = 0; i < process->origin_count; i++) {
         const struct ttm_report_origin *origin = &process->origins[i];
         if (origin->region == TTM_REGION_KERNEL || !ttm_report_has_origin(sheet->choice, origin))

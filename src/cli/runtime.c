@@ -72,7 +72,7 @@ static struct ttm_device_totals *totals_on(struct ttm_answer_process *process, u
     return &row->totals;
 }
 
-static int add_device(struct ttm_answer *answer, const struct ttm_machine_device *device)
+int ttm_runtime_add_device(struct ttm_answer *answer, const struct ttm_machine_device *device)
 {
     if (ttm_answer_device(answer, (unsigned)device->metal_id))
         return 0;
@@ -112,7 +112,7 @@ static int merge_process(struct ttm_answer *answer, const struct ttm_machine_dev
         return -ENOMEM;
     for (unsigned r = 0; r < TTM_UPSTREAM_REGION_COUNT; r++)
         totals->region[ttm_machine_region(r)].bytes += counted->totals.bytes[r];
-    return add_device(answer, device);
+    return ttm_runtime_add_device(answer, device);
 }
 
 static bool is_tracked(const struct ttm_answer *answer, int32_t pid)

@@ -51,6 +51,9 @@ bool ttm_runtime_is_alone(const struct ttm_answer *answer);
  */
 int ttm_runtime_merge(const struct ttm_machine *machine, struct ttm_answer *answer);
 
+/* Adds a device that the answer lacks, with nothing allocated on it. Returns 0 or -ENOMEM. */
+int ttm_runtime_add_device(struct ttm_answer *answer, const struct ttm_machine_device *device);
+
 /* Whether that region is one of those that the runtime counts. */
 bool ttm_runtime_counts(unsigned region);
 

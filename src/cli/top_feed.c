@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/terminal.h"
+#include "cli/vitals.h"
 
 #define LOCATE_NS (5 * TTM_NS_PER_S)        /* how often to look for further servers */
 #define LOCATE_ANY_NS (500 * TTM_NS_PER_MS) /* and for one when there is none */
@@ -15,7 +16,7 @@
 #define GIVE_UP_NS (60 * TTM_NS_PER_S)      /* and its connection is worth nothing any more */
 #define SETTLE_NS (300 * TTM_NS_PER_MS)     /* a picture does not wait longer for an answer */
 #define LIVES_NS (2 * TTM_NS_PER_S)         /* lives are asked for at most so often */
-#define LIVES_COST 100                      /* and take a hundredth of a processor at most */
+#define LIVES_COST 250                      /* and take 0.4 % of a processor at most */
 
 int ttm_top_feed_open(struct ttm_top_feed *feed, const char *root, const char *socket_path,
                       const struct ttm_device_filter *devices, unsigned interval_ms)
@@ -253,79 +254,32 @@ static enum ttm_server_state server_state(const struct ttm_top_feed *feed, uint6
     return feed->has_lost ? TTM_SERVER_GONE : TTM_SERVER_NONE;
 }
 
-static const struct ttm_value nothing = {.validity = TTM_ABSENT};
-
-static const char *place_of(const struct ttm_machine_device *device)
-{
-    if (!device->chip)
-        return "no card";
-    if (device->chip->chip.state == TTM_CHIP_REMOVED)
-        return "removed";
-    if (device->is_remote)
-        return "remote";
-    if (device->chip->is_stalled)
-        return "hangs";
-    if (!device->chip->has_reading)
-        return "reading";
-    return device->chip->chip.state == TTM_CHIP_RESET ? "in reset" : "";
-}
-
 static struct ttm_facts_usage usage_of(const struct ttm_usage *usage)
 {
     return (struct ttm_facts_usage){
         .is_known = usage->is_known,
-        /* The runtime tells what was asked for alone. */
-        .used_bytes = usage->footprint_bytes + usage->runtime_bytes,
+        .used_bytes = usage->used_bytes,
         .requested_bytes = usage->bytes,
     };
 }
 
-/* Circular buffers of several programs share memory, so what they take is no sum. */
-static uint64_t device_cb_bytes(const struct ttm_machine *machine,
-                                const struct ttm_machine_device *device)
+static void fill_device(const struct ttm_machine_device *device, struct ttm_facts_device *ret)
 {
-    uint64_t bytes = device->regions[TTM_REGION_CB].runtime_bytes;
-
-    for (size_t a = 0; a < machine->answer_count; a++) {
-        const struct ttm_device_row *row =
-            device->metal_id >= 0
-                ? ttm_answer_device(&machine->answers[a], (unsigned)device->metal_id)
-                : NULL;
-        bytes += row ? row->totals.cb.registered_bytes : 0;
-    }
-    return bytes;
-}
-
-static uint64_t process_cb_bytes(const struct ttm_machine *machine,
-                                 const struct ttm_listed_process *listed)
-{
-    const struct ttm_answer_process *tracked = ttm_machine_tracked(machine, listed->process.pid);
-    uint64_t bytes = listed->regions[TTM_REGION_CB].runtime_bytes;
-
-    for (size_t d = 0; tracked && d < tracked->device_count; d++)
-        bytes += tracked->devices[d].totals.cb.registered_bytes;
-    return bytes;
-}
-
-static void fill_device(const struct ttm_machine *machine, const struct ttm_machine_device *device,
-                        struct ttm_facts_device *ret)
-{
-    const struct ttm_chip *chip =
-        device->chip && !device->is_remote && device->chip->chip.state == TTM_CHIP_OK
-            ? &device->chip->chip
-            : NULL;
     const char *side = strcmp(device->board, "n300") != 0 || !device->chip ? ""
                        : device->is_remote                                 ? " R"
                                                                            : " L";
 
     *ret = (struct ttm_facts_device){
         .id = device->id,
-        .place = place_of(device),
-        .temperature_mc = chip ? chip->sensors[TTM_SENSOR_TEMPERATURE_MC] : nothing,
-        .temperature_limit_mc = chip ? chip->limits[TTM_LIMIT_TEMPERATURE_MC] : nothing,
-        .power_uw = chip ? chip->sensors[TTM_SENSOR_POWER_UW] : nothing,
-        .power_limit_uw = chip ? chip->limits[TTM_LIMIT_POWER_UW] : nothing,
-        .aiclk_mhz = chip ? chip->sensors[TTM_SENSOR_AICLK_MHZ] : nothing,
+        .place = ttm_vitals_trouble(device),
+        .temperature_mc = ttm_vitals_sensor(device, TTM_SENSOR_TEMPERATURE_MC),
+        .temperature_limit_mc = ttm_vitals_limit(device, TTM_LIMIT_TEMPERATURE_MC),
+        .power_uw = ttm_vitals_sensor(device, TTM_SENSOR_POWER_UW),
+        .power_limit_uw = ttm_vitals_limit(device, TTM_LIMIT_POWER_UW),
+        .aiclk_mhz = ttm_vitals_sensor(device, TTM_SENSOR_AICLK_MHZ),
+        .age_ns = ttm_vitals_chip(device) && device->chip->is_stalled ? device->chip->age_ns : 0,
+        .l1_reserved_bytes = device->l1_reserved_bytes,
+        .cb_registered_bytes = device->regions[TTM_REGION_CB].registered_bytes,
     };
     (void)snprintf(ret->name, sizeof(ret->name), "%.28s%s",
                    device->board[0]                       ? device->board
@@ -335,7 +289,6 @@ static void fill_device(const struct ttm_machine *machine, const struct ttm_mach
     memcpy(ret->capacity_bytes, device->capacity_bytes, sizeof(ret->capacity_bytes));
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
         ret->regions[r] = usage_of(&device->regions[r]);
-    ret->regions[TTM_REGION_CB].used_bytes = device_cb_bytes(machine, device);
 }
 
 /* Names are looked up once: that may ask a server elsewhere. */
@@ -376,7 +329,6 @@ static void fill_process(struct ttm_top_feed *feed, const struct ttm_listed_proc
     ttm_text_done(&text);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
         ret->regions[r] = usage_of(&listed->regions[r]);
-    ret->regions[TTM_REGION_CB].used_bytes = process_cb_bytes(&feed->machine, listed);
 }
 
 static bool is_process_wanted(const struct ttm_top_feed *feed,
@@ -430,7 +382,7 @@ static int fill_devices(struct ttm_top_feed *feed)
         if (device->metal_id >= 0 && device->metal_id < TTM_DEVICE_COUNT)
             feed->numbers[device->metal_id] = (uint16_t)device->id;
         if (device->id < TTM_DEVICE_COUNT && ttm_device_filter_has(&feed->devices, device->id))
-            fill_device(machine, device, &feed->fact_devices[feed->facts.device_count++]);
+            fill_device(device, &feed->fact_devices[feed->facts.device_count++]);
     }
     feed->facts.devices = feed->fact_devices;
     return 0;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/seed.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "query/answer.h"
@@ -270,7 +271,7 @@ static void *watch(void *arg)
 void ttm_watched_init(struct ttm_watched *watched)
 {
     *watched = (struct ttm_watched){.totals.fd = -1, .ends.fd = -1, .stop_fd = -1};
-    ttm_departed_init(&watched->departed);
+    ttm_departed_init(&watched->departed, ttm_seed_random());
 }
 
 int ttm_watched_open(struct ttm_watched *watched, const char *socket_path)

@@ -46,14 +46,22 @@ char *ttm_draw_rate(bool is_known, int64_t bytes_per_s, char ret[DRAW_NUMBER_SIZ
 
 char *ttm_draw_share(uint64_t part, uint64_t whole, char ret[2 * DRAW_NUMBER_SIZE])
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double divisor = 1;
-    size_t unit = 0;
+    char used[DRAW_NUMBER_SIZE], all[DRAW_NUMBER_SIZE];
 
-    for (; (double)whole / divisor >= 1024 && unit < 4; unit++)
-        divisor *= 1024;
-    (void)snprintf(ret, (size_t)2 * DRAW_NUMBER_SIZE, "%.1f/%.1f %s", (double)part / divisor,
-                   (double)whole / divisor, units[unit]);
+    (void)snprintf(ret, (size_t)2 * DRAW_NUMBER_SIZE, "%.16s/%.16s",
+                   ttm_draw_short_bytes(part, used), ttm_draw_short_bytes(whole, all));
+    return ret;
+}
+
+char *ttm_draw_percent(uint64_t part, uint64_t whole, const char *space, char ret[DRAW_NUMBER_SIZE])
+{
+    const double percent = whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+
+    if (part > 0 && percent < 0.1)
+        (void)snprintf(ret, DRAW_NUMBER_SIZE, "<0.1%s%%", space);
+    else
+        (void)snprintf(ret, DRAW_NUMBER_SIZE, "%.*f%s%%", part > 0 && percent < 9.95, percent,
+                       space);
     return ret;
 }
 
@@ -204,6 +212,8 @@ static void draw_footer(const struct ttm_view *view, struct ttm_grid *grid)
             continue;
         if (view->has_detail && hints[i].page >= 0) {
             at = put_hint(grid, at, &(struct key_hint){"Esc", "back", -1}, false);
+            at = put_hint(grid, at, &(struct key_hint){"↑↓", "others", -1}, false);
+            at = put_hint(grid, at, &(struct key_hint){"PgDn", "more", -1}, false);
             break;
         }
         at = put_hint(grid, at, &hints[i], i == (size_t)view->settings.page);
@@ -222,9 +232,11 @@ static void draw_help(struct ttm_grid *grid, struct draw_area area)
         {"↑ ↓  PgUp PgDn", "choose a row; in charts: a device"},
         {"← →", "more devices"},
         {"Enter  Esc", "origins: the stack, sizes, ages, addresses; back"},
+        {"PgUp PgDn", "there: more of it"},
         {"/", "show rows with these words only; Esc clears it"},
         {"s  r", "sort by something else; the other way round"},
         {"+ -", "charts: a longer or shorter window"},
+        {"z", "origins: the whole bank, or what is in use of it"},
         {"p", "pause: the picture stands, tracking goes on"},
         {"q", "quit"},
         {"", ""},
@@ -235,10 +247,27 @@ static void draw_help(struct ttm_grid *grid, struct draw_area area)
         {"", "man tt-mem-top tells more; any key goes back"},
     };
 
-    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]) && i < area.rows; i++) {
-        (void)ttm_grid_text(grid, area.row + i, 1, 15, TTM_STYLE_KEY, lines[i][0]);
-        (void)ttm_grid_text(grid, area.row + i, 17, grid->columns - 17, TTM_STYLE_PLAIN,
-                            lines[i][1]);
+    static const char *const short_lines[][2] = {
+        {"1 2 3 Tab", "devices, charts, origins"},
+        {"Up Down", "choose a row"},
+        {"← →", "more devices"},
+        {"Enter Esc", "one origin; back"},
+        {"/", "filter; Esc clears it"},
+        {"s r", "sort; the other way"},
+        {"+ -", "window of the charts"},
+        {"z", "the whole bank"},
+        {"p", "pause"},
+        {"q", "quit; any key goes back"},
+    };
+    const bool is_narrow = grid->columns < 72;
+    const size_t count =
+        is_narrow ? sizeof(short_lines) / sizeof(short_lines[0]) : sizeof(lines) / sizeof(lines[0]);
+    const size_t at = is_narrow ? 12 : 17;
+
+    for (size_t i = 0; i < count && i < area.rows; i++) {
+        const char *const *line = is_narrow ? short_lines[i] : lines[i];
+        (void)ttm_grid_text(grid, area.row + i, 1, at - 2, TTM_STYLE_KEY, line[0]);
+        (void)ttm_grid_text(grid, area.row + i, at, grid->columns - at, TTM_STYLE_PLAIN, line[1]);
     }
 }
 
@@ -249,22 +278,26 @@ void ttm_draw_nothing(const struct ttm_view *view, struct ttm_grid *grid, struct
     static const char *const hints[][2] = {
         {"tt-mem run COMMAND", "tracks one program"},
         {"tt-mem serve", "keeps the record of all programs"},
-        {"tt-mem demo", "shows what tt-mem does, without hardware"},
+        {"tt-mem demo", "shows all this without hardware"},
     };
     const bool has_server = view->facts && view->facts->server == TTM_SERVER_OK;
+    const bool is_narrow = grid->columns < 66; /* then the explanation is a line of its own */
     size_t row = area.row + (area.rows > 10 ? 2 : 0);
     const size_t end = area.row + area.rows;
 
     if (row < end)
         (void)ttm_grid_text(grid, row, 2, grid->columns - 3, TTM_STYLE_BOLD,
-                            has_server ? "No device here, and no program has told of one yet."
-                                       : "No device here, and no server is running.");
+                            has_server  ? "No device here, and no program has told of one yet."
+                            : is_narrow ? "No device here, and no server."
+                                        : "No device here, and no server is running.");
     row += 2;
     for (size_t i = has_server ? 2 : 0; i < 3 && row < end; i++, row++) {
-        const size_t at =
-            ttm_grid_text(grid, row, 2, grid->columns - 3, TTM_STYLE_KEY, hints[i][0]);
-        (void)ttm_grid_text(grid, row, at > 22 ? at + 1 : 22, grid->columns - 23, TTM_STYLE_PLAIN,
-                            hints[i][1]);
+        (void)ttm_grid_text(grid, row, 2, grid->columns - 3, TTM_STYLE_KEY, hints[i][0]);
+        const size_t at = is_narrow ? 4 : 22;
+        row += is_narrow;
+        if (row < end)
+            (void)ttm_grid_text(grid, row, at, grid->columns - at - 1, TTM_STYLE_PLAIN,
+                                hints[i][1]);
     }
     if (has_server && row < end)
         (void)ttm_grid_text(

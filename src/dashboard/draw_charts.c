@@ -122,7 +122,7 @@ static void put_curve(const struct ttm_view *view, struct ttm_grid *grid, const 
     *ret_peak = peak;
 }
 
-/* "0 n300 L DRAM  3.9/12.0 GiB 32 %  peak 4.1G". */
+/* "0 n300 L DRAM 3.90G/12.0G 32 %  peak 4.1G". */
 static void draw_pane(const struct ttm_view *view, struct ttm_grid *grid, const struct pane *pane)
 {
     const struct ttm_facts_device *device = pane->device;
@@ -145,7 +145,7 @@ static void draw_pane(const struct ttm_view *view, struct ttm_grid *grid, const 
         at = ttm_grid_text(grid, pane->row, at, end - at, TTM_STYLE_PLAIN,
                            ttm_draw_share(used, capacity, text));
         at = ttm_grid_format(grid, pane->row, at, end - at, ttm_draw_load_style(used, capacity),
-                             " %.0f %%", 100.0 * (double)used / (double)capacity);
+                             " %s", ttm_draw_percent(used, capacity, " ", text));
     } else {
         at = ttm_grid_text(grid, pane->row, at, end - at, TTM_STYLE_PLAIN,
                            ttm_format_bytes(used, text));
@@ -164,7 +164,10 @@ static void draw_scale(const struct ttm_view *view, struct ttm_grid *grid, size_
 
     at = ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM, "the last %s",
                          ttm_draw_window(view->settings.window_s, window));
-    if (shown < count)
+    if (shown < count && grid->columns < 60)
+        (void)ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_DIM,
+                              " · %zu of %zu: ← →", shown, count);
+    else if (shown < count)
         (void)ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_DIM,
                               " · devices %u to %u of %zu: ← →",
                               view->facts->devices[view->first_device].id,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "dashboard/draw_parts.h"
 
 /* The forms that a device is shown in, the richest first. */
@@ -20,7 +21,7 @@ static const struct {
 };
 
 #define INFO_COLUMNS 38
-#define NUMBERS_COLUMNS 22 /* " 3.9/12.0 GiB  32 %", right of a bar */
+#define NUMBERS_COLUMNS 19 /* " 3.90G/12.0G  32 %", right of a bar */
 
 /* How all devices are laid out. */
 struct layout {
@@ -32,11 +33,11 @@ struct layout {
 };
 
 /* The richest form in which all of them fit, or as many as fit in the smallest. */
-static struct layout choose_layout(size_t count, size_t columns, size_t rows)
+static struct layout choose_layout(size_t count, size_t columns, size_t rows, enum form richest)
 {
     struct layout layout = {0};
 
-    for (unsigned form = FORM_FULL; form <= FORM_TINY; form++) {
+    for (unsigned form = richest; form <= FORM_TINY; form++) {
         layout.form = form;
         layout.across = columns / forms[form].columns;
         if (layout.across == 0)
@@ -85,7 +86,7 @@ static void put_bar(struct ttm_grid *grid, size_t row, size_t column, size_t col
         ttm_grid_restyle(grid, row, column + 1, columns - 2, TTM_STYLE_BAD);
 }
 
-/* "DRAM [█████     ] 3.9/12.0 GiB 32 %". */
+/* "DRAM [█████     ] 3.90G/12.0G 32 %". */
 static void put_memory(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
                        const struct ttm_facts_device *device, bool is_l1)
 {
@@ -100,8 +101,10 @@ static void put_memory(struct ttm_grid *grid, size_t row, size_t column, size_t 
 
     (void)ttm_grid_text(grid, row, column, 5, TTM_STYLE_BOLD, is_l1 ? "L1" : "DRAM");
     if (!device->regions[region].is_known) {
+        (void)snprintf(text, sizeof(text), "not known of %.16s",
+                       ttm_draw_short_bytes(capacity, (char[DRAW_NUMBER_SIZE]){0}));
         ttm_grid_right(grid, row, numbers_at, column + columns - numbers_at, TTM_STYLE_DIM,
-                       "not known");
+                       capacity > 0 ? text : "not known");
         return;
     }
     if (capacity == 0) {
@@ -117,8 +120,26 @@ static void put_memory(struct ttm_grid *grid, size_t row, size_t column, size_t 
     const size_t right = column + columns;
     ttm_grid_right(grid, row, numbers_at, right - numbers_at - 6, TTM_STYLE_PLAIN,
                    ttm_draw_share(used, capacity, text));
-    (void)snprintf(text, sizeof(text), "%.0f %%", 100.0 * (double)used / (double)capacity);
-    ttm_grid_right(grid, row, right - 6, 6, ttm_draw_load_style(used, capacity), text);
+    ttm_grid_right(grid, row, right - 6, 6, ttm_draw_load_style(used, capacity),
+                   ttm_draw_percent(used, capacity, " ", text));
+}
+
+/* Why there are no sensors; of a chip that hangs, what it last told and when. */
+static void put_place(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
+                      const struct ttm_facts_device *device)
+{
+    const bool is_usual =
+        strcmp(device->place, "remote") == 0 || strcmp(device->place, "no card") == 0;
+    const size_t end = column + columns;
+    const uint64_t age_s = device->age_ns / TTM_NS_PER_S;
+
+    column = ttm_grid_text(grid, row, column, columns, is_usual ? TTM_STYLE_DIM : TTM_STYLE_WARN,
+                           device->place);
+    if (device->age_ns > 0 && device->temperature_mc.validity == TTM_VALID && column + 8 < end)
+        (void)ttm_grid_format(grid, row, column, end - column, TTM_STYLE_DIM,
+                              " for %" PRIu64 " %s, was %" PRIu64 " %s",
+                              age_s < 100 ? age_s : age_s / 60, age_s < 100 ? "s" : "min",
+                              (device->temperature_mc.number + 500) / 1000, ttm_draw_celsius(grid));
 }
 
 /* "54 °C  12/100 W  500 MHz", or why there is nothing. */
@@ -128,12 +149,7 @@ static void put_sensors(struct ttm_grid *grid, size_t row, size_t column, size_t
     const size_t end = column + columns;
 
     if (device->place[0]) {
-        (void)ttm_grid_text(grid, row, column, columns,
-                            strcmp(device->place, "remote") == 0 ||
-                                    strcmp(device->place, "no card") == 0
-                                ? TTM_STYLE_DIM
-                                : TTM_STYLE_WARN,
-                            device->place);
+        put_place(grid, row, column, columns, device);
         return;
     }
     if (device->temperature_mc.validity == TTM_VALID) {
@@ -142,10 +158,12 @@ static void put_sensors(struct ttm_grid *grid, size_t row, size_t column, size_t
                                    : 0;
         enum ttm_style style = ttm_draw_load_style(device->temperature_mc.number, limit);
         style = style == TTM_STYLE_GOOD ? TTM_STYLE_PLAIN : style;
-        column = ttm_grid_format(grid, row, column, end - column, style, "%" PRIu64 " °C",
-                                 (device->temperature_mc.number + 500) / 1000);
+        column =
+            ttm_grid_format(grid, row, column, end - column, style, "%" PRIu64 " %s",
+                            (device->temperature_mc.number + 500) / 1000, ttm_draw_celsius(grid));
     } else {
-        column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, "— °C");
+        column = ttm_grid_format(grid, row, column, end - column, TTM_STYLE_DIM, "— %s",
+                                 ttm_draw_celsius(grid));
     }
     column += 2;
     if (column < end && device->power_uw.validity == TTM_VALID &&
@@ -177,43 +195,119 @@ static void put_info(struct ttm_grid *grid, size_t row, size_t column, size_t co
     put_sensors(grid, row, column + 12, end > column + 12 ? end - column - 12 : 0, device);
 }
 
-/* "█ buffers 42.5M  ▒ circular 3.40M  ▓ kernels 2.10M  ░ L1_SMALL 0  TRACE 0". */
+/* One kind of memory in a breakdown. */
+struct kind {
+    const char *name, *short_name;
+    uint64_t bytes;
+    const struct ttm_bar_part *look; /* NULL: no part of the bar of L1 */
+};
+#define KINDS 5
+
+static void list_kinds(const struct ttm_facts_device *device, struct kind ret[KINDS])
+{
+    static const char *const names[][2] = {
+        {"buffers", "L1"}, {"circular", "CB"}, {"kernels", "kern"}, {"L1_SMALL", "small"}};
+
+    for (size_t i = 0; i < L1_PARTS; i++)
+        ret[i] = (struct kind){names[i][0], names[i][1], device->regions[l1_regions[i]].used_bytes,
+                               &l1_looks[i]};
+    ret[L1_PARTS] =
+        (struct kind){"TRACE", "trace", device->regions[TTM_REGION_TRACE].used_bytes, NULL};
+}
+
+/* "█ buffers 42.5M". Returns the column behind it, or 'end' + 1 when there is no room. */
+static size_t put_kind(struct ttm_grid *grid, size_t row, size_t column, size_t end,
+                       const struct kind *kind, const char *name)
+{
+    char bytes[DRAW_NUMBER_SIZE];
+    const size_t glyph = kind->look ? 1 + (name[0] != '\0') : 0;
+    const size_t width = glyph + ttm_grid_width(name) + (name[0] != '\0') +
+                         ttm_grid_width(ttm_draw_short_bytes(kind->bytes, bytes));
+
+    if (column + width > end)
+        return end + 1;
+    if (kind->look) {
+        ttm_grid_put(grid, row, column,
+                     grid->has_utf8 ? kind->look->glyph : kind->look->ascii_glyph,
+                     kind->look->style);
+        column += glyph;
+    }
+    if (name[0])
+        column = ttm_grid_format(grid, row, column, end - column, TTM_STYLE_DIM, "%s ", name);
+    return ttm_grid_text(grid, row, column, end - column, TTM_STYLE_PLAIN, bytes);
+}
+
+static size_t put_extra(struct ttm_grid *grid, size_t row, size_t column, size_t end,
+                        const char *name, uint64_t bytes)
+{
+    const struct kind kind = {.bytes = bytes};
+    const size_t next = bytes > 0 ? put_kind(grid, row, column + 2, end, &kind, name) : end + 1;
+
+    return next > end ? column : next;
+}
+
+/* "█ buffers 42.5M  ▒ circular 3.40M  ▓ kernels 2.10M  ░ L1_SMALL 0  TRACE 0", and more. */
 static void put_breakdown(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
                           const struct ttm_facts_device *device)
 {
-    static const char *const names[] = {"buffers", "circular", "kernels", "L1_SMALL"};
     const size_t end = column + columns;
+    struct kind kinds[KINDS];
+    uint64_t requested = 0;
+
+    if (!device->regions[TTM_REGION_L1].is_known)
+        return;
+    list_kinds(device, kinds);
+    for (size_t i = 0; i < KINDS; i++) {
+        const size_t next = put_kind(grid, row, column, end, &kinds[i], kinds[i].name);
+        if (next > end)
+            return;
+        column = next + 2;
+    }
+    column -= 2;
+    for (size_t i = 0; i < TTM_REGION_COUNT; i++)
+        requested += i == TTM_REGION_SYSTEM_MEMORY ? 0 : device->regions[i].requested_bytes;
+    column = put_extra(grid, row, column, end, "requested", requested);
+    column = put_extra(grid, row, column, end, "reserved L1", device->l1_reserved_bytes);
+    if (device->cb_registered_bytes > device->regions[TTM_REGION_CB].used_bytes)
+        (void)put_extra(grid, row, column, end, "circular of all programs",
+                        device->cb_registered_bytes);
+}
+
+/* The same beside the bar of L1: what there is of each kind, in as many words as there is room. */
+static void put_short_breakdown(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
+                                const struct ttm_facts_device *device)
+{
+    struct kind kinds[KINDS];
+    size_t end = column + columns, width = 0;
     char bytes[DRAW_NUMBER_SIZE];
 
     if (!device->regions[TTM_REGION_L1].is_known)
         return;
-    for (size_t i = 0; i < L1_PARTS; i++) {
-        const size_t width = 2 + ttm_grid_width(names[i]) + 1 + 6;
-        if (column + width > end)
-            return;
-        ttm_grid_put(grid, row, column,
-                     grid->has_utf8 ? l1_looks[i].glyph : l1_looks[i].ascii_glyph,
-                     l1_looks[i].style);
-        column = ttm_grid_format(grid, row, column + 2, end - column - 2, TTM_STYLE_DIM, "%s ",
-                                 names[i]);
-        column =
-            ttm_grid_text(grid, row, column, end - column, TTM_STYLE_PLAIN,
-                          ttm_draw_short_bytes(device->regions[l1_regions[i]].used_bytes, bytes));
-        column += 2;
+    list_kinds(device, kinds);
+    for (size_t i = 0; i < KINDS; i++) {
+        if (kinds[i].bytes > 0)
+            width += 2 + ttm_grid_width(kinds[i].short_name) + 1 + 1 +
+                     ttm_grid_width(ttm_draw_short_bytes(kinds[i].bytes, bytes));
     }
-    (void)ttm_draw_short_bytes(device->regions[TTM_REGION_TRACE].used_bytes, bytes);
-    if (column + 6 + ttm_grid_width(bytes) <= end) {
-        column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, "TRACE ");
-        column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_PLAIN, bytes);
+    const bool has_names = width <= columns + 1;
+    for (size_t i = 0; i < KINDS && column < end; i++) {
+        if (kinds[i].bytes > 0)
+            column = put_kind(grid, row, column, end, &kinds[i],
+                              has_names        ? kinds[i].short_name
+                              : !kinds[i].look ? "T"
+                                               : "") +
+                     1;
     }
-    uint64_t requested = 0;
-    for (size_t i = 0; i < TTM_REGION_COUNT; i++)
-        requested += i == TTM_REGION_SYSTEM_MEMORY ? 0 : device->regions[i].requested_bytes;
-    if (column + 22 <= end) {
-        column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, "  requested ");
-        (void)ttm_grid_text(grid, row, column, end - column, TTM_STYLE_PLAIN,
-                            ttm_draw_short_bytes(requested, bytes));
-    }
+}
+
+/* In six columns. */
+static const char *tiny_place(const char *place)
+{
+    if (strcmp(place, "no card") == 0)
+        return "";
+    if (strcmp(place, "in reset") == 0)
+        return "reset";
+    return strcmp(place, "removed") == 0 ? "gone" : strcmp(place, "reading") == 0 ? "…" : place;
 }
 
 /* " 0 D██▌      32% L█████   59%  54°C" on one row. */
@@ -234,8 +328,7 @@ static void put_tiny(struct ttm_grid *grid, size_t row, size_t column, size_t co
         ttm_grid_put(grid, row, at, i == 0 ? 'D' : 'L', TTM_STYLE_DIM);
         if (capacity > 0 && device->regions[regions[i]].is_known) {
             ttm_grid_bar(grid, row, at + 1, bar, &part, 1, capacity);
-            (void)snprintf(text, sizeof(text), "%.0f%%",
-                           100.0 * (double)used[i] / (double)capacity);
+            (void)ttm_draw_percent(used[i], capacity, "", text);
         } else {
             (void)snprintf(text, sizeof(text), "%s",
                            device->regions[regions[i]].is_known
@@ -246,10 +339,10 @@ static void put_tiny(struct ttm_grid *grid, size_t row, size_t column, size_t co
         at += bar + 7;
     }
     if (device->place[0])
-        (void)ttm_grid_text(grid, row, at, 6, TTM_STYLE_DIM, device->place);
+        (void)ttm_grid_text(grid, row, at, 6, TTM_STYLE_DIM, tiny_place(device->place));
     else if (device->temperature_mc.validity == TTM_VALID)
-        (void)ttm_grid_format(grid, row, at, 6, TTM_STYLE_PLAIN, "%" PRIu64 " °C",
-                              (device->temperature_mc.number + 500) / 1000);
+        (void)ttm_grid_format(grid, row, at, 6, TTM_STYLE_PLAIN, "%" PRIu64 " %s",
+                              (device->temperature_mc.number + 500) / 1000, ttm_draw_celsius(grid));
 }
 
 static void draw_device(struct ttm_grid *grid, size_t row, size_t column,
@@ -262,6 +355,8 @@ static void draw_device(struct ttm_grid *grid, size_t row, size_t column,
     case FORM_WIDE:
         if (layout->form == FORM_FULL)
             put_breakdown(grid, row + 2, column + 3, columns - 3, device);
+        else
+            put_short_breakdown(grid, row + 1, column + 3, INFO_COLUMNS - 4, device);
         put_info(grid, row, column, INFO_COLUMNS, device);
         put_memory(grid, row, column + INFO_COLUMNS, columns - INFO_COLUMNS, device, false);
         put_memory(grid, row + 1, column + INFO_COLUMNS, columns - INFO_COLUMNS, device, true);
@@ -277,11 +372,22 @@ static void draw_device(struct ttm_grid *grid, size_t row, size_t column,
     }
 }
 
+/* Else there is nothing to break down. */
+static bool is_any_known(const struct ttm_facts *facts)
+{
+    for (size_t i = 0; i < facts->device_count; i++) {
+        if (facts->devices[i].regions[TTM_REGION_L1].is_known)
+            return true;
+    }
+    return false;
+}
+
 /* Returns the rows taken. */
 static size_t draw_all_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
     const struct ttm_facts *facts = view->facts;
-    const struct layout layout = choose_layout(facts->device_count, grid->columns, area.rows);
+    const struct layout layout = choose_layout(facts->device_count, grid->columns, area.rows,
+                                               is_any_known(facts) ? FORM_FULL : FORM_WIDE);
     const size_t down = layout.rows / forms[layout.form].rows;
 
     view->devices_a_page = layout.shown;
@@ -412,7 +518,7 @@ static void draw_advice(const struct ttm_view *view, struct ttm_grid *grid, size
     }
     if (silent)
         (void)ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM,
-                              "%d does not report its memory: start it with tt-mem run, or call "
+                              "%d does not report: start it with tt-mem run, or call "
                               "ttmem.start() in it",
                               silent->pid);
     else if (facts->foreign_count > 0)

@@ -7,7 +7,9 @@
 #include "base/clock.h"
 #include "dashboard/draw_parts.h"
 
-#define MAP_ROWS 3 /* a line of words and two of addresses at least */
+#define MAP_ROWS 3 /* a line of words, one of cells and one of addresses at least */
+#define MAP_ROWS_MAX 8
+#define OLD_NS (5 * TTM_NS_PER_S) /* from then on it is said how old the origins are */
 
 /* ---- the table ---- */
 
@@ -27,10 +29,13 @@ static const struct {
 };
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
 
+#define CELL_SIZE (TTM_ORIGIN_WHERE_SIZE + TTM_ORIGIN_OPERATION_SIZE + TTM_ORIGIN_CALLERS_SIZE + 8)
+
 static const char *cell_text(const struct ttm_origin_line *line, unsigned column, bool is_wide,
-                             char room[TTM_ORIGIN_WHERE_SIZE + TTM_ORIGIN_OPERATION_SIZE + 8])
+                             char room[CELL_SIZE])
 {
     const struct ttm_origin_group *group = line->group;
+    const char *operation = group->operation;
 
     switch (column) {
     case BYTES:
@@ -52,17 +57,19 @@ static const char *cell_text(const struct ttm_origin_line *line, unsigned column
     case OPERATION:
         return group->operation[0] ? group->operation : "—";
     default:
-        if (is_wide || !group->operation[0])
-            return group->where;
-        (void)snprintf(room, TTM_ORIGIN_WHERE_SIZE + TTM_ORIGIN_OPERATION_SIZE + 8, "%s (%s)",
-                       group->where, group->operation);
+        /* In little room the name of the operation goes without that of its library. */
+        operation += strncmp(operation, "ttnn.", 5) == 0 ? 5 : 0;
+        (void)snprintf(room, CELL_SIZE, "%s%s%s%s%s%s", group->where,
+                       is_wide || !group->operation[0] ? "" : " (", is_wide ? "" : operation,
+                       is_wide || !group->operation[0] ? "" : ")", group->callers[0] ? " " : "",
+                       group->callers);
         return room;
     }
 }
 
 static void draw_line(struct ttm_grid *grid, size_t row, const struct ttm_origin_line *line)
 {
-    char room[TTM_ORIGIN_WHERE_SIZE + TTM_ORIGIN_OPERATION_SIZE + 8];
+    char room[CELL_SIZE];
     const bool is_wide = grid->columns >= columns[OPERATION].from;
     size_t at = 0;
 
@@ -100,15 +107,20 @@ static const char *empty_text(const struct ttm_view *view)
 static void draw_table(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
     struct ttm_view_list *list = &view->origin_list;
-    char title[64];
+    char title[96], age[TTM_NUMBER_SIZE + 8] = "";
+    const uint64_t now_ns = view->facts->time_ns;
 
     draw_line(grid, area.row, NULL);
     ttm_draw_head(grid, area.row);
-    (void)snprintf(title, sizeof(title), "by %s%s ",
+    /* Of many lives the server is asked less often. */
+    if (view->has_origins && now_ns > view->lives_ns && now_ns - view->lives_ns > OLD_NS)
+        (void)snprintf(age, sizeof(age), "%u s old, ",
+                       (unsigned)((now_ns - view->lives_ns) / TTM_NS_PER_S));
+    (void)snprintf(title, sizeof(title), "%sby %s%s ", age,
                    ttm_origin_sort_name(view->settings.origin_sort),
                    view->settings.is_reversed[TTM_PAGE_ORIGINS] ? ", reversed" : "");
     if (grid->columns >= 70)
-        ttm_grid_right(grid, area.row, grid->columns - 24, 24, TTM_STYLE_HEAD, title);
+        ttm_grid_right(grid, area.row, grid->columns - 32, 32, TTM_STYLE_HEAD, title);
     ttm_view_list_show(list, area.rows - 1);
     for (size_t i = 0; i + 1 < area.rows && list->first + i < view->line_count; i++) {
         const size_t row = area.row + 1 + i;
@@ -123,22 +135,71 @@ static void draw_table(struct ttm_view *view, struct ttm_grid *grid, struct draw
 
 /* ---- the bank ---- */
 
-/* The selected one, others and what is free. */
-static void put_map_cell(struct ttm_grid *grid, size_t row, size_t column,
-                         const struct ttm_bank_block *block, uint64_t selected)
+#define ZOOM 8 /* a bank of which less than this part is in use is drawn larger */
+
+/* What a map shows: addresses, in cells. */
+struct map {
+    uint64_t begin, end;
+    bool is_zoomed;
+    size_t width, rows;
+};
+
+/* The whole bank, or what is in use of it where that would hardly be seen. */
+static struct map choose_map(const struct ttm_view *view, size_t width, size_t rows)
 {
-    if (!block || block->key == 0)
-        ttm_grid_put(grid, row, column, grid->has_utf8 ? 0x2591 : '.', TTM_STYLE_DIM);
-    else if (block->key == selected)
-        ttm_grid_put(grid, row, column, grid->has_utf8 ? 0x2588 : '#', TTM_STYLE_WARN);
-    else
-        ttm_grid_put(grid, row, column, grid->has_utf8 ? 0x2593 : '=', TTM_STYLE_DRAM);
+    const struct ttm_bank *bank = &view->bank;
+    struct map map = {bank->begin, bank->end, false, width, rows};
+    uint64_t begin, end;
+
+    if (view->has_whole_bank || !ttm_bank_extent(bank, &begin, &end))
+        return map;
+    uint64_t step = 1; /* to which the edges are rounded, for addresses that can be read */
+    while (step < (end - begin) / 16)
+        step *= 2;
+    begin -= begin % step;
+    begin = begin - bank->begin > step && begin > bank->begin ? begin - step : bank->begin;
+    end += step - end % step;
+    end = end < bank->end && bank->end - end > step ? end + step : bank->end;
+    if ((end - begin) * ZOOM > bank->end - bank->begin)
+        return map;
+    return (struct map){begin, end, true, width, rows};
+}
+
+enum map_cell { CELL_FREE, CELL_OTHERS, CELL_SOME_OTHERS, CELL_OWN, CELL_SOME_OWN };
+
+static void put_map_cell(struct ttm_grid *grid, size_t row, size_t column, enum map_cell cell)
+{
+    static const struct {
+        uint32_t glyph;
+        char ascii;
+        enum ttm_style style;
+    } looks[] = {
+        [CELL_FREE] = {0x2591, '.', TTM_STYLE_DIM},
+        [CELL_OTHERS] = {0x2593, '=', TTM_STYLE_DRAM},
+        [CELL_SOME_OTHERS] = {0x2592, '-', TTM_STYLE_DRAM},
+        [CELL_OWN] = {0x2588, '#', TTM_STYLE_WARN},
+        [CELL_SOME_OWN] = {0x2584, '+', TTM_STYLE_WARN},
+    };
+
+    ttm_grid_put(grid, row, column,
+                 grid->has_utf8 ? looks[cell].glyph : (uint32_t)looks[cell].ascii,
+                 looks[cell].style);
+}
+
+/* What is selected is seen wherever there is any of it, and others before what is free. */
+static enum map_cell cell_of(struct ttm_bank_share share, uint64_t bytes)
+{
+    if (share.own_bytes > 0)
+        return share.own_bytes >= bytes / 2 ? CELL_OWN : CELL_SOME_OWN;
+    if (share.other_bytes > 0)
+        return share.other_bytes >= bytes / 2 ? CELL_OTHERS : CELL_SOME_OTHERS;
+    return CELL_FREE;
 }
 
 static void draw_map_words(const struct ttm_view *view, struct ttm_grid *grid, size_t row)
 {
     const struct ttm_bank *bank = &view->bank;
-    char all[TTM_NUMBER_SIZE], left[TTM_NUMBER_SIZE], largest[TTM_NUMBER_SIZE];
+    char all[DRAW_NUMBER_SIZE], left[DRAW_NUMBER_SIZE], largest[DRAW_NUMBER_SIZE];
     size_t at;
 
     at = ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_BOLD, "device %u %s",
@@ -150,189 +211,102 @@ static void draw_map_words(const struct ttm_view *view, struct ttm_grid *grid, s
                                 : ": the banks are not known; addresses in use are drawn");
         return;
     }
-    at = ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN,
-                         ", each of %u banks: %s, %s free, largest block ", bank->bank_count,
-                         ttm_format_bytes(bank->bank_bytes, all),
-                         ttm_format_bytes(bank->free_bytes, left));
+    (void)ttm_draw_short_bytes(bank->bank_bytes, all);
+    (void)ttm_draw_short_bytes(bank->free_bytes, left);
+    if (grid->columns >= 76)
+        at = ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN,
+                             ", each of %u banks: %s, %s free, largest block ", bank->bank_count,
+                             all, left);
+    else
+        at = ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN,
+                             ": %s free, largest ", left);
     at = ttm_grid_text(grid, row, at, grid->columns - at,
                        bank->largest_free_bytes < bank->free_bytes / 2 ? TTM_STYLE_WARN
                                                                        : TTM_STYLE_PLAIN,
-                       ttm_format_bytes(bank->largest_free_bytes, largest));
+                       ttm_draw_short_bytes(bank->largest_free_bytes, largest));
     if (bank->free_bytes > 0 && grid->columns > at + 18)
         (void)ttm_grid_format(
             grid, row, at, grid->columns - at, TTM_STYLE_DIM, " (%.0f %% fragmented)",
             100.0 - 100.0 * (double)bank->largest_free_bytes / (double)bank->free_bytes);
 }
 
-/* A line of words, the bank to scale in as many rows as there are, and its addresses. */
-static void draw_map(const struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
+static void draw_map_cells(const struct ttm_view *view, struct ttm_grid *grid, size_t row,
+                           const struct map *map)
 {
-    const struct ttm_bank *bank = &view->bank;
     const uint64_t selected = view->origin_list.selected < view->line_count
                                   ? view->lines[view->origin_list.selected].group->key
                                   : 0;
-    const size_t width = grid->columns - 2;
-    const size_t rows = area.rows - 2;
-    const double cell = (double)(bank->end - bank->begin) / (double)(width * rows);
-    char text[64];
+    const double cell = (double)(map->end - map->begin) / (double)(map->width * map->rows);
+
+    for (size_t r = 0; r < map->rows; r++) {
+        ttm_grid_put(grid, row + r, 0, 0x2595, TTM_STYLE_DIM);
+        ttm_grid_put(grid, row + r, map->width + 1, 0x258f, TTM_STYLE_DIM);
+        for (size_t c = 0; c < map->width; c++) {
+            const double at = (double)(r * map->width + c);
+            const uint64_t begin = map->begin + (uint64_t)(at * cell);
+            uint64_t end = map->begin + (uint64_t)((at + 1) * cell);
+            end = end > begin ? end : begin + 1;
+            put_map_cell(grid, row + r, c + 1,
+                         cell_of(ttm_bank_share(&view->bank, begin, end, selected), end - begin));
+        }
+    }
+}
+
+/* "0x0   █ selected  ▓ others  ░ free   4.50M of 1023M drawn: z   0x480000". */
+static void draw_map_scale(const struct ttm_view *view, struct ttm_grid *grid, size_t row,
+                           const struct map *map)
+{
+    static const struct {
+        enum map_cell cell;
+        const char *name;
+    } legend[] = {{CELL_OWN, "selected"}, {CELL_OTHERS, "others"}, {CELL_FREE, "free"}};
+    char text[64], drawn[DRAW_NUMBER_SIZE], all[DRAW_NUMBER_SIZE];
+    size_t at =
+        ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM, "0x%" PRIx64, map->begin) + 3;
+
+    (void)snprintf(text, sizeof(text), "0x%" PRIx64, map->end);
+    const size_t right = grid->columns - ttm_grid_width(text);
+    (void)ttm_grid_text(grid, row, right, grid->columns - right, TTM_STYLE_DIM, text);
+    if (grid->columns >= 60) {
+        for (size_t i = 0; i < sizeof(legend) / sizeof(legend[0]); i++) {
+            put_map_cell(grid, row, at, legend[i].cell);
+            at = ttm_grid_text(grid, row, at + 2, 8, TTM_STYLE_DIM, legend[i].name) + 2;
+        }
+    }
+    (void)snprintf(text, sizeof(text), "%.16s of %.16s drawn, z: all",
+                   ttm_draw_short_bytes(map->end - map->begin, drawn),
+                   ttm_draw_short_bytes(view->bank.end - view->bank.begin, all));
+    if (map->is_zoomed && at + ttm_grid_width(text) + 2 < right)
+        (void)ttm_grid_text(grid, row, at, right - at - 2, TTM_STYLE_WARN, text);
+}
+
+/* A line of words, the bank to scale in as many rows as there are, and its addresses. */
+static void draw_map(const struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
+{
+    const struct map map = choose_map(view, grid->columns - 2, area.rows - 2);
 
     draw_map_words(view, grid, area.row);
-    for (size_t r = 0; r < rows; r++) {
-        ttm_grid_put(grid, area.row + 1 + r, 0, 0x2595, TTM_STYLE_DIM);
-        ttm_grid_put(grid, area.row + 1 + r, width + 1, 0x258f, TTM_STYLE_DIM);
-        for (size_t c = 0; c < width; c++) {
-            const double at = (double)(r * width + c);
-            const uint64_t begin = bank->begin + (uint64_t)(at * cell);
-            uint64_t end = bank->begin + (uint64_t)((at + 1) * cell);
-            end = end > begin ? end : begin + 1;
-            put_map_cell(grid, area.row + 1 + r, c + 1, ttm_bank_at(bank, begin, end), selected);
-        }
-    }
-    const size_t row = area.row + area.rows - 1;
-    const size_t after =
-        ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM, "0x%" PRIx64, bank->begin);
-    (void)snprintf(text, sizeof(text), "0x%" PRIx64, bank->end);
-    ttm_grid_right(grid, row, grid->columns - 20, 20, TTM_STYLE_DIM, text);
-    if (grid->columns >= 76) {
-        put_map_cell(grid, row, after + 4, &(struct ttm_bank_block){.key = 1}, 1);
-        (void)ttm_grid_text(grid, row, after + 6, 8, TTM_STYLE_DIM, "selected");
-        put_map_cell(grid, row, after + 17, &(struct ttm_bank_block){.key = 1}, 2);
-        (void)ttm_grid_text(grid, row, after + 19, 6, TTM_STYLE_DIM, "others");
-        put_map_cell(grid, row, after + 28, NULL, 0);
-        (void)ttm_grid_text(grid, row, after + 30, 4, TTM_STYLE_DIM, "free");
-    }
+    draw_map_cells(view, grid, area.row + 1, &map);
+    draw_map_scale(view, grid, area.row + area.rows - 1, &map);
 }
 
-/* ---- one origin ---- */
-
-/* A list of frames, one a row. Returns the row behind it. */
-static size_t draw_frames(struct ttm_grid *grid, size_t row, size_t end, const char *lines)
-{
-    while (*lines && row < end) {
-        const size_t n = strcspn(lines, "\n");
-        struct ttm_text text;
-        char frame[512];
-        (void)snprintf(frame, sizeof(frame), "%.*s", (int)(n < 500 ? n : 500), lines);
-        char *function = strrchr(frame, ':');
-        if (function && function != frame && !strstr(frame, "::"))
-            *function = ' ';
-        ttm_text_init(&text);
-        ttm_text_append_safe(&text, frame);
-        (void)ttm_grid_text(grid, row, 4, grid->columns - 5, TTM_STYLE_PLAIN,
-                            ttm_text_string(&text));
-        ttm_text_done(&text);
-        row++;
-        lines += n + (lines[n] == '\n');
-    }
-    return row;
-}
-
-static size_t draw_named(struct ttm_grid *grid, size_t row, size_t end, const char *label,
-                         const char *value)
-{
-    struct ttm_text text;
-
-    if (!value[0] || row >= end)
-        return row;
-    ttm_text_init(&text);
-    ttm_text_append_safe(&text, value);
-    (void)ttm_grid_text(grid, row, 2, 10, TTM_STYLE_DIM, label);
-    (void)ttm_grid_text(grid, row, 13, grid->columns - 14, TTM_STYLE_PLAIN, ttm_text_string(&text));
-    ttm_text_done(&text);
-    return row + 1;
-}
-
-static size_t draw_sizes(const struct ttm_view *view, struct ttm_grid *grid, size_t row, size_t end)
-{
-    const struct ttm_origin_detail *detail = &view->detail;
-    char bytes[TTM_NUMBER_SIZE];
-    size_t at = 13;
-
-    if (row >= end)
-        return row;
-    (void)ttm_grid_text(grid, row, 2, 10, TTM_STYLE_DIM, "sizes");
-    for (size_t i = 0; i < detail->size_count && at + 20 < grid->columns; i++)
-        at = ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN,
-                             "%" PRIu64 " × %s   ", detail->sizes[i].count,
-                             ttm_format_bytes(detail->sizes[i].bytes, bytes));
-    if (detail->more_sizes > 0 && at + 12 < grid->columns)
-        (void)ttm_grid_text(grid, row, at, grid->columns - at, TTM_STYLE_DIM, "and others");
-    return row + 1;
-}
-
-static size_t draw_lives(const struct ttm_view *view, struct ttm_grid *grid, size_t row, size_t end)
-{
-    const struct ttm_origin_detail *detail = &view->detail;
-    const size_t width = 38;
-    const size_t across = (grid->columns - 2) / width > 0 ? (grid->columns - 2) / width : 1;
-    char age[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
-
-    if (row + 1 >= end || detail->live_count == 0)
-        return row;
-    (void)ttm_grid_text(grid, row++, 2, grid->columns - 2, TTM_STYLE_DIM,
-                        "addresses, the youngest first");
-    for (size_t i = 0; i < detail->live_count && row + i / across < end; i++) {
-        const struct ttm_life_row *life = &detail->lives[i];
-        (void)ttm_grid_format(grid, row + i / across, 4 + i % across * width, width - 2,
-                              TTM_STYLE_PLAIN, "0x%-10" PRIx64 " %9s %12s", life->address,
-                              ttm_format_bytes(life->bytes, bytes),
-                              ttm_format_duration(life->age_ns, age));
-    }
-    const size_t rows = (detail->live_count + across - 1) / across;
-    return row + rows < end ? row + rows : end;
-}
-
-static void draw_detail(const struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
-{
-    const struct ttm_origin_line *line = &view->lines[view->origin_list.selected];
-    const struct ttm_origin_group *group = line->group;
-    const struct ttm_answer_origin *origin = view->detail.origin;
-    const size_t end = area.row + area.rows;
-    char used[TTM_NUMBER_SIZE], asked[TTM_NUMBER_SIZE], rate[DRAW_NUMBER_SIZE];
-    char young[TTM_NUMBER_SIZE], old[TTM_NUMBER_SIZE];
-    size_t row = area.row;
-
-    (void)ttm_grid_text(grid, row++, 1, grid->columns - 1, TTM_STYLE_BOLD, group->where);
-    (void)ttm_grid_format(grid, row++, 2, grid->columns - 2, TTM_STYLE_PLAIN,
-                          "%s on device %s · pid %d · %" PRIu64 " allocations · %s (%s requested)",
-                          ttm_region_name(group->region), group->devices, group->pid, group->count,
-                          ttm_format_bytes(group->used_bytes, used),
-                          ttm_format_bytes(group->requested_bytes, asked));
-    row = draw_named(grid, row, end, "growth",
-                     ttm_draw_rate(line->has_growth, line->growth_bytes_per_s, rate));
-    (void)ttm_grid_text(grid, row, 2, 10, TTM_STYLE_DIM, "ages");
-    (void)ttm_grid_format(grid, row++, 13, grid->columns - 14, TTM_STYLE_PLAIN, "%s to %s",
-                          ttm_format_duration(group->youngest_ns, young),
-                          ttm_format_duration(group->oldest_ns, old));
-    row = draw_sizes(view, grid, row, end);
-    if (origin) {
-        row = draw_named(grid, row, end, "operation", origin->operation);
-        row = draw_named(grid, row, end, "name", origin->name);
-        row = draw_named(grid, row, end, "context", origin->context);
-        row = draw_named(grid, row, end, "thread", origin->thread);
-        if (origin->python[0] && row < end) {
-            (void)ttm_grid_text(grid, row++, 2, 10, TTM_STYLE_DIM, "python");
-            row = draw_frames(grid, row, end, origin->python);
-        }
-        if (origin->native[0] && row < end) {
-            const size_t stop = end - row > 8 ? row + (end - row) / 2 : end;
-            (void)ttm_grid_text(grid, row++, 2, 10, TTM_STYLE_DIM, "native");
-            row = draw_frames(grid, row, stop, origin->native);
-        }
-    }
-    (void)draw_lives(view, grid, row, end);
-}
+/* ---- all of it ---- */
 
 void ttm_draw_origins(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
     const bool has_detail = view->has_detail && view->origin_list.selected < view->line_count;
     size_t map_rows = 0;
 
-    if (view->has_bank && view->line_count > 0 && area.rows >= MAP_ROWS + 6)
-        map_rows = area.rows < 20 ? MAP_ROWS : area.rows < 40 ? MAP_ROWS + 1 : MAP_ROWS + 3;
+    if (view->has_bank && view->line_count > 0 && area.rows >= MAP_ROWS + 6) {
+        const size_t fifth = area.rows / 5 < MAP_ROWS_MAX ? area.rows / 5 : MAP_ROWS_MAX;
+        const size_t most = area.rows < 20 ? MAP_ROWS : fifth;
+        const size_t left = area.rows > view->line_count + 1 ? area.rows - view->line_count - 1 : 0;
+        /* Of what the table leaves it gets more. */
+        map_rows = has_detail || left < most ? most : left < MAP_ROWS_MAX ? left : MAP_ROWS_MAX;
+    }
     const struct draw_area upper = {area.row, area.rows - map_rows};
     if (has_detail)
-        draw_detail(view, grid, upper);
+        ttm_draw_detail(view, grid, upper);
     else
         draw_table(view, grid, upper);
     if (map_rows > 0)

@@ -20,6 +20,9 @@ void ttm_draw_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_
 void ttm_draw_charts(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area);
 void ttm_draw_origins(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area);
 
+/* Of the selected origin, of which there is one. */
+void ttm_draw_detail(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area);
+
 /* Nothing to see: says so, and what to type. Returns whether there was room for all of it. */
 void ttm_draw_nothing(const struct ttm_view *view, struct ttm_grid *grid, struct draw_area area);
 
@@ -29,11 +32,20 @@ char *ttm_draw_short_bytes(uint64_t bytes, char ret[DRAW_NUMBER_SIZE]);
 /* "+1.20M/s", "-132K/s", "0"; a dash when it is not known. */
 char *ttm_draw_rate(bool is_known, int64_t bytes_per_s, char ret[DRAW_NUMBER_SIZE]);
 
-/* Both in the unit of 'whole': "3.9/12.0 GiB". */
+/* "3.90G/12.0G". */
 char *ttm_draw_share(uint64_t part, uint64_t whole, char ret[2 * DRAW_NUMBER_SIZE]);
+
+/* "32 %", "0.4 %": what is below ten has a decimal; 'space' stands before the sign. */
+char *ttm_draw_percent(uint64_t part, uint64_t whole, const char *space,
+                       char ret[DRAW_NUMBER_SIZE]);
 
 /* Green, from 75 % yellow, from 90 % red. */
 enum ttm_style ttm_draw_load_style(uint64_t part, uint64_t whole);
+
+static inline const char *ttm_draw_celsius(const struct ttm_grid *grid)
+{
+    return grid->has_utf8 ? "°C" : "C";
+}
 
 /* "30 s", "5 min", "1 h". */
 char *ttm_draw_window(unsigned seconds, char ret[DRAW_NUMBER_SIZE]);

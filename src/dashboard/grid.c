@@ -167,35 +167,51 @@ void ttm_grid_restyle(struct ttm_grid *grid, size_t row, size_t column, size_t c
 
 /* ---- bars ---- */
 
-/* Eighths of a cell that so many bytes take, at least one cell where there are any. */
+/* Eighths of a cell that so many bytes take; something is one at least. */
 static size_t eighths_of(uint64_t bytes, uint64_t whole, size_t columns)
 {
     const double share = whole > 0 ? (double)bytes / (double)whole : 0;
+    const size_t eighths = share >= 1 ? columns * 8 : (size_t)(share * (double)columns * 8 + 0.5);
 
-    return share >= 1 ? columns * 8 : (size_t)(share * (double)columns * 8 + 0.5);
+    return bytes > 0 && eighths == 0 ? 1 : eighths;
+}
+
+/* The part that has the byte at 'at', or the last one with any. */
+static const struct ttm_bar_part *part_at(const struct ttm_bar_part *parts, size_t count, double at)
+{
+    const struct ttm_bar_part *found = &parts[0];
+    double end = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].bytes == 0)
+            continue;
+        found = &parts[i];
+        end += (double)parts[i].bytes;
+        if (at < end)
+            break;
+    }
+    return found;
 }
 
 void ttm_grid_bar(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
                   const struct ttm_bar_part *parts, size_t count, uint64_t whole)
 {
     uint64_t sum = 0;
-    size_t at = 0; /* cells that are filled */
 
-    for (size_t i = 0; i < count && at < columns; i++) {
-        const struct ttm_bar_part *part = &parts[i];
-        if (part->bytes == 0)
-            continue;
-        sum = sum + part->bytes < sum ? UINT64_MAX : sum + part->bytes;
-        const size_t eighths = eighths_of(sum, whole, columns);
-        const bool is_smooth = grid->has_utf8 && i == 0 && count == 1;
-        size_t end = is_smooth ? eighths / 8 : (eighths + 4) / 8;
-        if (end <= at && !(is_smooth && eighths % 8 > 0))
-            end = at + 1; /* a little is not nothing */
-        for (; at < end && at < columns; at++)
-            ttm_grid_put(grid, row, column + at, grid->has_utf8 ? part->glyph : part->ascii_glyph,
-                         part->style);
-        if (is_smooth && eighths % 8 > 0 && at < columns)
-            ttm_grid_put(grid, row, column + at++, (uint32_t)(0x2590 - eighths % 8), part->style);
+    for (size_t i = 0; i < count; i++)
+        sum = sum + parts[i].bytes < sum ? UINT64_MAX : sum + parts[i].bytes;
+    size_t eighths = eighths_of(sum, whole, columns);
+    if (!grid->has_utf8)
+        eighths = eighths < 8 && sum > 0 ? 8 : (eighths + 4) / 8 * 8;
+    /* The length is that of the sum, to the eighth; a part that is too small for a cell has none. */
+    for (size_t i = 0; i * 8 < eighths; i++) {
+        const size_t filled = eighths - i * 8 < 8 ? eighths - i * 8 : 8;
+        const double middle = ((double)i + (double)filled / 16) * (double)whole / (double)columns;
+        const struct ttm_bar_part *part = part_at(parts, count, middle);
+        const uint32_t glyph = !grid->has_utf8 ? part->ascii_glyph
+                               : filled < 8    ? (uint32_t)(0x2590 - filled)
+                                               : part->glyph;
+        ttm_grid_put(grid, row, column + i, glyph, part->style);
     }
 }
 

@@ -92,8 +92,8 @@ struct ttm_bar_part {
 };
 
 /*
- * A bar of 'columns' cells that 'whole' would fill. Each part that is not empty has a
- * cell at least where there is room; the first part ends with an eighth of a cell.
+ * A bar of 'columns' cells that 'whole' would fill, as long as its parts together are to
+ * the eighth of a cell. A part that is too small for a cell is not seen.
  */
 void ttm_grid_bar(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
                   const struct ttm_bar_part *parts, size_t count, uint64_t whole);

@@ -51,13 +51,47 @@ static void put_frame(struct ttm_text *out, const char *lines)
     ttm_text_append_safe(out, frame);
 }
 
+/* Of a native frame, "/usr/lib/libfoo.so+0x12", the first in the list. */
+static const char *without_folders(const char *frame)
+{
+    const size_t length = strcspn(frame, "\n");
+    const char *slash = memrchr(frame, '/', length);
+
+    return slash ? slash + 1 : frame;
+}
+
+#define CALLERS_MAX 4
+
+/* Who has called the innermost line: helpers that many call look alike without it. */
+static void put_callers(struct ttm_text *out, const struct ttm_answer_origin *origin)
+{
+    const char *line = origin ? origin->python : "";
+
+    line += strcspn(line, "\n");
+    for (unsigned i = 0; *line && i < CALLERS_MAX; i++) {
+        const size_t length = strcspn(++line, "\n");
+        const char *function = memrchr(line, ':', length);
+        const char *number = function ? memrchr(line, ':', (size_t)(function - line)) : NULL;
+        if (number) {
+            char text[128];
+            (void)snprintf(
+                text, sizeof(text), "%.*s%.*s",
+                (int)(line + length - function - 1 < 64 ? line + length - function - 1 : 64),
+                function + 1, (int)(function - number < 16 ? function - number : 16), number);
+            ttm_text_append(out, i == 0 ? "← " : " ← ");
+            ttm_text_append_safe(out, text);
+        }
+        line += length;
+    }
+}
+
 static void put_where(struct ttm_text *out, const struct ttm_answer_origin *origin,
                       const struct ttm_process_row *row)
 {
     if (origin && origin->python[0])
         put_frame(out, origin->python);
     else if (origin && origin->native[0])
-        put_frame(out, origin->native);
+        put_frame(out, without_folders(origin->native));
     if (origin && origin->name[0]) {
         ttm_text_append(out, out->length > 0 ? " \"" : "\"");
         ttm_text_append_safe(out, origin->name);
@@ -162,6 +196,9 @@ static int fill_group(struct builder *builder, struct ttm_origin_group *group,
     ttm_text_init(&text);
     put_where(&text, origin, &builder->row->row);
     copy_text(group->where, sizeof(group->where), ttm_text_string(&text));
+    ttm_text_clear(&text);
+    put_callers(&text, origin);
+    copy_text(group->callers, sizeof(group->callers), ttm_text_string(&text));
     ttm_text_clear(&text);
     if (origin)
         ttm_text_append_safe(&text, origin->operation);
@@ -531,29 +568,52 @@ void ttm_bank_done(struct ttm_bank *bank)
     *bank = (struct ttm_bank){0};
 }
 
-const struct ttm_bank_block *ttm_bank_at(const struct ttm_bank *bank, uint64_t begin, uint64_t end)
+/* The first block that ends behind 'begin'. Blocks lie in order; of those that overlap, which only
+   nonsense does, some may be missed. */
+static size_t first_behind(const struct ttm_bank *bank, uint64_t begin)
 {
-    const struct ttm_bank_block *best = NULL;
-    uint64_t best_bytes = 0;
     size_t low = 0, high = bank->count;
 
-    /* The first block that begins behind 'begin'; the one before it may reach in. */
     while (low < high) {
         const size_t middle = (low + high) / 2;
-        if (bank->blocks[middle].address <= begin)
+        if (bank->blocks[middle].address + bank->blocks[middle].bytes <= begin)
             low = middle + 1;
         else
             high = middle;
     }
-    for (size_t i = low > 0 ? low - 1 : 0; i < bank->count && bank->blocks[i].address < end; i++) {
+    return low;
+}
+
+struct ttm_bank_share ttm_bank_share(const struct ttm_bank *bank, uint64_t begin, uint64_t end,
+                                     uint64_t key)
+{
+    struct ttm_bank_share share = {0};
+
+    for (size_t i = first_behind(bank, begin); i < bank->count && bank->blocks[i].address < end;
+         i++) {
         const struct ttm_bank_block *block = &bank->blocks[i];
+        const uint64_t block_end = block->address + block->bytes;
         const uint64_t from = block->address > begin ? block->address : begin;
-        const uint64_t to =
-            block->address + block->bytes < end ? block->address + block->bytes : end;
-        if (to > from && to - from > best_bytes) {
-            best_bytes = to - from;
-            best = block;
-        }
+        const uint64_t to = block_end < end ? block_end : end;
+        if (block->key == 0 || to <= from)
+            continue;
+        *(block->key == key ? &share.own_bytes : &share.other_bytes) += to - from;
     }
-    return best;
+    return share;
+}
+
+bool ttm_bank_extent(const struct ttm_bank *bank, uint64_t *ret_begin, uint64_t *ret_end)
+{
+    uint64_t begin = UINT64_MAX, end = 0;
+
+    for (size_t i = 0; i < bank->count; i++) {
+        const struct ttm_bank_block *block = &bank->blocks[i];
+        if (block->key == 0)
+            continue;
+        begin = block->address < begin ? block->address : begin;
+        end = block->address + block->bytes > end ? block->address + block->bytes : end;
+    }
+    *ret_begin = begin;
+    *ret_end = end;
+    return end > 0;
 }

@@ -18,6 +18,7 @@
 #define TTM_ORIGINS_MAX 16384
 #define TTM_ORIGIN_WHERE_SIZE 192
 #define TTM_ORIGIN_OPERATION_SIZE 48
+#define TTM_ORIGIN_CALLERS_SIZE 128
 
 /* What one place in one process has in one region. */
 struct ttm_origin_group {
@@ -33,7 +34,8 @@ struct ttm_origin_group {
     char devices[32];                          /* "0-7" */
     char where[TTM_ORIGIN_WHERE_SIZE];         /* "decode.py:28 cache_kv"; harmless to a terminal */
     char operation[TTM_ORIGIN_OPERATION_SIZE]; /* "ttnn.zeros", "" */
-    uint32_t answer, process, origin;          /* where it was found; origin + 1 or 0 */
+    char callers[TTM_ORIGIN_CALLERS_SIZE]; /* "← step:61 ← main:80"; "" when none is known */
+    uint32_t answer, process, origin;      /* where it was found; origin + 1 or 0 */
 };
 
 /* The answers of all servers, and which of it to look at. */
@@ -109,7 +111,16 @@ int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *sourc
                    uint8_t region);
 void ttm_bank_done(struct ttm_bank *bank);
 
-/* The block that has most of the addresses from 'begin' to 'end', or NULL. */
-const struct ttm_bank_block *ttm_bank_at(const struct ttm_bank *bank, uint64_t begin, uint64_t end);
+/* What lies between two addresses. */
+struct ttm_bank_share {
+    uint64_t own_bytes;   /* of the group that was asked for */
+    uint64_t other_bytes; /* of others */
+};
+
+struct ttm_bank_share ttm_bank_share(const struct ttm_bank *bank, uint64_t begin, uint64_t end,
+                                     uint64_t key);
+
+/* From the first held address to the end of the last; false when nothing is held. */
+bool ttm_bank_extent(const struct ttm_bank *bank, uint64_t *ret_begin, uint64_t *ret_end);
 
 #endif /* TTM_DASHBOARD_ORIGINS_H */

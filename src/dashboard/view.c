@@ -77,7 +77,7 @@ static bool is_origin_wanted(const struct ttm_view *view, const struct ttm_origi
     char pid[16];
 
     (void)snprintf(pid, sizeof(pid), "%d", group->pid);
-    const char *const texts[] = {pid, group->where, group->operation,
+    const char *const texts[] = {pid, group->where, group->operation, group->callers,
                                  ttm_region_name(group->region)};
     return is_matched(view->filter, texts, sizeof(texts) / sizeof(texts[0]));
 }
@@ -311,11 +311,12 @@ static int look_closer(struct ttm_view *view, const struct ttm_origins_source *s
     ttm_origins_detail(source, group, &view->detail);
     view->bank_device = group->first_device;
     view->bank_region = group->region;
-    /* Circular buffers and kernels lie in L1 beside the buffers, at addresses of their own. */
-    if (group->region == TTM_REGION_CB || group->region == TTM_REGION_KERNEL ||
-        group->region == TTM_REGION_SYSTEM_MEMORY)
+    if (group->region == TTM_REGION_SYSTEM_MEMORY)
         return 0;
-    const int r = ttm_bank_build(&view->bank, source, group->first_device, group->region);
+    /* Circular buffers and kernels lie below the buffers of L1, and differ from core to core. */
+    if (group->region == TTM_REGION_CB || group->region == TTM_REGION_KERNEL)
+        view->bank_region = TTM_REGION_L1;
+    const int r = ttm_bank_build(&view->bank, source, group->first_device, view->bank_region);
     view->has_bank = r == 0;
     return r;
 }
@@ -326,6 +327,7 @@ int ttm_view_take_lives(struct ttm_view *view, const struct ttm_origins_source *
     int r = ttm_origins_build(&view->origins, source);
 
     view->has_origins = true;
+    view->lives_ns = time_ns;
     for (size_t i = 0; r == 0 && i < view->origins.count; i++)
         r = ttm_growth_tell(&view->origin_growth, view->origins.groups[i].key, time_ns,
                             view->origins.groups[i].used_bytes);
@@ -402,6 +404,24 @@ static void move_devices(struct ttm_view *view, uint32_t key)
     view->first_device = at < last ? at : last;
 }
 
+/* Within one origin; drawing knows how far down it goes. Returns whether the key is for that. */
+static bool move_detail(struct ttm_view *view, uint32_t key)
+{
+    const size_t page = view->detail_page > 1 ? view->detail_page - 1 : 1;
+
+    if (key == TTM_KEY_PAGE_DOWN)
+        view->detail_first += page;
+    else if (key == TTM_KEY_PAGE_UP)
+        view->detail_first -= view->detail_first < page ? view->detail_first : page;
+    else if (key == TTM_KEY_HOME)
+        view->detail_first = 0;
+    else if (key == TTM_KEY_END)
+        view->detail_first = SIZE_MAX / 2;
+    else
+        return false;
+    return true;
+}
+
 static void move(struct ttm_view *view, const struct ttm_origins_source *source, uint32_t key)
 {
     switch (view->settings.page) {
@@ -420,8 +440,10 @@ static void move(struct ttm_view *view, const struct ttm_origins_source *source,
         move_devices(view, key);
         break;
     case TTM_PAGE_ORIGINS:
-        if (key == TTM_KEY_LEFT || key == TTM_KEY_RIGHT)
+        if (key == TTM_KEY_LEFT || key == TTM_KEY_RIGHT ||
+            (view->has_detail && move_detail(view, key)))
             break;
+        view->detail_first = 0;
         move_list(&view->origin_list, key);
         view->origin_list.key = view->origin_list.selected < view->line_count
                                     ? view->lines[view->origin_list.selected].group->key
@@ -514,6 +536,9 @@ static bool type_letter(struct ttm_view *view, const struct ttm_origins_source *
     case '-':
         move_window(view, -1);
         return true;
+    case 'z':
+        view->has_whole_bank = !view->has_whole_bank;
+        return view->settings.page == TTM_PAGE_ORIGINS;
     case '?':
     case 'h':
         view->has_help = true;
@@ -543,6 +568,7 @@ bool ttm_view_key(struct ttm_view *view, const struct ttm_origins_source *source
         return true;
     }
     if (key == TTM_KEY_ENTER) {
+        view->detail_first = 0;
         view->has_detail =
             view->settings.page == TTM_PAGE_ORIGINS && !view->has_detail && view->line_count > 0;
         return true;

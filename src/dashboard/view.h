@@ -103,8 +103,13 @@ struct ttm_view_list {
     size_t count;
 };
 
+/* The function that a native frame, "module+0xoffset", is in; borrowed until the next call. */
+typedef const char *(*ttm_frame_name_fn)(void *context, const char *frame, size_t length);
+
 struct ttm_view {
     struct ttm_view_settings settings;
+    ttm_frame_name_fn frame_name; /* set by the owner; NULL: frames are shown as they are */
+    void *frame_context;
     char filter[TTM_FILTER_SIZE];
     bool is_typing; /* the filter */
     bool is_paused;
@@ -120,14 +125,18 @@ struct ttm_view {
     size_t process_count, process_room;
     struct ttm_view_list process_list;
 
-    bool has_origins; /* lives were told at least once */
+    bool has_origins;  /* lives were told at least once */
+    uint64_t lives_ns; /* when they were */
     struct ttm_origins origins;
     struct ttm_origin_line *lines; /* filtered and sorted */
     size_t line_count, line_room;
     struct ttm_view_list origin_list;
     struct ttm_origin_detail detail; /* of the selected one */
+    size_t detail_first;             /* the first of its rows that is on the screen */
+    size_t detail_page;              /* rows on the screen, told by drawing */
     struct ttm_bank bank;            /* where it lies */
     bool has_bank;
+    bool has_whole_bank; /* else a bank of which little is in use is drawn larger */
     uint16_t bank_device;
     uint8_t bank_region;
 

@@ -32,7 +32,8 @@
     X(WORKLOAD_END, _ZN2tt8tt_metal11distributed16MeshWorkloadImplD1Ev) \
     X(ENQUEUE, _ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb) \
     X(MESH_INITIALIZED, _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distributed14MeshDeviceImplE) \
-    X(DEVICE_CLOSE, _ZN2tt8tt_metal6Device5closeEv)
+    X(DEVICE_CLOSE, _ZN2tt8tt_metal6Device5closeEv) \
+    X(MESH_CLOSE, _ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE)
 
 /* X(label, name, is_required): the functions that the hook calls. */
 #define TTM_ASKED(X) \

@@ -42,6 +42,8 @@ struct module {
 };
 
 static struct module modules[MODULES_MAX];
+static const struct module
+    *_Atomic last_callers[TTM_HOOK_COUNT]; /* of modules[]; nearly always right */
 static _Atomic uint32_t module_count;
 static struct ttm_runtime runtimes[RUNTIMES_MAX];
 static const void *runtime_bases[RUNTIMES_MAX];
@@ -182,14 +184,14 @@ static const struct ttm_runtime *runtime_in(void *library)
     return runtime;
 }
 
-static const struct ttm_runtime *find_module(uintptr_t caller)
+static const struct module *find_module(uintptr_t caller)
 {
     const uint32_t count = atomic_load_explicit(&module_count, memory_order_acquire);
 
     /* acquire: pairs with the release in learn(); the module is there. */
     for (uint32_t i = 0; i < count; i++) {
         if (caller >= modules[i].start && caller < modules[i].end)
-            return modules[i].runtime;
+            return &modules[i];
     }
     return NULL;
 }
@@ -200,9 +202,9 @@ static const struct ttm_runtime *learn(uintptr_t caller)
     static struct search search; /* under the lock: too large for somebody else's stack */
     const uint32_t count = atomic_load_explicit(&module_count, memory_order_relaxed); /* ours */
 
-    const struct ttm_runtime *known = find_module(caller);
+    const struct module *known = find_module(caller);
     if (known) /* another thread was faster */
-        return known;
+        return known->runtime;
     search.address = caller;
     if (dl_iterate_phdr(look_at_module, &search) != 1)
         return runtime_count ? &runtimes[0] : &nothing;
@@ -218,21 +220,37 @@ static const struct ttm_runtime *learn(uintptr_t caller)
     return search.found.runtime;
 }
 
-const struct ttm_runtime *ttm_runtime_of(const void *caller)
+/* Not the module that was there last time. */
+static __attribute__((noinline)) const struct ttm_runtime *look_up(uintptr_t caller,
+                                                                   enum ttm_hook_point point)
 {
-    const struct ttm_runtime *runtime = find_module((uintptr_t)caller);
+    const struct module *module = find_module(caller);
 
-    if (__builtin_expect(runtime != NULL, 1))
-        return runtime;
+    if (module) {
+        /* release: pairs with the acquire in ttm_runtime_of(). */
+        atomic_store_explicit(&last_callers[point], module, memory_order_release);
+        return module->runtime;
+    }
     const int saved_errno = errno;
     pthread_mutex_lock(&lock);
-    runtime = learn((uintptr_t)caller);
+    const struct ttm_runtime *runtime = learn(caller);
     pthread_mutex_unlock(&lock);
     /* Not under the lock: it may switch tracking on, which waits for other threads. */
     if (atomic_exchange_explicit(&has_news, false, memory_order_acquire))
         ttm_runtime_say();
     errno = saved_errno;
     return runtime;
+}
+
+const struct ttm_runtime *ttm_runtime_of(const void *caller, enum ttm_hook_point point)
+{
+    const uintptr_t address = (uintptr_t)caller;
+    /* acquire: pairs with the release in look_up(). */
+    const struct module *last = atomic_load_explicit(&last_callers[point], memory_order_acquire);
+
+    if (__builtin_expect(last && address - last->start < last->end - last->start, 1))
+        return last->runtime;
+    return look_up(address, point);
 }
 
 void ttm_runtime_say(void)

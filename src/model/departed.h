@@ -69,7 +69,8 @@ struct ttm_departed {
     bool is_short;                  /* memory was short: the lists are not whole */
 };
 
-void ttm_departed_init(struct ttm_departed *departed);
+/* Programs that are summed up do not know 'seed'. */
+void ttm_departed_init(struct ttm_departed *departed, uint64_t seed);
 void ttm_departed_done(struct ttm_departed *departed);
 
 /*

@@ -194,7 +194,7 @@ static struct ttm_block *pass(void *arg, struct ttm_block *full)
     if (rec->is_thread_there)
         wake(rec);
     else
-        drain(rec); /* at the end, when we may wait */
+        drain(rec); /* we may wait: at the end, or always */
     return next;
 }
 
@@ -296,7 +296,7 @@ int ttm_recorder_open(const struct ttm_recorder_options *options, struct ttm_rec
         goto fail;
     atomic_store_explicit(&rec->files, 1, memory_order_relaxed); /* the thread is not there yet */
     publish(rec);
-    r = start_thread(rec);
+    r = options->is_patient ? 0 : start_thread(rec);
     if (r < 0)
         goto fail;
     *ret = rec;
@@ -305,6 +305,11 @@ int ttm_recorder_open(const struct ttm_recorder_options *options, struct ttm_rec
 fail:
     free_recorder(rec);
     return r;
+}
+
+const char *ttm_recorder_path(const struct ttm_recorder *rec)
+{
+    return ttm_output_path(rec->output); /* the thread changes it in a folder alone */
 }
 
 struct ttm_encoder *ttm_recorder_encoder(struct ttm_recorder *rec)

@@ -30,6 +30,7 @@ struct ttm_recorder_options {
     uint64_t now_wall_ns;
     uint64_t seed;           /* any number that tracked programs do not know */
     uint32_t section_events; /* 0: the default */
+    bool is_patient;         /* no thread: it waits for the disk, and nothing is ever lost */
 };
 
 /*
@@ -37,6 +38,9 @@ struct ttm_recorder_options {
  * why it cannot be written.
  */
 int ttm_recorder_open(const struct ttm_recorder_options *options, struct ttm_recorder **ret);
+
+/* Where it writes: of one file, not of a folder. Borrowed. */
+const char *ttm_recorder_path(const struct ttm_recorder *rec);
 
 /* What is told to it: see recording/encoder.h. After an error of the disk it is told in vain. */
 struct ttm_encoder *ttm_recorder_encoder(struct ttm_recorder *rec);

@@ -57,14 +57,16 @@ bool ttm_ring_reader_is_past_mark(const struct ttm_ring_reader *reader);
 uint64_t ttm_ring_reader_lost(const struct ttm_ring_reader *reader);
 
 /*
- * Announces that the reader sleeps until the producer's eventfd wakes it. Returns
- * false when something has arrived meanwhile, and then does not.
+ * Announces that the reader sleeps until the producer's socket wakes it. Returns false
+ * when something has arrived meanwhile, and then does not. A record may have been
+ * written at this very moment by a thread that has not seen it: some milliseconds later,
+ * and before it sleeps, the reader looks with ttm_ring_reader_has_more() once more.
  */
 bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader);
 
 /*
  * Announces that the reader looks again by itself in a while, and wants to be woken
- * by the eventfd only when a ring is a quarter full or has lost something.
+ * by the socket only when an eighth of a ring is full or it has lost something.
  */
 void ttm_ring_reader_doze(struct ttm_ring_reader *reader);
 

@@ -170,7 +170,7 @@ static int new_client(struct ttm_session *session, enum ttm_source source, int p
     client->pid = session->pid;
     client->uid = session->uid;
     client->pidfd = pidfd;
-    ttm_u64_set_init(&client->recorded_notes);
+    ttm_u64_set_init(&client->recorded_notes, server->reg->seed);
     ttm_record_process(client);
     ttm_list_init(&client->sessions);
     ttm_list_append(&server->clients, &client->link);

@@ -4,14 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Serials count up in each thread of the process; a process that chooses them badly slows itself. */
-#define SEED 0x5eed
-
-void ttm_early_ends_init(struct ttm_early_ends *early)
+void ttm_early_ends_init(struct ttm_early_ends *early, uint64_t seed)
 {
     *early = (struct ttm_early_ends){0};
     for (uint32_t i = 0; i < 2; i++)
-        ttm_u64_map_init(&early->ages[i].places, SEED);
+        ttm_u64_map_init(&early->ages[i].places, seed);
 }
 
 static void empty(struct ttm_early_age *age)

@@ -32,7 +32,8 @@ struct ttm_early_ends {
     struct ttm_early_age ages[2]; /* since the last call of ttm_early_ends_age(), and before */
 };
 
-void ttm_early_ends_init(struct ttm_early_ends *early);
+/* 'seed': any number that the process does not know. */
+void ttm_early_ends_init(struct ttm_early_ends *early, uint64_t seed);
 void ttm_early_ends_done(struct ttm_early_ends *early);
 
 /* Returns 0, -ENOMEM or -ENOSPC. */

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "server/telling.h"
 #include "server/tracked.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
@@ -94,6 +95,8 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
         .ring_permille = counters->ring_permille,
         .is_disabled = counters->is_disabled,
         .has_gap = counters->has_gap,
+        .is_behind = counters->is_behind,
+        .resync_us = counters->resync_us,
     };
 
     memcpy(row.runtime, proc->runtime, sizeof(row.runtime));
@@ -311,6 +314,7 @@ static void put_site(struct ttm_session *session, uint32_t process_index,
         .region = site->region,
         .kind = site->kind,
         .flags = site->flags,
+        .banks = site->banks,
         .device_count = set.count,
     };
 
@@ -527,7 +531,8 @@ static void take_attach(struct ttm_session *session)
     const int segment_fd = session->fds[0], wake_fd = session->fds[1];
 
     if (segment_fd < 0 || wake_fd < 0 || (session->client && session->client->tracked)) {
-        say_error(session, "an attachment needs a segment, an eventfd, and to be the first");
+        say_error(session,
+                  "an attachment needs a segment, a socket that wakes, and to be the first");
         return;
     }
     session->fds[0] = session->fds[1] = -1;
@@ -574,11 +579,11 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
         take_attach(session);
         break;
     case TTM_FRAME_TOLD:
-        if (ttm_tracked_told(session, frame->payload, frame->length) < 0)
+        if (ttm_telling_take(session, frame->payload, frame->length) < 0)
             say_error(session, "a telling makes no sense");
         break;
     case TTM_FRAME_TOLD_END:
-        if (ttm_tracked_told_end(session, frame->payload, frame->length) < 0)
+        if (ttm_telling_take_end(session, frame->payload, frame->length) < 0)
             say_error(session, "a telling makes no sense");
         break;
     case TTM_FRAME_SWITCHED:

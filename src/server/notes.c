@@ -8,8 +8,17 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "server/record.h"
+#include "wire/keepers.h"
 #include "wire/note.h"
 #include "wire/origin.h"
+
+/* Neither of the two headers may include the other. */
+_Static_assert((int)TTM_NOTE_DEVICES == (int)TTM_NOTED_DEVICES, "the same kinds");
+_Static_assert((int)TTM_NOTE_STRING == (int)TTM_NOTED_STRING, "the same kinds");
+_Static_assert((int)TTM_NOTE_CORES == (int)TTM_NOTED_CORES, "the same kinds");
+_Static_assert((int)TTM_NOTE_DEVICE == (int)TTM_NOTED_DEVICE, "the same kinds");
+_Static_assert((int)TTM_NOTE_ORIGIN == (int)TTM_NOTED_ORIGIN, "the same kinds");
+_Static_assert((int)TTM_NOTE_STACKS == (int)TTM_NOTE_CODE, "the same kinds");
 
 #define SETS_MAX 4096 /* of one process; a process has a handful */
 #define NOTE_MAX 1024 /* what a newer process may have appended is read and passed over */
@@ -271,4 +280,11 @@ void ttm_notes_device(struct ttm_notes *notes, uint32_t number)
         return;
     ttm_record_device(notes->client, &note);
     ttm_device_set_note(ttm_registry_device(notes->reg, note.id), &note);
+}
+
+void ttm_notes_keepers(const struct ttm_notes *notes, uint32_t number)
+{
+    uint8_t bytes[TTM_KEEPERS_NOTE_SIZE_MAX];
+
+    (void)read_note(notes, number, TTM_NOTE_KEEPERS, bytes, sizeof(bytes));
 }

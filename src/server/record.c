@@ -125,6 +125,7 @@ void ttm_record_birth(struct ttm_client *client, const struct ttm_told *told, ui
         .devices = told->devices,
         .origin = origin,
         .cores = has_cores ? (uint32_t)told->bytes : 0,
+        .banks = told->banks,
         .region = told->region,
         .kind = told->kind,
         .flags = told->flags,

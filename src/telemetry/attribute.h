@@ -44,6 +44,9 @@ enum ttm_validity ttm_validity_of(int r);
 /* A decimal number from 'min' to 'max'; what is no number or not in between is implausible. */
 struct ttm_value ttm_attribute_number(int folder_fd, const char *name, uint64_t min, uint64_t max);
 
+/* The same of a file that is open already, from its beginning; the kernel tells the value anew. */
+struct ttm_value ttm_attribute_again(int fd, uint64_t min, uint64_t max);
+
 /* As 16 hexadecimal digits, which is how the driver writes ids, or "0x1e52", as PCI does. */
 struct ttm_value ttm_attribute_hex(int folder_fd, const char *name);
 

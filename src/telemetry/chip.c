@@ -4,13 +4,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
+#define CLASS_PATH "/sys/class/tenstorrent/tenstorrent!%u"
 #define HWMON_MAX 4     /* one is usual, two have been seen */
 #define PIDS_SIZE 32768 /* a line for each open file */
 #define HEARTBEAT_NS (2 * TTM_NS_PER_S)
@@ -156,7 +159,7 @@ static bool open_folders(const char *root, const struct ttm_chip *chip, struct f
     char path[64];
 
     *ret = (struct folders){.class_fd = -1, .pci_fd = -1};
-    (void)snprintf(path, sizeof(path), "/sys/class/tenstorrent/tenstorrent!%u", chip->number);
+    (void)snprintf(path, sizeof(path), CLASS_PATH, chip->number);
     ret->class_fd = ttm_folder_open(root, path);
     if (ret->class_fd < 0)
         return false;
@@ -306,14 +309,19 @@ static bool is_hot_driver(const char *root)
     return major < 1 || (major == 1 && strtoul(end + 1, NULL, 10) < 34);
 }
 
-static void read_sensors(const struct folders *folders, struct ttm_chip *chip)
+static void correct_temperature(struct ttm_chip *chip)
 {
     struct ttm_value *temperature = &chip->sensors[TTM_SENSOR_TEMPERATURE_MC];
 
-    for (size_t i = 0; i < TTM_SENSOR_COUNT; i++)
-        chip->sensors[i] = read_attribute(folders, &sensors[i]);
     if (chip->is_too_hot && strcmp(chip->arch, "wormhole_b0") == 0)
         temperature->number = temperature->number * 1000 / 1024;
+}
+
+static void read_sensors(const struct folders *folders, struct ttm_chip *chip)
+{
+    for (size_t i = 0; i < TTM_SENSOR_COUNT; i++)
+        chip->sensors[i] = read_attribute(folders, &sensors[i]);
+    correct_temperature(chip);
 }
 
 static void read_link(const struct folders *folders, struct ttm_chip *chip)
@@ -379,40 +387,45 @@ static void parse_pids(struct ttm_chip *chip, const char *text)
     }
 }
 
-/* The text of "pids", ended by a NUL. Returns 0 or -errno; an empty file says that nobody does. */
-static int read_pids(const char *root, unsigned number, char ret[PIDS_SIZE])
+/* Returns a fd or -errno. */
+static int open_pids(const char *root, unsigned number)
 {
     char path[64];
-    size_t have = 0;
-    ssize_t n;
 
-    ret[0] = '\0';
     (void)snprintf(path, sizeof(path), "/proc/driver/tenstorrent/%u", number);
     const int folder_fd = ttm_folder_open(root, path);
     if (folder_fd < 0)
         return folder_fd;
     const int fd = openat(folder_fd, "pids", O_RDONLY | O_NOCTTY | O_CLOEXEC);
-    n = fd < 0 ? -errno : 0;
+    const int error = errno;
     (void)close(folder_fd);
     if (fd < 0)
-        return (int)n;
-    do {
-        n = read(fd, ret + have, PIDS_SIZE - 1 - have);
-        have += n > 0 ? (size_t)n : 0;
-    } while (n > 0 || (n < 0 && errno == EINTR));
-    n = n < 0 ? -errno : 0;
-    (void)close(fd);
-    ret[have] = '\0';
-    return (int)n;
+        return -error;
+    return fd;
 }
 
-static void read_holders(const char *root, struct ttm_chip *chip)
+/* The text of "pids", ended by a NUL. Returns 0 or -errno; an empty file says that nobody does. */
+static int read_pids(int fd, char ret[PIDS_SIZE])
+{
+    size_t have = 0;
+    ssize_t n;
+
+    do {
+        n = pread(fd, ret + have, PIDS_SIZE - 1 - have, (off_t)have);
+        have += n > 0 ? (size_t)n : 0;
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    ret[have] = '\0';
+    return n < 0 ? -errno : 0;
+}
+
+/* 'fd' is that of "pids", or why there is none. */
+static void read_holders(int fd, struct ttm_chip *chip)
 {
     char text[PIDS_SIZE];
 
     chip->holder_count = 0;
     chip->foreign_fd_count = 0;
-    const int r = read_pids(root, chip->number, text);
+    const int r = fd < 0 ? fd : read_pids(fd, text);
     chip->holders_validity = ttm_validity_of(r);
     if (r == 0)
         parse_pids(chip, text);
@@ -448,7 +461,10 @@ void ttm_chip_read(const char *root, struct ttm_chip *chip)
             read_identity(&folders, &next);
         read_link(&folders, &next);
         read_counters(&folders, &next);
-        read_holders(root, &next);
+        const int pids_fd = open_pids(root, chip->number);
+        read_holders(pids_fd, &next);
+        if (pids_fd >= 0)
+            (void)close(pids_fd);
         /* One that goes while it is read leaves values that are none. */
         if (!is_there(&folders, chip))
             next.state = TTM_CHIP_REMOVED;
@@ -458,6 +474,101 @@ void ttm_chip_read(const char *root, struct ttm_chip *chip)
         chip->state = TTM_CHIP_REMOVED;
     else
         *chip = next;
+}
+
+/* ---- between two readings ---- */
+
+static const enum ttm_sensor glanced[] = {TTM_SENSOR_TEMPERATURE_MC, TTM_SENSOR_POWER_UW,
+                                          TTM_SENSOR_AICLK_MHZ, TTM_SENSOR_HEARTBEAT};
+#define GLANCED (sizeof(glanced) / sizeof(glanced[0]))
+
+static uint64_t find_node(const char *root, unsigned number)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    const int n = snprintf(path, sizeof(path), "%s" CLASS_PATH, root, number);
+
+    return n > 0 && (size_t)n < sizeof(path) && stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+/* As read_attribute() finds it. */
+static int open_sensor(const struct folders *folders, const struct attribute *attribute)
+{
+    int fd = -1;
+
+    if (attribute->place == PLACE_CLASS)
+        return openat(folders->class_fd, attribute->file, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    for (size_t i = 0; i < folders->hwmon_count && fd < 0; i++)
+        fd = openat(folders->hwmon_fds[i], attribute->file, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    return fd;
+}
+
+void ttm_chip_files_open(struct ttm_chip_files *files, const char *root,
+                         const struct ttm_chip *chip)
+{
+    const uint64_t node = find_node(root, chip->number);
+    struct folders folders;
+
+    ttm_chip_files_close(files);
+    if (chip->state != TTM_CHIP_OK || node == 0)
+        return;
+    if (open_folders(root, chip, &folders)) {
+        *files = (struct ttm_chip_files){.node = node, .class_fd = dup(folders.class_fd)};
+        memset(files->sensor_fds, -1, sizeof(files->sensor_fds));
+        for (size_t i = 0; i < GLANCED; i++) {
+            if (chip->sensors[glanced[i]].validity == TTM_VALID)
+                files->sensor_fds[glanced[i]] = open_sensor(&folders, &sensors[glanced[i]]);
+        }
+        files->pids_fd = open_pids(root, chip->number);
+    }
+    close_folders(&folders);
+}
+
+void ttm_chip_files_close(struct ttm_chip_files *files)
+{
+    if (files->node == 0)
+        return;
+    for (size_t i = 0; i < TTM_SENSOR_COUNT; i++) {
+        if (files->sensor_fds[i] >= 0)
+            (void)close(files->sensor_fds[i]);
+    }
+    if (files->pids_fd >= 0)
+        (void)close(files->pids_fd);
+    if (files->class_fd >= 0)
+        (void)close(files->class_fd);
+    *files = TTM_CHIP_FILES_NONE;
+}
+
+/* In a tree that stands in for the machine, another file may have taken its place. */
+static bool is_replaced(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) < 0 || st.st_nlink == 0;
+}
+
+bool ttm_chip_glance(const struct ttm_chip_files *files, const char *root, struct ttm_chip *chip)
+{
+    const struct folders folders = {.class_fd = files->class_fd};
+
+    /* A card that came back under its number has a folder of its own. */
+    if (files->node == 0 || find_node(root, chip->number) != files->node ||
+        !is_there(&folders, chip))
+        return false;
+    for (size_t i = 0; i < GLANCED; i++) {
+        const enum ttm_sensor which = glanced[i];
+        if (chip->sensors[which].validity != TTM_VALID)
+            continue; /* the whole reading looks whether it has one by now */
+        if (files->sensor_fds[which] < 0 || is_replaced(files->sensor_fds[which]))
+            return false;
+        chip->sensors[which] =
+            ttm_attribute_again(files->sensor_fds[which], sensors[which].min, sensors[which].max);
+        if (chip->sensors[which].validity != TTM_VALID)
+            return false;
+    }
+    correct_temperature(chip);
+    read_holders(files->pids_fd, chip);
+    return true;
 }
 
 struct ttm_value ttm_link_traffic(const struct ttm_link_counters *before,

@@ -98,6 +98,31 @@ void ttm_chip_init(const char *root, struct ttm_chip *chip, const char *bdf, uns
  */
 void ttm_chip_read(const char *root, struct ttm_chip *chip);
 
+/* ---- between two readings ---- */
+
+/* Files of a chip that are kept open for the next glance. One thread. */
+struct ttm_chip_files {
+    uint64_t node; /* which class folder they are below: its inode; 0: none is open */
+    int class_fd;
+    int sensor_fds[TTM_SENSOR_COUNT]; /* -1: not kept */
+    int pids_fd;                      /* -1: the driver is older than 2.5 */
+};
+
+/* To begin with, and after ttm_chip_files_close(). */
+#define TTM_CHIP_FILES_NONE ((struct ttm_chip_files){0})
+
+/* Opens them anew, after a reading; where that fails there is no glance. */
+void ttm_chip_files_open(struct ttm_chip_files *files, const char *root,
+                         const struct ttm_chip *chip);
+void ttm_chip_files_close(struct ttm_chip_files *files);
+
+/*
+ * Reads anew what changes all the time: temperature, power, clock, heartbeat and
+ * who holds the chip. Opens nothing; a whole reading opens fifty files. Returns false when
+ * that is not enough: the chip has gone, came back, is in reset, or no files are open.
+ */
+bool ttm_chip_glance(const struct ttm_chip_files *files, const char *root, struct ttm_chip *chip);
+
 /*
  * What crossed the link between two readings, in words of the driver's counters (its
  * documentation says 32 bytes each). Counters that are not valid in both are left

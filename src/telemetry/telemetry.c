@@ -19,6 +19,10 @@
 #include "base/clock.h"
 
 #define STALL_NS TTM_NS_PER_S
+#define WHOLE_NS                                                                                   \
+    (10 * TTM_NS_PER_S)      /* so often a chip is read whole; in between there are glances */
+#define LIST_NS TTM_NS_PER_S /* so often it is looked whether there are others */
+#define KEPT_CHIPS_MAX 64    /* with more, files are not kept open: there may be 1024 */
 #define PCI_VENDOR 0x1e52
 
 struct slot {
@@ -28,6 +32,7 @@ struct slot {
     bool has_reading;
     uint64_t begun_ns; /* of the read that is under way; 0: none is */
     uint64_t read_ns;  /* when the last reading was complete */
+    uint64_t whole_ns; /* when the last whole one was */
     struct ttm_chip chip;
     struct ttm_heartbeat heartbeat;
     enum ttm_heartbeat_state heartbeat_state;
@@ -39,9 +44,12 @@ struct ttm_telemetry {
     unsigned interval_ms;
 
     pthread_mutex_t lock;   /* guards all below; never held during a read */
-    pthread_cond_t changed; /* a reading is complete, or it is time to end */
+    pthread_cond_t changed; /* a reading is complete: for ttm_telemetry_wait() */
+    pthread_cond_t ending;  /* for threads that wait until it is time to read again */
     unsigned users;         /* the owner and the threads */
+    uint64_t listed_ns;     /* when chips were listed last */
     bool is_ending;
+    char driver[TTM_CHIP_NAME_SIZE];
     struct slot *slots[TTM_TELEMETRY_CHIPS_MAX];
     size_t slot_count;
 };
@@ -57,20 +65,21 @@ static void leave(struct ttm_telemetry *t)
     for (size_t i = 0; i < t->slot_count; i++)
         free(t->slots[i]);
     (void)pthread_cond_destroy(&t->changed);
+    (void)pthread_cond_destroy(&t->ending);
     (void)pthread_mutex_destroy(&t->lock);
     free(t->root);
     free(t);
 }
 
 /* Returns false when the time is up. */
-static bool wait_until(struct ttm_telemetry *t, uint64_t until_ns)
+static bool wait_until(struct ttm_telemetry *t, pthread_cond_t *condition, uint64_t until_ns)
 {
     const struct timespec until = {
         .tv_sec = (time_t)(until_ns / TTM_NS_PER_S),
         .tv_nsec = (long)(until_ns % TTM_NS_PER_S),
     };
 
-    return pthread_cond_timedwait(&t->changed, &t->lock, &until) != ETIMEDOUT;
+    return pthread_cond_timedwait(condition, &t->lock, &until) != ETIMEDOUT;
 }
 
 static struct ttm_value per_second(struct ttm_value words, uint64_t elapsed_ns)
@@ -80,16 +89,27 @@ static struct ttm_value per_second(struct ttm_value words, uint64_t elapsed_ns)
     return words;
 }
 
-static void take_reading(struct slot *slot, const struct ttm_chip *chip, uint64_t now_ns)
+/* Counters are read with the whole of a chip alone. */
+static void take_traffic(struct slot *slot, const struct ttm_chip *chip, uint64_t now_ns)
 {
-    if (slot->has_reading && now_ns > slot->read_ns) {
-        const struct ttm_link_counters *before = &slot->chip.counters;
-        const uint64_t elapsed_ns = now_ns - slot->read_ns;
+    const struct ttm_link_counters *before = &slot->chip.counters;
+
+    if (slot->has_reading && now_ns > slot->whole_ns) {
+        const uint64_t elapsed_ns = now_ns - slot->whole_ns;
         slot->words_in_per_s =
             per_second(ttm_link_traffic(before, &chip->counters, TTM_INTO_CHIP), elapsed_ns);
         slot->words_out_per_s =
             per_second(ttm_link_traffic(before, &chip->counters, TTM_OUT_OF_CHIP), elapsed_ns);
     }
+    slot->whole_ns = now_ns;
+}
+
+static void take_reading(struct slot *slot, const struct ttm_chip *chip, bool is_whole)
+{
+    const uint64_t now_ns = ttm_clock_monotonic_ns();
+
+    if (is_whole)
+        take_traffic(slot, chip, now_ns);
     slot->heartbeat_state =
         ttm_heartbeat_take(&slot->heartbeat, chip->sensors[TTM_SENSOR_HEARTBEAT], now_ns);
     slot->chip = *chip;
@@ -98,27 +118,45 @@ static void take_reading(struct slot *slot, const struct ttm_chip *chip, uint64_
     slot->begun_ns = 0;
 }
 
+/* Without the lock. Returns whether the reading is a whole one. */
+static bool read_chip(const char *root, struct ttm_chip_files *files, bool is_whole_due,
+                      struct ttm_chip *chip)
+{
+    if (!is_whole_due && ttm_chip_glance(files, root, chip))
+        return false;
+    ttm_chip_read(root, chip);
+    ttm_chip_files_close(files);
+    return true;
+}
+
 static void *read_on(void *argument)
 {
     struct slot *slot = argument;
     struct ttm_telemetry *t = slot->owner;
+    struct ttm_chip_files files = TTM_CHIP_FILES_NONE;
 
     (void)pthread_mutex_lock(&t->lock);
     while (!t->is_ending) {
         struct ttm_chip chip = slot->chip;
         chip.number = slot->number;
         const uint64_t begun_ns = ttm_clock_monotonic_ns();
+        const bool is_due = !slot->has_reading || begun_ns - slot->whole_ns >= WHOLE_NS;
+        const bool is_kept = t->interval_ms > 0 && t->slot_count <= KEPT_CHIPS_MAX;
         slot->begun_ns = begun_ns;
         (void)pthread_mutex_unlock(&t->lock);
-        ttm_chip_read(t->root, &chip);
+        const bool is_whole = read_chip(t->root, &files, is_due, &chip);
+        if (is_whole && is_kept)
+            ttm_chip_files_open(&files, t->root, &chip);
         (void)pthread_mutex_lock(&t->lock);
-        take_reading(slot, &chip, ttm_clock_monotonic_ns());
+        take_reading(slot, &chip, is_whole);
         (void)pthread_cond_broadcast(&t->changed);
         if (t->interval_ms == 0)
             break;
-        while (!t->is_ending && wait_until(t, begun_ns + t->interval_ms * TTM_NS_PER_MS)) {
+        while (!t->is_ending &&
+               wait_until(t, &t->ending, begun_ns + t->interval_ms * TTM_NS_PER_MS)) {
         }
     }
+    ttm_chip_files_close(&files);
     leave(t);
     return NULL;
 }
@@ -211,6 +249,17 @@ static int list_chips(struct ttm_telemetry *t)
     return r;
 }
 
+static void read_driver(const char *root, char ret[TTM_CHIP_NAME_SIZE])
+{
+    const int fd = ttm_folder_open(root, "/sys/module/tenstorrent");
+
+    ret[0] = '\0';
+    if (fd < 0)
+        return;
+    (void)ttm_attribute_text(fd, "version", ret, TTM_CHIP_NAME_SIZE);
+    (void)close(fd);
+}
+
 static int init_waiting(struct ttm_telemetry *t)
 {
     pthread_condattr_t attributes;
@@ -218,10 +267,11 @@ static int init_waiting(struct ttm_telemetry *t)
     if (pthread_condattr_init(&attributes) != 0)
         return -ENOMEM;
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    const int r =
-        pthread_cond_init(&t->changed, &attributes) == 0 && pthread_mutex_init(&t->lock, NULL) == 0
-            ? 0
-            : -ENOMEM;
+    const int r = pthread_cond_init(&t->changed, &attributes) == 0 &&
+                          pthread_cond_init(&t->ending, &attributes) == 0 &&
+                          pthread_mutex_init(&t->lock, NULL) == 0
+                      ? 0
+                      : -ENOMEM;
     (void)pthread_condattr_destroy(&attributes);
     return r;
 }
@@ -240,8 +290,10 @@ int ttm_telemetry_new(const char *root, unsigned interval_ms, struct ttm_telemet
         free(t);
         return -ENOMEM;
     }
+    read_driver(root, t->driver);
     (void)pthread_mutex_lock(&t->lock);
     const int r = list_chips(t);
+    t->listed_ns = ttm_clock_monotonic_ns();
     (void)pthread_mutex_unlock(&t->lock);
     if (r < 0) {
         ttm_telemetry_free(t);
@@ -257,7 +309,7 @@ void ttm_telemetry_free(struct ttm_telemetry *telemetry)
         return;
     (void)pthread_mutex_lock(&telemetry->lock);
     telemetry->is_ending = true;
-    (void)pthread_cond_broadcast(&telemetry->changed);
+    (void)pthread_cond_broadcast(&telemetry->ending);
     leave(telemetry);
 }
 
@@ -276,7 +328,8 @@ bool ttm_telemetry_wait(struct ttm_telemetry *telemetry, unsigned timeout_ms)
     bool is_read;
 
     (void)pthread_mutex_lock(&telemetry->lock);
-    while (!(is_read = is_all_read(telemetry)) && wait_until(telemetry, until_ns)) {
+    while (!(is_read = is_all_read(telemetry)) &&
+           wait_until(telemetry, &telemetry->changed, until_ns)) {
     }
     (void)pthread_mutex_unlock(&telemetry->lock);
     return is_read;
@@ -325,28 +378,22 @@ static void sort_view(struct ttm_telemetry_view *view)
     qsort(view->chips, view->count, sizeof(view->chips[0]), compare_number);
 }
 
-static void read_driver(const char *root, char ret[TTM_CHIP_NAME_SIZE])
-{
-    const int fd = ttm_folder_open(root, "/sys/module/tenstorrent");
-
-    ret[0] = '\0';
-    if (fd < 0)
-        return;
-    (void)ttm_attribute_text(fd, "version", ret, TTM_CHIP_NAME_SIZE);
-    (void)close(fd);
-}
-
 int ttm_telemetry_look(struct ttm_telemetry *telemetry, struct ttm_telemetry_view *ret)
 {
     *ret = (struct ttm_telemetry_view){0};
-    read_driver(telemetry->root, ret->driver);
     (void)pthread_mutex_lock(&telemetry->lock);
-    int r = list_chips(telemetry);
+    const uint64_t now_ns = ttm_clock_monotonic_ns();
+    int r = 0;
+    if (now_ns - telemetry->listed_ns >= LIST_NS) {
+        read_driver(telemetry->root, telemetry->driver);
+        r = list_chips(telemetry);
+        telemetry->listed_ns = now_ns;
+    }
+    memcpy(ret->driver, telemetry->driver, sizeof(ret->driver));
     if (r == 0 && telemetry->slot_count > 0) {
         ret->chips = calloc(telemetry->slot_count, sizeof(ret->chips[0]));
         r = ret->chips ? 0 : -ENOMEM;
     }
-    const uint64_t now_ns = ttm_clock_monotonic_ns();
     for (size_t i = 0; r == 0 && i < telemetry->slot_count; i++)
         copy_slot(telemetry->slots[i], now_ns, &ret->chips[ret->count++]);
     (void)pthread_mutex_unlock(&telemetry->lock);

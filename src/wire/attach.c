@@ -36,7 +36,8 @@ void ttm_told_encode(const struct ttm_told *told, uint8_t buf[TTM_TOLD_SIZE])
     buf[58] = told->region;
     buf[59] = told->kind;
     buf[60] = told->flags;
-    memset(buf + 61, 0, 3);
+    buf[61] = 0;
+    put_le16(buf + 62, told->banks);
 }
 
 void ttm_told_decode(const uint8_t buf[TTM_TOLD_SIZE], struct ttm_told *ret)
@@ -54,5 +55,6 @@ void ttm_told_decode(const uint8_t buf[TTM_TOLD_SIZE], struct ttm_told *ret)
         .region = buf[58],
         .kind = buf[59],
         .flags = buf[60],
+        .banks = get_le16(buf + 62),
     };
 }

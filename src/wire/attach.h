@@ -3,7 +3,7 @@
  * attach - what a tracked process and the server say to each other besides the
  * rings.
  *
- *   ATTACH     process → server, with two fds: the segment and its eventfd
+ *   ATTACH     process → server, with two fds: the segment and a socket that wakes
  *   TELL       server → process: 0 u32 epoch | 4 u32 0. Tell all that is live.
  *   TOLD       process → server: 0 u32 epoch | 4 u32 count | 8 … lives of 64 bytes
  *   TOLD_END   process → server: 0 u32 epoch | 4 u32 0
@@ -29,6 +29,7 @@ struct ttm_told {
     uint32_t devices;
     uint32_t origin;
     uint16_t allocator;
+    uint16_t banks; /* 0: not known */
     uint8_t region;
     uint8_t kind;
     uint8_t flags;

@@ -15,8 +15,7 @@ static bool is_inside_character(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* The first bytes of a text, at most 'max'. */
-static struct ttm_note_text head_of(struct ttm_note_text text, uint16_t max)
+struct ttm_note_text ttm_note_text_cut(struct ttm_note_text text, uint16_t max)
 {
     if (text.length <= max)
         return text;
@@ -50,7 +49,7 @@ static size_t put_text(uint8_t *buf, struct ttm_note_text text)
 size_t ttm_code_note_encode(const struct ttm_code_note *note, uint8_t buf[TTM_CODE_NOTE_SIZE_MAX])
 {
     const struct ttm_note_text file = tail_of(note->file, TTM_CODE_FILE_MAX);
-    const struct ttm_note_text name = head_of(note->name, TTM_CODE_NAME_MAX);
+    const struct ttm_note_text name = ttm_note_text_cut(note->name, TTM_CODE_NAME_MAX);
     size_t size = 8;
 
     put_le32(buf, note->first_line);
@@ -218,7 +217,7 @@ size_t ttm_thread_note_encode(const struct ttm_thread_note *note,
                               uint8_t buf[TTM_THREAD_NOTE_SIZE_MAX])
 {
     put_le32(buf, note->tid);
-    return 4 + put_text(buf + 4, head_of(note->name, TTM_THREAD_NAME_MAX));
+    return 4 + put_text(buf + 4, ttm_note_text_cut(note->name, TTM_THREAD_NAME_MAX));
 }
 
 int ttm_thread_note_decode(const uint8_t *buf, size_t len, struct ttm_thread_note *ret)
@@ -237,6 +236,72 @@ int ttm_operation_note_decode(const uint8_t *buf, size_t len, struct ttm_note_te
     if (len == 0 || len > TTM_OPERATION_NAME_MAX)
         return -EBADMSG;
     *ret = (struct ttm_note_text){(const char *)buf, (uint16_t)len};
+    return 0;
+}
+
+size_t ttm_named_stack_note_encode(const struct ttm_named_stack_note *note,
+                                   uint8_t buf[TTM_NAMED_STACK_NOTE_SIZE_MAX])
+{
+    size_t size = 4;
+
+    put_le16(buf, note->count);
+    put_le16(buf + 2, note->is_cut ? TTM_STACK_IS_CUT : 0);
+    for (size_t i = 0; i < note->count; i++) {
+        const struct ttm_note_text module =
+            ttm_note_text_cut(note->frames[i].module, TTM_FRAME_MODULE_MAX);
+        const struct ttm_note_text name =
+            ttm_note_text_cut(note->frames[i].name, TTM_FRAME_NAME_MAX);
+
+        put_le16(buf + size, module.length);
+        put_le16(buf + size + 2, name.length);
+        size += 4;
+        size += put_text(buf + size, module);
+        size += put_text(buf + size, name);
+    }
+    return size;
+}
+
+int ttm_named_stack_note_decode(const uint8_t *buf, size_t len, struct ttm_named_stack_note *ret)
+{
+    if (len < 4 || get_le16(buf) > TTM_NATIVE_FRAMES_MAX)
+        return -EBADMSG;
+    const uint16_t count = get_le16(buf);
+    size_t at = 4;
+
+    for (size_t i = 0; i < count; i++) {
+        if (len - at < 4)
+            return -EBADMSG;
+        const uint16_t module_length = get_le16(buf + at), name_length = get_le16(buf + at + 2);
+        at += 4;
+        if (module_length > TTM_FRAME_MODULE_MAX || name_length > TTM_FRAME_NAME_MAX ||
+            len - at < (size_t)module_length + name_length)
+            return -EBADMSG;
+        ret->frames[i] = (struct ttm_named_frame){
+            .module = {(const char *)buf + at, module_length},
+            .name = {(const char *)buf + at + module_length, name_length},
+        };
+        at += (size_t)module_length + name_length;
+    }
+    ret->count = count;
+    ret->is_cut = get_le16(buf + 2) & TTM_STACK_IS_CUT;
+    return 0;
+}
+
+size_t ttm_log_note_encode(const struct ttm_log_note *note, uint8_t buf[TTM_LOG_NOTE_SIZE_MAX])
+{
+    put_le16(buf, note->is_untimed ? TTM_LOG_IS_UNTIMED : 0);
+    put_le16(buf + 2, 0);
+    return 4 + put_text(buf + 4, tail_of(note->name, TTM_LOG_NAME_MAX));
+}
+
+int ttm_log_note_decode(const uint8_t *buf, size_t len, struct ttm_log_note *ret)
+{
+    if (len < 4 || len - 4 > TTM_LOG_NAME_MAX)
+        return -EBADMSG;
+    *ret = (struct ttm_log_note){
+        .is_untimed = get_le16(buf) & TTM_LOG_IS_UNTIMED,
+        .name = {(const char *)buf + 4, (uint16_t)(len - 4)},
+    };
     return 0;
 }
 

@@ -18,6 +18,13 @@
  *                  | modules: u32 note of MODULE | frames, innermost first: u64
  *   THREAD         0 u32 thread id | name, the rest
  *   OPERATION      name, the rest
+ *   NAMED_STACK    0 u16 frames | 2 u16 flags | frames, innermost first:
+ *                  u16 module bytes | u16 name bytes | module | name
+ *   LOG            0 u16 flags | 2 u16 0 | name of the file, the rest
+ *
+ * A tracked program sends neither of the last two: they are in recordings that were made
+ * from text. A named stack stands where a native one does, for frames that somebody has
+ * named already. The note of the log is the process's number TTM_LOG_NOTE.
  *
  * A native frame is a place in a module, or an address where the module is not
  * known: bits 48 to 62 are the place of the module in the note's list, counted
@@ -34,7 +41,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Kinds of notes; smaller ones are in ring/segment.h. */
+/* Kinds of notes; smaller ones are in ring/segment.h, the next one in wire/keepers.h. */
 enum ttm_origin_kind {
     TTM_NOTE_CODE = 16,
     TTM_NOTE_PYTHON_STACK = 17,
@@ -42,7 +49,12 @@ enum ttm_origin_kind {
     TTM_NOTE_NATIVE_STACK = 19,
     TTM_NOTE_THREAD = 20,
     TTM_NOTE_OPERATION = 21,
+    TTM_NOTE_NAMED_STACK = 22,
+    TTM_NOTE_LOG = 23,
 };
+
+/* The number of the note that says that a process was imported from a log. */
+#define TTM_LOG_NOTE 1u
 
 #define TTM_CODE_FILE_MAX 1024   /* of longer ones the end is kept: it tells more */
 #define TTM_CODE_NAME_MAX 255    /* of longer ones the beginning */
@@ -50,6 +62,9 @@ enum ttm_origin_kind {
 #define TTM_BUILD_ID_MAX 32
 #define TTM_THREAD_NAME_MAX 64
 #define TTM_OPERATION_NAME_MAX 128
+#define TTM_FRAME_MODULE_MAX 255 /* the beginning, as of the name */
+#define TTM_FRAME_NAME_MAX 1024
+#define TTM_LOG_NAME_MAX 255 /* the end */
 #define TTM_PYTHON_FRAMES_MAX 64
 #define TTM_NATIVE_FRAMES_MAX 128
 #define TTM_NATIVE_MODULES_MAX 64
@@ -57,11 +72,17 @@ enum ttm_origin_kind {
 /* There were more frames than were asked for. */
 #define TTM_STACK_IS_CUT 1u
 
+/* The log has no times: those of the recording tell the order alone. */
+#define TTM_LOG_IS_UNTIMED 1u
+
 /* Text in a note: borrowed, not terminated. */
 struct ttm_note_text {
     const char *bytes;
     uint16_t length;
 };
+
+/* The first bytes of a text, at most 'max', up to the border of a character. */
+struct ttm_note_text ttm_note_text_cut(struct ttm_note_text text, uint16_t max);
 
 struct ttm_code_note {
     uint32_t first_line;
@@ -106,11 +127,30 @@ struct ttm_thread_note {
     struct ttm_note_text name;
 };
 
+struct ttm_named_frame {
+    struct ttm_note_text module; /* may be empty */
+    struct ttm_note_text name;
+};
+
+struct ttm_named_stack_note {
+    uint16_t count;
+    bool is_cut;
+    struct ttm_named_frame frames[TTM_NATIVE_FRAMES_MAX];
+};
+
+struct ttm_log_note {
+    bool is_untimed;
+    struct ttm_note_text name;
+};
+
 #define TTM_CODE_NOTE_SIZE_MAX (8 + TTM_CODE_FILE_MAX + TTM_CODE_NAME_MAX)
 #define TTM_PYTHON_STACK_NOTE_SIZE_MAX (4 + 8 * TTM_PYTHON_FRAMES_MAX)
 #define TTM_MODULE_NOTE_SIZE_MAX (28 + TTM_MODULE_PATH_MAX + TTM_BUILD_ID_MAX)
 #define TTM_NATIVE_STACK_NOTE_SIZE_MAX (8 + 4 * TTM_NATIVE_MODULES_MAX + 8 * TTM_NATIVE_FRAMES_MAX)
 #define TTM_THREAD_NOTE_SIZE_MAX (4 + TTM_THREAD_NAME_MAX)
+#define TTM_NAMED_STACK_NOTE_SIZE_MAX                                                              \
+    (4 + (4 + TTM_FRAME_MODULE_MAX + TTM_FRAME_NAME_MAX) * TTM_NATIVE_FRAMES_MAX)
+#define TTM_LOG_NOTE_SIZE_MAX (4 + TTM_LOG_NAME_MAX)
 
 /*
  * Each returns the bytes used. Text beyond its limit is cut, at the border of a
@@ -124,6 +164,10 @@ size_t ttm_module_note_encode(const struct ttm_module_note *note,
 size_t ttm_thread_note_encode(const struct ttm_thread_note *note,
                               uint8_t buf[TTM_THREAD_NOTE_SIZE_MAX]);
 
+size_t ttm_named_stack_note_encode(const struct ttm_named_stack_note *note,
+                                   uint8_t buf[TTM_NAMED_STACK_NOTE_SIZE_MAX]);
+size_t ttm_log_note_encode(const struct ttm_log_note *note, uint8_t buf[TTM_LOG_NOTE_SIZE_MAX]);
+
 /* A frame in a module beyond the first TTM_NATIVE_MODULES_MAX is written without one. */
 size_t ttm_native_stack_note_encode(const struct ttm_native_stack_note *note,
                                     uint8_t buf[TTM_NATIVE_STACK_NOTE_SIZE_MAX]);
@@ -134,6 +178,8 @@ int ttm_python_stack_note_decode(const uint8_t *buf, size_t len, struct ttm_pyth
 int ttm_module_note_decode(const uint8_t *buf, size_t len, struct ttm_module_note *ret);
 int ttm_native_stack_note_decode(const uint8_t *buf, size_t len, struct ttm_native_stack_note *ret);
 int ttm_thread_note_decode(const uint8_t *buf, size_t len, struct ttm_thread_note *ret);
+int ttm_named_stack_note_decode(const uint8_t *buf, size_t len, struct ttm_named_stack_note *ret);
+int ttm_log_note_decode(const uint8_t *buf, size_t len, struct ttm_log_note *ret);
 int ttm_operation_note_decode(const uint8_t *buf, size_t len, struct ttm_note_text *ret);
 
 /* Whether a Python file is the user's own: neither the interpreter's start nor a part of ttnn or ttmem. */

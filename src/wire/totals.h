@@ -46,10 +46,10 @@ struct ttm_device_totals {
     struct ttm_cb_totals cb;
 };
 
-/* What is taken of a region, as its capacity is meant. */
+/* What is taken of a region now, as its capacity is meant. */
 static inline uint64_t ttm_device_used(const struct ttm_device_totals *totals, unsigned region)
 {
-    return region == TTM_REGION_CB ? totals->cb.registered_bytes
+    return region == TTM_REGION_CB ? totals->cb.resident_bytes
                                    : totals->region[region].footprint_bytes;
 }
 
@@ -97,6 +97,8 @@ struct ttm_process_row {
     uint16_t ring_permille; /* how full its fullest ring is */
     bool is_disabled;       /* tracking is switched off in it */
     bool has_gap;           /* it was tracked before this server knew it, or off for a while */
+    bool is_behind;         /* it has still to tell what it holds: its lives are not exact */
+    uint32_t resync_us;     /* from the need for the last telling until it was exact; 0: none yet */
     char command[TTM_STRING_MAX + 1];
     char runtime[TTM_STRING_MAX + 1]; /* "ttnn 0.81.1" */
     char trouble[TTM_STRING_MAX + 1]; /* why something in it is not tracked */

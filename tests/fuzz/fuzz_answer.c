@@ -93,19 +93,20 @@ static void show(const struct ttm_answer *answer, bool is_wide)
 {
     const struct ttm_terminal terminal = {.has_utf8 = is_wide, .columns = is_wide ? 200 : 40};
     struct ttm_dump_choice choice = {.devices = {.is_all = true}, .is_unfolded = is_wide};
+    const struct ttm_monitor_look look = {.answer = answer, .devices = &choice.devices};
     struct ttm_text text;
 
     ttm_text_init(&text);
-    ttm_monitor_text(answer, &choice.devices, &terminal, &text);
+    ttm_monitor_text(&look, &terminal, &text);
     must_be_harmless(&text);
     ttm_text_clear(&text);
     MUST(ttm_dump_text(answer, &choice, &terminal, &text) == 0);
     must_be_harmless(&text);
     ttm_text_clear(&text);
-    ttm_monitor_csv(answer, &choice.devices, &text);
+    ttm_monitor_csv(&look, &text);
     must_be_harmless(&text);
     ttm_text_clear(&text);
-    ttm_monitor_json(answer, &choice.devices, &text);
+    ttm_monitor_json(&look, &text);
     must_be_json(&text);
     ttm_text_clear(&text);
     MUST(ttm_dump_json(answer, &choice, &text) == 0);

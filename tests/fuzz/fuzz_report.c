@@ -6,13 +6,17 @@
  */
 #include "fuzzing.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "analysis/debug_log.h"
 #include "analysis/history.h"
 #include "analysis/report.h"
+#include "cli/page_data.h"
 #include "cli/report_json.h"
 #include "cli/report_text.h"
+#include "logs/debug_block.h"
 
 static struct ttm_recording *open_bytes(const uint8_t *data, size_t size)
 {
@@ -26,6 +30,20 @@ static struct ttm_recording *open_bytes(const uint8_t *data, size_t size)
         return NULL;
     }
     return recording;
+}
+
+static void check_bank(const struct ttm_bank *bank, uint32_t origin_count)
+{
+    uint64_t end = bank ? bank->start : 0, held = 0;
+
+    for (uint32_t i = 0; bank && i < bank->run_count; i++) {
+        const struct ttm_bank_run *run = &bank->runs[i];
+        MUST(run->start >= end && run->end > run->start);
+        MUST(run->origin < origin_count);
+        end = run->end;
+        held += run->held_bytes;
+    }
+    MUST(!bank || (end == bank->end && held == bank->held_bytes));
 }
 
 static void check_process(const struct ttm_report_process *process)
@@ -48,6 +66,7 @@ static void check_process(const struct ttm_report_process *process)
                 sum += region->shares[i].held.footprint_bytes;
             }
             MUST(sum == region->peak_footprint_bytes);
+            check_bank(region->bank, process->origin_count);
             MUST(region->frees + region->remaining.count <= region->allocs);
         }
     }
@@ -73,6 +92,8 @@ static void draw(const struct ttm_report *report, uint8_t way)
     ttm_text_init(&out);
     MUST(ttm_report_text(report, &choice, "x.ttmem", &terminal, &out) == 0);
     MUST(ttm_report_json(report, &choice, &out) == 0);
+    ttm_text_clear(&out);
+    MUST(ttm_page_data(report, "x.ttmem", &out) == 0);
     ttm_text_done(&out);
 }
 
@@ -94,9 +115,40 @@ static void tell_history(const uint8_t *data, size_t size)
     ttm_recording_close(recording);
 }
 
+/* The same as text, which is read again. */
+static void write_debug_log(const uint8_t *data, size_t size)
+{
+    const struct ttm_frame_namer namer = {0};
+    struct ttm_recording *recording = open_bytes(data + 1, size - 1);
+    struct ttm_debug_log *log = ttm_debug_log_new(&namer, 1);
+    const struct ttm_recorded *record;
+    struct ttm_debug_block block;
+    struct ttm_text out;
+    uint64_t line;
+    int r;
+
+    MUST(log);
+    ttm_text_init(&out);
+    while (recording && (r = ttm_recording_next(recording, &record)) != 0 && out.length < 1 << 20) {
+        if (r > 0)
+            MUST(ttm_debug_log_take(log, record, 0, &out) == 0);
+        else if (r != -EBADMSG)
+            break;
+    }
+    ttm_debug_log_flush(log, &out);
+    struct ttm_debug_reader reader = {ttm_text_string(&out), ttm_text_string(&out) + out.length, 1};
+    /* A life may have 0 bytes, or a device that is none: that much is refused again. */
+    while (ttm_debug_block_next(&reader, &block, &line) != 0)
+        MUST(reader.line > line);
+    ttm_text_done(&out);
+    ttm_debug_log_free(log);
+    ttm_recording_close(recording);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct ttm_report_options options = {.moments = {"warm"}, .seed = 1};
+    const struct ttm_report_options options = {
+        .moments = {"warm"}, .wants_drawings = true, .seed = 1};
     struct ttm_report report;
 
     if (size < 1)
@@ -112,5 +164,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     ttm_recording_close(recording);
     tell_history(data, size);
+    write_debug_log(data, size);
     return 0;
 }

@@ -335,6 +335,7 @@ class MeshDeviceImpl {
   public:
     std::vector<IDevice *> get_devices() const;
     std::vector<int> get_device_ids() const;
+    bool close_impl(class MeshDevice *mesh);
     std::vector<std::unique_ptr<Device>> devices_;
     std::unique_ptr<AllocatorImpl> allocator_ = std::make_unique<AllocatorImpl>();
 };
@@ -355,6 +356,14 @@ std::vector<int> MeshDeviceImpl::get_device_ids() const
     for (const auto &device : devices_)
         all.push_back(device->id_);
     return all;
+}
+
+bool MeshDeviceImpl::close_impl(MeshDevice *)
+{
+    allocator_->deallocate_buffers();
+    for (const auto &device : devices_)
+        device->close();
+    return true;
 }
 
 class MeshDevice : public IDevice {
@@ -571,9 +580,7 @@ void fake_open(int chips)
 
 void fake_close()
 {
-    mesh->impl_.allocator_->deallocate_buffers();
-    for (const auto &device : mesh->impl_.devices_)
-        device->close();
+    mesh->impl_.close_impl(mesh.get());
     mesh.reset();
 }
 

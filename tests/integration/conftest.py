@@ -5,11 +5,14 @@ import pytest
 
 pytest.register_assert_rewrite(
     "basics",
+    "browser",
     "commands",
     "containers",
     "library",
     "native",
+    "old_logs",
     "original",
+    "pages",
     "runs",
     "servers",
     "support",

@@ -106,10 +106,94 @@ static void decode(struct story *story, uint16_t devices, unsigned steps, int is
     }
 }
 
-static void tell(const char *name, struct ttm_encoder *enc)
+/* A thousand times a thousand events from 320 lines: outputs of a few operations, weights, a leak. */
+static void live_long(struct story *story, struct ttm_recorder *recorder, uint64_t events)
 {
-    struct story story = story_begin(enc, 1, START_NS, 4242, "python3 decode.py");
+    uint32_t lines[320];
+    uint64_t slots[12] = {0};
 
+    for (unsigned i = 0; i < 320; i++) {
+        char python[96];
+        (void)snprintf(python, sizeof(python),
+                       "model.py:%u:layer_%u|model.py:7:forward|run.py:61:main", i + 10, i / 4);
+        const struct story_words words = {.python = python,
+                                          .operation = i % 2 ? "ttnn.matmul" : "ttnn.add",
+                                          .native_note = story_native(story, 40, 4096 * i)};
+        lines[i] = story_origin(story, &words);
+    }
+    for (unsigned i = 0; i < 2000; i++)
+        story_birth(story, lines[0], TTM_REGION_DRAM, 1 << 18);
+    for (uint64_t i = 0; i < events / 2; i++) {
+        uint64_t *slot = &slots[(i * 7 + i / 5) % 12];
+        const uint8_t region = i % 3 == 0 ? TTM_REGION_DRAM : TTM_REGION_L1;
+        if (*slot && i % 320 != 100)
+            story_free(story, *slot);
+        story->next_address[region] = 1 << 28 | (i * 7919 % 977) << 16;
+        *slot = story_birth(story, lines[i % 320], region, 2048ull * (1 + i % 37));
+        story_wait(story, 50000);
+        if (i % (events / 20) == 0)
+            story_mark(story, "epoch");
+        if (i % 64 == 0)
+            (void)ttm_recorder_tick(recorder, story->now_ns, story->now_ns);
+        if (i % 4096 == 0) /* the disk of a real run has more time */
+            (void)usleep(2000);
+    }
+}
+
+/* 32 devices, each with a history of its own besides the one they share. */
+static void serve_many(struct story *story)
+{
+    story_devices(story, 32);
+    const uint32_t mesh = story->devices;
+    const uint32_t weights =
+        story_line(story, "serve.py:20:load|serve.py:80:main", "ttnn.from_torch");
+    const uint32_t request =
+        story_line(story, "serve.py:41:answer|serve.py:90:main", "ttnn.to_device");
+
+    for (unsigned i = 0; i < 16; i++)
+        story_birth(story, weights, TTM_REGION_DRAM, 4096 * KIB);
+    for (unsigned step = 0; step < 400; step++) {
+        const unsigned device = step * step % 32;
+        story->devices = device;
+        const uint64_t serial = story_birth(story, request, TTM_REGION_L1, (1 + device) * 64 * KIB);
+        story_wait(story, 5 * STORY_MS);
+        if (device % 4 != 0)
+            story_free(story, serial);
+        story->devices = mesh;
+        story_flash(story, request, TTM_REGION_L1, 512 * KIB);
+    }
+}
+
+/* Whatever a program may call its things. */
+static void speak_evil(struct story *story)
+{
+    static const char evil[] = "</script><script>document.title='hurt'</script><!--<img src=x "
+                               "onerror=document.title='hurt'>\"'&amp;\u2028\xe2\x80\xa8\x1b[31m";
+    const struct story_words words = {
+        .python = "</script>.py:3:<b onclick=alert(1)>evil</b>|\xe2\x80\xae.py:9:__proto__",
+        .operation = evil,
+        .name = evil,
+        .context = evil,
+        .thread = evil};
+
+    story_devices(story, 1);
+    const uint32_t origin = story_origin(story, &words);
+    for (unsigned i = 0; i < 8; i++) {
+        story_birth(story, origin, TTM_REGION_DRAM, 64 * KIB);
+        story_mark(story, evil);
+        story_wait(story, STORY_MS);
+    }
+    fail_l1(story, origin);
+}
+
+static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder *recorder)
+{
+    if (strcmp(name, "empty") == 0)
+        return;
+    struct story story = story_begin(enc, 1, START_NS, 4242,
+                                     strcmp(name, "evil") == 0
+                                         ? "python3 </script><script>document.title='hurt'</script>"
+                                         : "python3 decode.py");
     if (strcmp(name, "leak") == 0) {
         decode(&story, 1, 100, 1, 0);
         story_exit(&story, 0);
@@ -131,6 +215,32 @@ static void tell(const char *name, struct ttm_encoder *enc)
         story.now_ns = other.now_ns;
         const struct ttm_recorded_process_end killed = {.how = TTM_PROCESS_SIGNALLED, .code = 9};
         story_must(ttm_encoder_process_end(enc, story.now_ns, 1, &killed), "end");
+    } else if (strcmp(name, "million") == 0) {
+        story_devices(&story, 1);
+        live_long(&story, recorder, 1000000);
+        story_exit(&story, 0);
+    } else if (strcmp(name, "many") == 0) {
+        serve_many(&story);
+        story_exit(&story, 0);
+    } else if (strcmp(name, "evil") == 0) {
+        speak_evil(&story);
+        story_exit(&story, 1);
+    } else if (strcmp(name, "bare") ==
+               0) { /* nothing is known but sizes; and one that does nothing */
+        struct story idle = story_begin(enc, 2, START_NS, 4243, "");
+        for (unsigned i = 0; i < 20; i++) {
+            story_birth(&story, 0, TTM_REGION_DRAM, 64 * KIB);
+            story_wait(&story, STORY_MS);
+        }
+        story_mark(&idle, "here");
+        story_exit(&idle, 0);
+    } else if (strcmp(name, "unfinished") == 0) { /* and it stays open until stdin ends */
+        decode(&story, 1, 20, 1, 0);
+        ttm_recorder_flush(recorder);
+        (void)puts("written");
+        (void)fflush(stdout);
+        while (getchar() != EOF)
+            ;
     } else {
         (void)fprintf(stderr, "make_story: there is no story '%s'\n", name);
         exit(2);
@@ -148,7 +258,7 @@ int main(int argc, char **argv)
         return 2;
     }
     story_must(ttm_recorder_open(&options, &recorder), argv[2]);
-    tell(argv[1], ttm_recorder_encoder(recorder));
+    tell(argv[1], ttm_recorder_encoder(recorder), recorder);
     story_must(ttm_recorder_close(recorder, NULL), "close");
     return 0;
 }

@@ -28,10 +28,11 @@ class Screen:
         rows: int = 24,
         env: dict[str, str | None] | None = None,
         term: str = "",
+        stdin: str = "",
     ):
         self._socket = str(folder / "tmux")
         self._pid_path = folder / "top.pid"
-        command = shlex.join([str(TT_MEM), *args])
+        command = shlex.join([str(TT_MEM), *args]) + (f" <{stdin}" if stdin else "")
         become = f"TERM={term} " if term else ""
         script = (
             f"{become}sh -c 'echo $$ >{self._pid_path}; exec {command}'; "

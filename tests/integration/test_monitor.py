@@ -19,6 +19,7 @@ from support import (
     TRACE,
     Command,
     Server,
+    Tree,
     run,
     run_ok,
     wait_for,
@@ -26,7 +27,8 @@ from support import (
 
 REGIONS = ["DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE", "CB", "KERNEL"]
 CSV_HEADER = (
-    "time_ns,device,arch,region,bytes,footprint_bytes,count,capacity_bytes,runtime_bytes"
+    "time_ns,device,arch,region,bytes,footprint_bytes,count,capacity_bytes,runtime_bytes,"
+    "temperature_c,power_w,aiclk_mhz,voltage_mv,current_a,fan_rpm"
 )
 
 
@@ -50,7 +52,8 @@ def test_json_has_the_keys_of_the_contract(board_server: Server) -> None:
         assert abs(document["time_ns"] - before) < 60 * 10**9
         assert [d["id"] for d in document["devices"]] == [0, 2, 5]
         for device in document["devices"]:
-            assert {"id", "arch", "regions", "processes"} <= set(device)
+            assert {"id", "arch", "regions", "processes", "telemetry"} <= set(device)
+            assert set(device["telemetry"].values()) == {None}  # there is no card
             assert list(device["regions"]) == REGIONS
             for name, region in device["regions"].items():
                 extra = {"resident_bytes", "registered_bytes"} if name == "CB" else set()
@@ -201,6 +204,99 @@ def test_a_log_that_cannot_be_written_is_told(server: Server, folder: Path) -> N
         result = run("monitor", "--once", "--log", "/dev/full", server=server)
         assert "device 0" in result.out  # the screen goes on
         assert "No space left" in result.err and result.err.count("\n") == 1
+
+
+def test_a_log_with_other_columns_is_left_alone(server: Server, folder: Path) -> None:
+    path = folder / "log.csv"
+    path.write_text("something else\n")
+    result = run("monitor", "--once", "--log", path, server=server)
+    assert "columns" in result.complains(1)
+    assert path.read_text() == "something else\n"
+
+
+# Sensors.
+
+
+@pytest.fixture
+def cards(tree: Tree) -> Tree:
+    tree.card(0, "0000:41:00.0")
+    tree.p150a(1, "0000:61:00.0")
+    return tree
+
+
+def test_json_tells_how_the_devices_fare(cards: Tree, server: Server) -> None:
+    with server.client() as client:
+        client.alloc(0, 1000, 1)
+        client.sync()
+        document = cards.run("monitor", "--once", "--json", server=server).json
+    devices = {d["id"]: d for d in document["devices"]}
+    assert list(devices) == [0, 1, 2]  # cards that no program has told of, and the remote chip
+    telemetry = devices[0]["telemetry"]
+    assert telemetry["temperature_c"] == 54.312
+    assert (telemetry["power_w"], telemetry["aiclk_mhz"]) == (12, 500)
+    assert (telemetry["voltage_mv"], telemetry["current_a"]) == (795, 16)
+    assert telemetry["fan_rpm"] is None
+    assert 0 <= devices[0]["telemetry_age_ns"] < 60 * 10**9
+    assert devices[0]["regions"]["DRAM"]["bytes"] == 1000
+    assert devices[1]["telemetry"]["fan_rpm"] == 1882
+    assert devices[1]["regions"]["DRAM"] | {"capacity_bytes": 0} == {
+        "bytes": 0,
+        "footprint_bytes": 0,
+        "count": 0,
+        "capacity_bytes": 0,
+        "runtime_bytes": 0,
+    }
+    assert set(devices[2]["telemetry"].values()) == {None}  # the sensors are its neighbour's
+
+
+def test_text_csv_and_log_have_sensors(cards: Tree, server: Server, folder: Path) -> None:
+    path = folder / "log.csv"
+    text = cards.run("monitor", "--once", "--log", path, server=server).out
+    assert "device 0  n300  wormhole_b0  54/75 °C  12/100 W  500 MHz" in text.splitlines()
+    assert "device 2  n300  wormhole_b0  remote" in text.splitlines()
+    out = cards.run("monitor", "--once", "--csv", server=server).out
+    for rows in (list(csv.DictReader(io.StringIO(out))), list(csv.DictReader(path.open()))):
+        first = rows[0]
+        assert (first["temperature_c"], first["power_w"], first["aiclk_mhz"]) == (
+            *("54.312", "12", "500"),
+        )
+        assert (first["voltage_mv"], first["current_a"], first["fan_rpm"]) == ("795", "16", "")
+        assert rows[len(REGIONS)]["fan_rpm"] == "1882"
+        assert rows[-1]["temperature_c"] == ""
+
+
+def test_sensors_are_read_again(cards: Tree, server: Server) -> None:
+    hwmon = next(cards.root.glob("sys/devices/*/0000:41:00.0/hwmon/*"))
+    env: dict[str, str | None] = {"TTMEM_ROOT": str(cards.root)}
+    with Command("monitor", "--csv", "-r", "100", server=server, env=env) as monitor:
+        monitor.read_until(lambda line: ",54.312,12,500," in line)
+        (hwmon / "temp1_input").write_text("71500\n")
+        monitor.read_until(lambda line: ",71.5,12,500," in line)
+        assert monitor.stop() == 0
+
+
+def test_sensors_are_those_of_the_chip_that_is_named(tree: Tree, make_server) -> None:
+    """The server keeps what it was told of a card that has gone; its number is another's then."""
+    first = tree.p150a(0, "0000:01:00.0")
+    tree.card(1, "0000:41:00.0", tt_card_type="n150")
+    server = make_server().start("--board", "0=p150a", "--board", "1=n150")
+
+    def sensors() -> list[tuple[str, float | None]]:
+        document = tree.run("monitor", "--once", "--json", server=server).json
+        return [(d["board"], d["telemetry"]["temperature_c"]) for d in document["devices"]]
+
+    assert sensors() == [("p150a", 38.036), ("n150", 54.312)]
+    tree.unplug(first)
+    assert sensors() == [("p150a", None), ("n150", None)]
+
+
+def test_a_chip_that_hangs_holds_up_no_other(cards: Tree, server: Server) -> None:
+    path = next(cards.root.glob("sys/devices/*/0000:41:00.0/hwmon/*/temp1_input"))
+    path.unlink()
+    os.mkfifo(path)  # nobody ever writes to it
+    text = cards.run("monitor", "--once", server=server).out
+    assert "wormhole_b0  hangs" in text or "wormhole_b0  reading" in text, text
+    assert "38/90 °C" in text
 
 
 def test_the_refresh_shows_changes(server: Server) -> None:

@@ -144,18 +144,10 @@ def test_no_program_is_wrong_usage(place: Place) -> None:
         assert "the program to run is missing" in place.run(*args).complains(2)
 
 
-@pytest.mark.parametrize(
-    ("args", "name"),
-    [
-        (["--debug-log", "x"], "--debug-log"),
-        (["--holders"], "--holders"),
-    ],
-)
-def test_what_comes_later_is_said_and_not_ignored(
-    place: Place, args: list[str], name: str
-) -> None:
-    result = place.run(*args, "true")
-    assert result.complains(2) == f"tt-mem: {name} is not part of this version yet"
+@pytest.mark.parametrize("args", [["--no-stacks"], ["--python-frames", "0"]])
+def test_holders_are_of_no_use_without_python_frames(place: Place, args: list[str]) -> None:
+    assert "--holders needs Python frames" in place.run("--holders", *args, "true").complains(2)
+    assert "--holders needs Python frames" in place.run(*args, "--holders", "true").complains(2)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Callable
 
 import pytest
 from screens import Screen, needs_tmux
-from support import IS_THREAD_SANITIZED, Server, Tracked, Tree, run, wait_until_exact
+from support import SLOWNESS, Server, Tracked, Tree, run, wait_until_exact
 
 N300, P150A = "0000:41:00.0", "0000:01:00.0"
 UTF8 = {"LC_ALL": "C.UTF-8"}
@@ -43,6 +44,11 @@ def snapshot(tree: Tree, *args: str, server: Server | None = None, **more: str) 
     return result.out
 
 
+def cpu_s(pid: int) -> float:
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(path.read_text().split()[0]) for path in tasks) / 1e9
+
+
 # As text.
 
 
@@ -71,7 +77,7 @@ def test_sensors_of_cards_and_none_of_remote_chips(machine: Tree) -> None:
 def test_who_does_not_report_is_told_with_what_to_do(machine: Tree) -> None:
     text = snapshot(machine)
     assert "python3 -m serve" in text
-    assert "4242 does not report its memory" in text
+    assert "4242 does not report" in text
 
 
 def test_devices_can_be_chosen(machine: Tree) -> None:
@@ -148,6 +154,29 @@ def test_keys_lead_through_the_pages_and_out(machine: Tree, folder: Path) -> Non
 
 
 @needs_tmux
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40), (200, 50)])
+def test_the_terminal_shows_what_a_snapshot_draws(
+    machine: Tree, folder: Path, size: tuple[int, int]
+) -> None:
+    """So the golden screens of the unit tests are those of the terminal as well."""
+
+    def rows(text: str) -> list[str]:
+        lines = [line.rstrip() for line in text.splitlines()]
+        return [re.sub(r" +\d\d:\d\d:\d\d$", "", lines[0]), *lines[1:]]
+
+    columns, lines = size
+    with Screen(folder, "top", columns=columns, rows=lines, env=env(machine)) as screen:
+        for view in "13":
+            screen.keys(view)
+            whole = snapshot(machine, "--view", view, COLUMNS=str(columns), LINES=str(lines))
+            want = rows(whole)
+            screen.wait_until(lambda text, want=want: rows(text) == want, f"view {view}")
+        screen.resize(80, 24)  # for what is written in the end
+        screen.keys("1", "q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
 def test_a_filter_and_the_choice_of_a_row(machine: Tree, folder: Path) -> None:
     machine.process(5151, "other program", holds=(0,))
     machine.pids(0, 4242, 5151)
@@ -192,12 +221,140 @@ def test_the_screen_follows_the_size_of_the_terminal(machine: Tree, folder: Path
 
 
 @needs_tmux
-@pytest.mark.skipif(IS_THREAD_SANITIZED, reason="the thread sanitizer holds signals back")
+@pytest.mark.parametrize("refresh", ["100", "3600000"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_leaves_a_usable_terminal(machine: Tree, folder: Path, number: int) -> None:
-    with Screen(folder, "top", "-r", "100", env=env(machine)) as screen:
+def test_a_signal_leaves_a_usable_terminal(
+    machine: Tree, folder: Path, number: int, refresh: str
+) -> None:
+    with Screen(folder, "top", "-r", refresh, env=env(machine)) as screen:
         screen.wait_for("REPORTS")
         os.kill(screen.pid, number)
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_a_chip_that_hangs_shows_what_it_last_told_and_since_when(
+    machine: Tree, folder: Path
+) -> None:
+    path = next(machine.root.glob("sys/devices/*/0000:41:00.0/hwmon/*/temp1_input"))
+    with Screen(folder, "top", "-r", "100", env=env(machine)) as screen:
+        screen.wait_for("54 °C", "38 °C")
+        os.mkfifo(folder / "fifo")
+        os.rename(folder / "fifo", path)  # nobody writes to it
+        text = screen.wait_for("hangs for ", "was 54 °C")
+        assert "38 °C" in text
+        screen.wait_until(lambda text: re.search("hangs for [3-9] s", text) is not None, "its age")
+        clocks = {screen.wait_for(":")[70:80]}
+        screen.wait_until(lambda text: text[70:80] not in clocks, "the clock to go on")
+        screen.keys("2")
+        screen.wait_for("the last 1 min")
+        screen.keys("1")
+        fd = os.open(path, os.O_WRONLY)  # from here on it reads, and nobody opens it again
+        (folder / "file").write_text("62000\n")
+        os.rename(folder / "file", path)
+        os.write(fd, b"61000\n")
+        os.close(fd)
+        screen.wait_for("62 °C")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_chips_come_and_go(tree: Tree, folder: Path) -> None:
+    card = tree.card(0, N300, tt_card_type="n150")
+    with Screen(folder, "top", "-r", "100", env=env(tree)) as screen:
+        screen.wait_for("54 °C", "1 device ")
+        tree.unplug(card)
+        screen.wait_for("removed")
+        tree.p150a(1, P150A)
+        screen.wait_for("2 devices", "38 °C", "removed")
+        (tree.root / "sys/class/tenstorrent/tenstorrent!0").symlink_to(
+            os.path.relpath(card.node, tree.root / "sys/class/tenstorrent")
+        )
+        screen.wait_until(lambda text: "removed" not in text and "54 °C" in text, "it to be back")
+        card.reset()
+        screen.wait_for("in reset", "38 °C")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_paused_the_picture_stands(machine: Tree, folder: Path) -> None:
+    hwmon = next(machine.root.glob("sys/devices/*/0000:41:00.0/hwmon/*"))
+    with Screen(folder, "top", "-r", "100", env=env(machine)) as screen:
+        screen.wait_for("54 °C")
+        screen.keys("p")
+        still = screen.wait_for("PAUSED")
+        (hwmon / "temp1_input").write_text("60000\n")
+        screen.keys("2")
+        screen.wait_for("PAUSED", "the last")
+        screen.keys("1")
+        assert screen.wait_for("PAUSED", "REPORTS") == still
+        screen.keys("p")
+        screen.wait_until(lambda text: "60 °C" in text and "PAUSED" not in text, "it to go on")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_processes_are_sorted_as_it_is_asked(machine: Tree, folder: Path) -> None:
+    machine.process(17, "zz last", uid=0)
+    machine.process(5151, "aa first", uid=0)
+    machine.pids(0, 17, 4242, 5151)
+
+    def order(text: str) -> list[int]:
+        rows = text.split("REPORTS", 1)[-1].splitlines()
+        return [int(pid) for row in rows for pid in re.findall(r"^ +(17|4242|5151) ", row)]
+
+    def wait_for_order(screen: Screen, *wanted: int) -> None:
+        screen.wait_until(lambda text: order(text) == list(wanted), f"the order {wanted}")
+
+    with Screen(folder, "top", "-r", "100", columns=120, env=env(machine)) as screen:
+        screen.wait_for("by memory")
+        screen.keys("s", "s")
+        screen.wait_for("by pid")
+        wait_for_order(screen, 17, 4242, 5151)
+        screen.keys("r")
+        screen.wait_for("by pid, reversed")
+        wait_for_order(screen, 5151, 4242, 17)
+        screen.keys("r", "s", "s")
+        screen.wait_for("by command")
+        wait_for_order(screen, 5151, 4242, 17)
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_a_command_line_cannot_write_to_the_terminal(machine: Tree, folder: Path) -> None:
+    machine.process(5151, b"evil\x1b]0;owned\x07\x1b[2J\x1b[31m\xc2\x9b31m\xff\xfe\x0e\x9b")
+    machine.pids(0, 5151)
+    with Screen(folder, "top", columns=120, env=env(machine)) as screen:
+        text = screen.wait_for("5151", r"evil\x1b]0;owned\x07\x1b[2J")
+        assert "54 °C" in text and "q quit" in text  # the screen is whole
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_without_utf8_the_terminal_gets_ascii(machine: Tree, folder: Path) -> None:
+    with Screen(folder, "top", env=env(machine, LC_ALL="C")) as screen:
+        text = screen.wait_for("54 C", "REPORTS")
+        assert text.isascii()
+        for page in "23":
+            screen.keys(page)
+            assert screen.wait_for("the last" if page == "2" else "BYTES").isascii()
+        screen.keys("1", "q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_a_galaxy_fits(tree: Tree, folder: Path) -> None:
+    for number in range(32):
+        tree.card(number, f"0000:{number + 1:02x}:00.0", tt_card_type="galaxy-wormhole")
+    with Screen(folder, "top", env=env(tree)) as screen:
+        text = screen.wait_until(lambda text: text.count("54 °C") == 32, "all chips")
+        assert "32 devices" in text and "REPORTS" in text
+        screen.keys("q")
         screen.assert_usable(0)
 
 
@@ -271,6 +428,17 @@ def test_colours_only_where_they_are_wanted(machine: Tree, folder: Path) -> None
         screen.wait_for("REPORTS")
         assert "\x1b[36m" not in screen.coloured()
         screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_without_a_keyboard_it_goes_on_and_takes_little(machine: Tree, folder: Path) -> None:
+    with Screen(folder, "top", "-r", "100", env=env(machine), stdin="/dev/null") as screen:
+        first = screen.wait_for("REPORTS", "54 °C")[70:80]
+        before = cpu_s(screen.pid)
+        screen.wait_until(lambda text: text[70:80] != first, "the clock to go on")
+        assert cpu_s(screen.pid) - before < 0.3 * SLOWNESS  # a loop would take a second
+        os.kill(screen.pid, signal.SIGTERM)
         screen.assert_usable(0)
 
 

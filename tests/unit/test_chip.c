@@ -357,6 +357,68 @@ static void more_holders_than_there_is_room_for_are_left_out(void **state)
     free(text);
 }
 
+static void a_glance_reads_what_changes_all_the_time(void **state)
+{
+    struct ttm_chip chip;
+    struct ttm_chip_files files = TTM_CHIP_FILES_NONE;
+    (void)state;
+
+    make_chip();
+    tree_text("/proc/driver/tenstorrent/3/pids", "42\n");
+    read_chip(&chip);
+    assert_false(ttm_chip_glance(&files, root, &chip)); /* nothing is open */
+    ttm_chip_files_open(&files, root, &chip);
+    tree_text(HWMON "temp1_input", "61000\n");
+    tree_text(HWMON "power1_input", "44000000\n");
+    tree_text(HWMON "in0_input", "900\n");
+    tree_text(CLASS "tt_aiclk", "1000\n");
+    tree_text(CLASS "tt_heartbeat", "7018820\n");
+    tree_text("/proc/driver/tenstorrent/3/pids", "43\n44\n");
+    assert_true(ttm_chip_glance(&files, root, &chip));
+    assert_sensor(&chip, TTM_SENSOR_TEMPERATURE_MC, 61000);
+    assert_sensor(&chip, TTM_SENSOR_POWER_UW, 44000000);
+    assert_sensor(&chip, TTM_SENSOR_AICLK_MHZ, 1000);
+    assert_sensor(&chip, TTM_SENSOR_HEARTBEAT, 7018820);
+    assert_sensor(&chip, TTM_SENSOR_VOLTAGE_MV, 795); /* waits for the whole reading */
+    assert_int_equal(chip.holder_count, 2);
+    assert_int_equal(chip.holders[0].pid, 43);
+    assert_int_equal(chip.state, TTM_CHIP_OK);
+    ttm_chip_files_close(&files);
+    ttm_chip_files_close(&files);
+}
+
+static void a_glance_is_not_enough_when_the_chip_changes(void **state)
+{
+    struct ttm_chip chip;
+    struct ttm_chip_files files = TTM_CHIP_FILES_NONE;
+    (void)state;
+
+    make_chip();
+    read_chip(&chip);
+    ttm_chip_files_open(&files, root, &chip);
+    assert_true(ttm_chip_glance(&files, root, &chip)); /* also where nobody tells of holders */
+    assert_int_equal(chip.holders_validity, TTM_ABSENT);
+    tree_text(HWMON "power1_input", ""); /* in reset */
+    assert_false(ttm_chip_glance(&files, root, &chip));
+    tree_text(HWMON "power1_input", "1\n");
+    read_chip(&chip);
+    tree_remove(HWMON "temp1_input");
+    tree_text(HWMON "temp1_input", "1\n"); /* another file */
+    assert_false(ttm_chip_glance(&files, root, &chip));
+    ttm_chip_files_open(&files, root, &chip);
+    assert_true(ttm_chip_glance(&files, root, &chip));
+    tree_remove(CLASS "device");
+    assert_false(ttm_chip_glance(&files, root, &chip)); /* another card, or none */
+    tree_remove("/sys/class");
+    assert_false(ttm_chip_glance(&files, root, &chip));
+    make_chip(); /* the card is back, in a folder of its own */
+    assert_false(ttm_chip_glance(&files, root, &chip));
+    chip.state = TTM_CHIP_REMOVED;
+    ttm_chip_files_open(&files, root, &chip);
+    assert_false(ttm_chip_glance(&files, root, &chip));
+    ttm_chip_files_close(&files);
+}
+
 static void traffic_is_the_difference_and_wraps(void **state)
 {
     struct ttm_chip chip;
@@ -444,6 +506,8 @@ int main(void)
         TREE_TEST(holders_are_told_once_with_their_open_files),
         TREE_TEST(nonsense_among_the_holders_is_passed_over),
         TREE_TEST(more_holders_than_there_is_room_for_are_left_out),
+        TREE_TEST(a_glance_reads_what_changes_all_the_time),
+        TREE_TEST(a_glance_is_not_enough_when_the_chip_changes),
         TREE_TEST(traffic_is_the_difference_and_wraps),
         TREE_TEST(a_heartbeat_is_not_known_before_two_seconds),
         TREE_TEST(a_heartbeat_that_stands_still_is_dead_until_it_goes_on),

@@ -12,7 +12,7 @@ static int set_up(void **state)
     (void)state;
     reg = ttm_registry_new(0x5eed5eed5eed5eedull);
     assert_non_null(reg);
-    ttm_departed_init(&departed);
+    ttm_departed_init(&departed, 1);
     return 0;
 }
 

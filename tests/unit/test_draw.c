@@ -115,6 +115,41 @@ static void two_devices(void **state)
     assert_all_sizes("devices-2");
 }
 
+static void eight_devices(void **state)
+{
+    (void)state;
+    take_a_minute(8);
+    for (unsigned i = 0; i < 8; i++) {
+        made_devices[i].l1_reserved_bytes = 6 * MIB + i * 1000;
+        made_devices[i].cb_registered_bytes = 5 * MIB;
+    }
+    made_devices[1].regions[TTM_REGION_DRAM] = made_usage(47 * MIB); /* next to nothing */
+    made_devices[2].regions[TTM_REGION_DRAM] = made_usage(11 * GIB); /* nearly full */
+    made_devices[3].regions[TTM_REGION_L1_SMALL] = made_usage(999 * 1024);
+    made_devices[3].regions[TTM_REGION_TRACE] = made_usage(123 * MIB);
+    assert_all_sizes("devices-8");
+}
+
+/* Chips that give no values, each for a reason of its own. */
+static void devices_in_trouble(void **state)
+{
+    static const char *const places[] = {"hangs", "in reset", "removed", "reading", "no card"};
+    (void)state;
+
+    take_a_minute(6);
+    for (unsigned i = 0; i < COUNT_OF(places); i++) {
+        made_devices[i] = (struct ttm_facts_device){.id = i, .name = "n150", .place = places[i]};
+        made_devices[i].capacity_bytes[TTM_REGION_DRAM] = 12 * GIB;
+    }
+    made_devices[0].temperature_mc = made_value(54312); /* of the last reading */
+    made_devices[0].age_ns = 72 * TTM_NS_PER_S;
+    made_devices[5].place = "";
+    made_devices[5].temperature_mc = made_value(74000); /* of 75 */
+    made_devices[5].temperature_limit_mc = made_value(75000);
+    made_devices[5].power_uw = (struct ttm_value){TTM_IMPLAUSIBLE, 0};
+    assert_all_sizes("trouble");
+}
+
 static void a_galaxy(void **state)
 {
     (void)state;
@@ -145,11 +180,41 @@ static void origins_and_the_detail_of_one(void **state)
 
     view.settings.page = TTM_PAGE_ORIGINS;
     take_a_minute(2);
-    assert_int_equal(ttm_view_take_lives(&view, &source, TTM_NS_PER_S), 0);
-    assert_int_equal(ttm_view_take_lives(&view, &source, 5 * TTM_NS_PER_S), 0);
+    assert_int_equal(ttm_view_take_lives(&view, &source, made_facts.time_ns - 4 * TTM_NS_PER_S), 0);
+    assert_int_equal(ttm_view_take_lives(&view, &source, made_facts.time_ns), 0);
     assert_all_sizes("origins");
+    view.lives_ns -= 12 * TTM_NS_PER_S;
+    assert_screen("origins-old", 80, 24);
     (void)ttm_view_key(&view, &source, TTM_KEY_ENTER);
     assert_all_sizes("detail");
+}
+
+/* Where a detail does not fit, its rest is reached page by page, and not beyond its end. */
+static void a_detail_can_be_read_to_its_end(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    struct ttm_text text;
+    (void)state;
+
+    view.settings.page = TTM_PAGE_ORIGINS;
+    take_a_minute(2);
+    assert_int_equal(ttm_view_take_lives(&view, &source, TTM_NS_PER_S), 0);
+    (void)ttm_view_key(&view, &source, TTM_KEY_ENTER);
+    ttm_text_init(&text);
+    for (unsigned i = 0; i < 9; i++) {
+        draw(60, 16);
+        ttm_text_clear(&text);
+        ttm_grid_print(&grid, false, &text);
+        assert_int_equal(strstr(ttm_text_string(&text), "PgDn: more") != NULL, i == 0);
+        assert_int_equal(strstr(ttm_text_string(&text), "0x100000") != NULL, i > 0);
+        (void)ttm_view_key(&view, &source, TTM_KEY_PAGE_DOWN);
+    }
+    (void)ttm_view_key(&view, &source, TTM_KEY_HOME);
+    draw(60, 16);
+    ttm_text_clear(&text);
+    ttm_grid_print(&grid, false, &text);
+    assert_non_null(strstr(ttm_text_string(&text), "growth"));
+    ttm_text_done(&text);
 }
 
 static void ascii_alone(void **state)
@@ -231,10 +296,13 @@ int main(void)
         DRAW_TEST(without_device_and_server_it_says_what_to_do),
         DRAW_TEST(one_device),
         DRAW_TEST(two_devices),
+        DRAW_TEST(eight_devices),
+        DRAW_TEST(devices_in_trouble),
         DRAW_TEST(a_galaxy),
         DRAW_TEST(charts_of_two_devices),
         DRAW_TEST(charts_of_a_galaxy),
         DRAW_TEST(origins_and_the_detail_of_one),
+        DRAW_TEST(a_detail_can_be_read_to_its_end),
         DRAW_TEST(ascii_alone),
         DRAW_TEST(help_fits_the_smallest_screen),
         DRAW_TEST(every_size_can_be_drawn),

@@ -72,7 +72,7 @@ static void a_bar_shows_eighths_and_never_nothing_for_something(void **state)
 
     ttm_grid_bar(&grid, 0, 0, 10, &half, 1, 1000);
     ttm_grid_bar(&grid, 1, 0, 10, &little, 1, 100000);
-    assert_string_equal(printed(), "█▎\n█\n");
+    assert_string_equal(printed(), "█▎\n▏\n");
 }
 
 static void parts_of_a_bar_stand_behind_each_other_and_end_at_its_end(void **state)
@@ -88,7 +88,21 @@ static void parts_of_a_bar_stand_behind_each_other_and_end_at_its_end(void **sta
     ttm_grid_bar(&grid, 0, 1, 10, parts, COUNT_OF(parts), 1000);
     grid.has_utf8 = false;
     ttm_grid_bar(&grid, 1, 1, 10, parts, COUNT_OF(parts), 1000);
-    assert_string_equal(printed(), " █████▓░░░░\n #####%++++\n");
+    assert_string_equal(printed(), " █████░░░░░\n #####+++++\n");
+}
+
+static void the_length_of_a_bar_is_that_of_all_its_parts(void **state)
+{
+    const struct ttm_bar_part parts[] = {
+        {150, TTM_STYLE_L1, 0x2588, '#'},
+        {100, TTM_STYLE_CB, 0x2592, '='},
+        {10, TTM_STYLE_KERNEL, 0x2593, '%'},
+    };
+    (void)state;
+
+    ttm_grid_bar(&grid, 0, 0, 10, parts, COUNT_OF(parts), 1000);
+    ttm_grid_bar(&grid, 1, 0, 10, parts, COUNT_OF(parts), 100000);
+    assert_string_equal(printed(), "█▒▋\n▏\n"); /* 2.6 cells, and next to nothing */
 }
 
 static void a_colour_ends_with_its_line(void **state)
@@ -122,6 +136,7 @@ int main(void)
         GRID_TEST(control_characters_cannot_reach_the_terminal),
         GRID_TEST(without_utf8_every_character_is_ascii),
         GRID_TEST(a_bar_shows_eighths_and_never_nothing_for_something),
+        GRID_TEST(the_length_of_a_bar_is_that_of_all_its_parts),
         GRID_TEST(parts_of_a_bar_stand_behind_each_other_and_end_at_its_end),
         GRID_TEST(a_colour_ends_with_its_line),
         GRID_TEST(a_grid_that_cannot_grow_stays),

@@ -11,7 +11,7 @@ static struct ttm_histogram histogram;
 static int set_up(void **state)
 {
     (void)state;
-    ttm_histogram_init(&histogram);
+    ttm_histogram_init(&histogram, 1);
     return 0;
 }
 

@@ -99,6 +99,59 @@ static void remote_chips_follow_all_others(void **state)
     assert_int_equal(machine.devices[4].capacity_bytes[TTM_REGION_DRAM], 12ull << 30);
 }
 
+/* The server was told of a Blackhole, which has gone; its number is a Wormhole's by now. */
+static void what_is_told_of_another_chip_is_not_taken_for_this_one(void **state)
+{
+    (void)state;
+
+    add_chip(0, 0, "n150");
+    rows[0].arch = TTM_ARCH_BLACKHOLE;
+    rows[0].capacity_bytes[TTM_REGION_DRAM] = 77;
+    rows[0].bank_count[TTM_REGION_L1] = 10;
+    rows[0].totals.region[TTM_REGION_DRAM].bytes = 5;
+    add_server(1, 4242);
+    assert_int_equal(ttm_machine_join(&machine), 0);
+    assert_true(ttm_machine_is_other(&machine.devices[0], &rows[0]));
+    assert_string_equal(machine.devices[0].arch, "wormhole_b0");
+    assert_int_equal(machine.devices[0].capacity_bytes[TTM_REGION_DRAM], 12ull << 30);
+    assert_int_equal(machine.devices[0].l1_reserved_bytes, 0);
+    assert_int_equal(dram_of(0), 5); /* somebody has it */
+}
+
+static void what_no_program_gets_of_l1_is_reserved(void **state)
+{
+    (void)state;
+
+    rows[0].arch = TTM_ARCH_WORMHOLE_B0;
+    rows[0].bank_count[TTM_REGION_L1] = 64;
+    rows[0].capacity_bytes[TTM_REGION_L1] = 64 * 1300 * 1024;
+    rows[0].capacity_bytes[TTM_REGION_L1_SMALL] = 64 * 32 * 1024;
+    rows[1].id = 1; /* one that has told nothing */
+    add_server(2, 4242);
+    assert_int_equal(ttm_machine_join(&machine), 0);
+    assert_int_equal(machine.devices[0].l1_reserved_bytes, 64 * (1464 - 1300 - 32) * 1024);
+    assert_int_equal(machine.devices[1].l1_reserved_bytes, 0);
+}
+
+static void circular_buffers_take_what_is_resident(void **state)
+{
+    (void)state;
+
+    rows[0].totals.region[TTM_REGION_CB].bytes = 900;
+    rows[0].totals.region[TTM_REGION_CB].footprint_bytes = 1000;
+    rows[0].totals.cb.resident_bytes = 300;
+    rows[0].totals.cb.registered_bytes = 400;
+    rows[0].totals.region[TTM_REGION_L1].footprint_bytes = 50;
+    add_server(1, 4242);
+    assert_int_equal(ttm_machine_join(&machine), 0);
+    const struct ttm_usage *cb = &machine.devices[0].regions[TTM_REGION_CB];
+    assert_int_equal(cb->used_bytes, 300);
+    assert_int_equal(cb->registered_bytes, 400);
+    assert_int_equal(cb->bytes, 900);
+    assert_int_equal(machine.devices[0].regions[TTM_REGION_L1].used_bytes, 50);
+    assert_int_equal(machine.devices[0].regions[TTM_REGION_L1].registered_bytes, 0);
+}
+
 static void a_removed_card_has_no_remote_chip_and_no_number_of_metals(void **state)
 {
     (void)state;
@@ -270,6 +323,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(remote_chips_follow_all_others),
+        TEST(what_is_told_of_another_chip_is_not_taken_for_this_one),
+        TEST(what_no_program_gets_of_l1_is_reserved),
+        TEST(circular_buffers_take_what_is_resident),
         TEST(a_removed_card_has_no_remote_chip_and_no_number_of_metals),
         TEST(a_servers_devices_are_joined_by_metals_number),
         TEST(several_servers_are_added_up),

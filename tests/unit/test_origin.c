@@ -27,6 +27,8 @@ static struct ttm_python_stack_note python;
 static struct ttm_module_note module;
 static struct ttm_native_stack_note native;
 static struct ttm_thread_note thread;
+static struct ttm_named_stack_note named;
+static struct ttm_log_note log_note;
 static struct ttm_note_text operation;
 
 static int decode_code(const uint8_t *buf, size_t len)
@@ -49,6 +51,11 @@ static int decode_native(const uint8_t *buf, size_t len)
     return ttm_native_stack_note_decode(buf, len, &native);
 }
 
+static int decode_named(const uint8_t *buf, size_t len)
+{
+    return ttm_named_stack_note_decode(buf, len, &named);
+}
+
 static void assert_golden(const char *name, const uint8_t *buf, size_t size)
 {
     struct bytes file = golden(name);
@@ -59,7 +66,8 @@ static void assert_golden(const char *name, const uint8_t *buf, size_t size)
 
 static void the_golden_notes_are_what_we_write(void **state)
 {
-    uint8_t buf[TTM_NATIVE_STACK_NOTE_SIZE_MAX], id[20];
+    static uint8_t buf[TTM_NAMED_STACK_NOTE_SIZE_MAX];
+    uint8_t id[20];
     const uint64_t base = 0x0102030405060000ull;
     const struct ttm_code_note code_note = {.first_line = 42,
                                             .file = text_of("/home/u/mod\xc3\xa8le.py"),
@@ -78,6 +86,11 @@ static void the_golden_notes_are_what_we_write(void **state)
         .count = 3,
         .frames = {{2000, false, 0x1234}, {3000, true, 0x55}, {0, false, 0x7fffdeadbeef}}};
     const struct ttm_thread_note thread_note = {.tid = 4242, .name = text_of("MainThread")};
+    const struct ttm_named_stack_note named_note = {
+        .count = 2,
+        .is_cut = true,
+        .frames = {{text_of("libtt.so"), text_of("tt::f()")}, {text_of(""), text_of("main")}}};
+    const struct ttm_log_note logged = {.is_untimed = true, .name = text_of("debug.log")};
     (void)state;
 
     for (uint8_t i = 0; i < sizeof(id); i++)
@@ -87,6 +100,8 @@ static void the_golden_notes_are_what_we_write(void **state)
     assert_golden("note_module.v1.bin", buf, ttm_module_note_encode(&module_note, buf));
     assert_golden("note_native_stack.v1.bin", buf, ttm_native_stack_note_encode(&native_note, buf));
     assert_golden("note_thread.v1.bin", buf, ttm_thread_note_encode(&thread_note, buf));
+    assert_golden("note_named_stack.v1.bin", buf, ttm_named_stack_note_encode(&named_note, buf));
+    assert_golden("note_log.v1.bin", buf, ttm_log_note_encode(&logged, buf));
 }
 
 static void a_code_object_comes_back_as_it_was(void **state)
@@ -241,6 +256,49 @@ static void threads_and_operations_have_names_within_limits(void **state)
                      -EBADMSG);
 }
 
+static void a_named_stack_comes_back_as_it_was(void **state)
+{
+    static char text[2 * TTM_FRAME_NAME_MAX];
+    static uint8_t buf[TTM_NAMED_STACK_NOTE_SIZE_MAX];
+    struct ttm_named_stack_note note = {.count = 2};
+    (void)state;
+
+    note.frames[0] = (struct ttm_named_frame){text_of("libtt.so"), text_of("tt::f()")};
+    note.frames[1] = (struct ttm_named_frame){text_of(""), text_of("main")};
+    const size_t size = ttm_named_stack_note_encode(&note, buf);
+    assert_int_equal(decode_named(buf, size), 0);
+    assert_int_equal(named.count, 2);
+    assert_false(named.is_cut);
+    assert_text(named.frames[0].module, "libtt.so");
+    assert_text(named.frames[0].name, "tt::f()");
+    assert_text(named.frames[1].name, "main");
+    assert_shorter_refused(buf, size, decode_named);
+
+    memset(text, 'x', sizeof(text));
+    note.count = TTM_NATIVE_FRAMES_MAX;
+    for (unsigned i = 0; i < TTM_NATIVE_FRAMES_MAX; i++)
+        note.frames[i] = (struct ttm_named_frame){{text, sizeof(text)}, {text, sizeof(text)}};
+    assert_int_equal(ttm_named_stack_note_encode(&note, buf), sizeof(buf));
+    assert_int_equal(decode_named(buf, sizeof(buf)), 0);
+    assert_int_equal(named.frames[127].name.length, TTM_FRAME_NAME_MAX);
+    buf[0]++; /* one frame more than there may be */
+    assert_int_equal(decode_named(buf, sizeof(buf)), -EBADMSG);
+}
+
+static void the_note_of_a_log_has_its_name(void **state)
+{
+    uint8_t buf[TTM_LOG_NOTE_SIZE_MAX + 1] = {0};
+    const struct ttm_log_note note = {.name = text_of("debug.log")};
+    (void)state;
+
+    const size_t size = ttm_log_note_encode(&note, buf);
+    assert_int_equal(ttm_log_note_decode(buf, size, &log_note), 0);
+    assert_false(log_note.is_untimed);
+    assert_text(log_note.name, "debug.log");
+    assert_int_equal(ttm_log_note_decode(buf, 3, &log_note), -EBADMSG);
+    assert_int_equal(ttm_log_note_decode(buf, sizeof(buf), &log_note), -EBADMSG);
+}
+
 static void random_bytes_are_decoded_within_bounds_or_refused(void **state)
 {
     uint64_t seed = 0xfeedface;
@@ -263,6 +321,8 @@ static void random_bytes_are_decoded_within_bounds_or_refused(void **state)
             assert_true(28u + module.path.length + module.build_id_length <= length);
         if (decode_native(copy.data, length) == 0)
             assert_true(8u + 8u * native.count <= length);
+        if (decode_named(copy.data, length) == 0)
+            assert_true(4u + 4u * named.count <= length);
         bytes_done(&copy);
     }
 }
@@ -305,6 +365,8 @@ int main(void)
         cmocka_unit_test(a_native_stack_comes_back_as_it_was),
         cmocka_unit_test(a_stack_through_more_modules_than_fit_keeps_its_addresses),
         cmocka_unit_test(threads_and_operations_have_names_within_limits),
+        cmocka_unit_test(a_named_stack_comes_back_as_it_was),
+        cmocka_unit_test(the_note_of_a_log_has_its_name),
         cmocka_unit_test(random_bytes_are_decoded_within_bounds_or_refused),
         cmocka_unit_test(files_of_ttnn_and_ours_are_not_the_users),
     };

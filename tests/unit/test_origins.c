@@ -105,6 +105,23 @@ static void a_detail_has_sizes_and_the_youngest_first(void **state)
     assert_int_equal(detail.sizes[0].bytes, 4 * 0x10000 - 24);
 }
 
+static void callers_tell_helpers_apart_and_are_bounded(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    made_origins[0].python =
+        (char *)"a.py:1:new\nb.py:22:load\nc.py:333:main\nodd\nd.py:4:x\ne.py:5:y";
+    made_origins[1].python = (char *)"";
+    made_origins[1].name = (char *)"";
+    made_origins[1].native = (char *)"/usr/lib/libfoo.so+0x12\n/lib/libc.so+0x1";
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    assert_string_equal(origins.groups[0].where, "a.py:1 new in decode");
+    assert_string_equal(origins.groups[0].callers, "← load:22 ← main:333 ← x:4");
+    assert_string_equal(origins.groups[1].where, "libfoo.so+0x12");
+    assert_string_equal(origins.groups[1].callers, "");
+}
+
 static void a_bank_of_l1_is_drawn_down_from_its_highest_address(void **state)
 {
     const struct ttm_origins_source source = make_lives();
@@ -118,11 +135,20 @@ static void a_bank_of_l1_is_drawn_down_from_its_highest_address(void **state)
     assert_int_equal(bank.begin, 0x188000 - MIB);
     assert_int_equal(bank.free_bytes, MIB - 0x10000 - 0x10000 - 0x20000 - 0x8000);
     assert_int_equal(bank.largest_free_bytes, 0x100000 - (0x188000 - MIB));
-    assert_int_equal(ttm_bank_at(&bank, 0x100000, 0x101000)->key,
-                     ttm_bank_at(&bank, 0x141000, 0x142000)->key);
-    assert_int_equal(ttm_bank_at(&bank, 0x110000, 0x111000)->key, 0);
-    /* Of several blocks, the one that has most. */
-    assert_int_equal(ttm_bank_at(&bank, 0x10f000, 0x118000)->key, 0);
+    assert_int_equal(bank.blocks[1].address, 0x100000); /* what is free comes first */
+    const uint64_t key = bank.blocks[1].key;
+    struct ttm_bank_share share = ttm_bank_share(&bank, 0x10f000, 0x118000, key);
+    assert_int_equal(share.own_bytes, 0x1000);
+    assert_int_equal(share.other_bytes, 0);
+    share = ttm_bank_share(&bank, 0, UINT64_MAX, key);
+    assert_int_equal(share.own_bytes, 0x40000);
+    assert_int_equal(share.other_bytes, 0x8000);
+    share = ttm_bank_share(&bank, 0x110000, 0x120000, key);
+    assert_int_equal(share.own_bytes + share.other_bytes, 0);
+    uint64_t begin, end;
+    assert_true(ttm_bank_extent(&bank, &begin, &end));
+    assert_int_equal(begin, 0x100000);
+    assert_int_equal(end, 0x188000);
 }
 
 static void a_bank_of_dram_begins_at_nought_where_it_fits(void **state)
@@ -167,7 +193,8 @@ static void an_empty_bank_is_all_free(void **state)
 
     assert_int_equal(ttm_bank_build(&bank, &source, 1, TTM_REGION_DRAM), 0);
     assert_int_equal(bank.largest_free_bytes, MIB);
-    assert_int_equal(ttm_bank_at(&bank, 0, MIB)->key, 0);
+    assert_int_equal(ttm_bank_share(&bank, 0, MIB, 1).other_bytes, 0);
+    assert_false(ttm_bank_extent(&bank, &(uint64_t){0}, &(uint64_t){0}));
 }
 
 static void short_memory_is_told(void **state)
@@ -197,6 +224,7 @@ int main(void)
         ORIGINS_TEST(devices_have_the_numbers_of_the_driver),
         ORIGINS_TEST(who_may_not_be_seen_is_counted),
         ORIGINS_TEST(a_detail_has_sizes_and_the_youngest_first),
+        ORIGINS_TEST(callers_tell_helpers_apart_and_are_bounded),
         ORIGINS_TEST(a_bank_of_l1_is_drawn_down_from_its_highest_address),
         ORIGINS_TEST(a_bank_of_dram_begins_at_nought_where_it_fits),
         ORIGINS_TEST(without_the_number_of_banks_the_addresses_are_drawn),

@@ -68,8 +68,11 @@ static void add_tracked(int32_t pid, uint64_t bytes)
     tracked[0].devices = tracked_devices;
     tracked[0].device_count = 2;
     tracked_devices[1].device_id = 1;
-    tracked_devices[0].totals.region[TTM_REGION_DRAM].bytes = bytes;
-    tracked_devices[1].totals.region[TTM_REGION_DRAM].bytes = bytes;
+    for (size_t i = 0; i < 2; i++) {
+        struct ttm_totals *totals = &tracked_devices[i].totals.region[TTM_REGION_DRAM];
+        totals->bytes = bytes;
+        totals->footprint_bytes = bytes + 24;
+    }
 }
 
 static void read_list(struct ttm_process_list *list)
@@ -109,7 +112,7 @@ static void what_a_server_says_is_taken_where_proc_says_nothing(void **state)
     assert_string_equal(list.processes[0].process.command, "by the server");
     assert_int_equal(list.processes[0].process.uid, 77);
     assert_int_equal(list.processes[0].regions[TTM_REGION_DRAM].bytes, 1000);
-    assert_int_equal(ttm_listed_process_bytes(&list.processes[0]), 1000);
+    assert_int_equal(ttm_listed_process_bytes(&list.processes[0]), 1048); /* the footprint */
     ttm_process_list_done(&list);
 }
 

@@ -12,7 +12,8 @@
 
 static void read_report(const void *bytes, size_t length, const char *mark, struct ttm_report *ret)
 {
-    const struct ttm_report_options options = {.moments = {mark}, .seed = 9};
+    const struct ttm_report_options options = {
+        .moments = {mark}, .wants_drawings = true, .seed = 9};
     struct ttm_recording *recording;
 
     assert_int_equal(ttm_recording_open_fd(memory_fd(bytes, length), &recording), 0);
@@ -189,6 +190,17 @@ static void say_sets(struct story *story)
     }
 }
 
+/* No peak is lost in a course, and it ends with what is there. */
+static void compare_course(const struct ttm_course *course, uint64_t peak, uint64_t now)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; course && i < course->count; i++)
+        most = course->spans[i].max > most ? course->spans[i].max : most;
+    assert_int_equal(most, peak);
+    assert_int_equal(course ? course->spans[course->count - 1].last : 0, now);
+}
+
 static void compare_region(const struct ttm_report_process *process, const struct reference *ref,
                            unsigned d, unsigned r)
 {
@@ -201,6 +213,7 @@ static void compare_region(const struct ttm_report_process *process, const struc
     assert_memory_equal(&region->remaining, &remaining, sizeof(remaining));
     assert_int_equal(region->peak_bytes, ref->peak_bytes[d][r]);
     assert_int_equal(region->peak_footprint_bytes, ref->peak[d][r]);
+    compare_course(region->course, ref->peak[d][r], held_by(ref, d, r, -1).footprint_bytes);
     for (uint32_t i = 0; i < region->share_count; i++) {
         const char *name = process->origins[region->shares[i].origin].words.name;
         ttm_held_add(&shares[name[0] - 'a'], &region->shares[i].held);
@@ -286,6 +299,52 @@ static void random_histories_agree_with_a_reference(void **state)
     }
 }
 
+/* ---- banks ---- */
+
+/* What lay there before the device was opened again has no place in the bank. */
+static void a_bank_shows_what_lay_there_when_the_device_was_last_closed(void **state)
+{
+    struct memory_file file;
+    struct ttm_report report;
+    (void)state;
+
+    memory_begin(&file, 0);
+    struct story story = story_begin(file.encoder, 1, START_NS, 7, "python3 x.py");
+    story_devices(&story, 1);
+    const uint32_t a = story_line(&story, "x.py:5:first", "ttnn.zeros");
+    const uint32_t b = story_line(&story, "x.py:6:second", "ttnn.ones");
+    const uint64_t early[] = {story_birth(&story, a, TTM_REGION_DRAM, 12 * 64 * KIB),
+                              story_birth(&story, a, TTM_REGION_L1, 64 * 4 * KIB)};
+    for (unsigned i = 0; i < COUNT_OF(early); i++)
+        story_end(&story, early[i], TTM_ENDED_DEVICE_CLOSED);
+    story.next_address[TTM_REGION_DRAM] = 0;
+    const uint64_t freed = story_birth(&story, b, TTM_REGION_DRAM, 12 * 2 * KIB);
+    const uint64_t kept = story_birth(&story, b, TTM_REGION_DRAM, 12 * 4 * KIB);
+    const uint64_t last = story_birth(&story, b, TTM_REGION_DRAM, 12 * 6 * KIB);
+    const uint64_t middle = story_birth(&story, b, TTM_REGION_DRAM, 12 * 8 * KIB);
+    story_birth(&story, a, TTM_REGION_DRAM, 12 * 10 * KIB);
+    story_free(&story, freed);
+    story_free(&story, middle);
+    story_end(&story, kept, TTM_ENDED_DEVICE_CLOSED);
+    story_end(&story, last, TTM_ENDED_DEVICE_CLOSED);
+    story_exit(&story, 0);
+    end_story(&file, NULL, &report);
+    const struct ttm_report_process *process = &report.processes[0];
+    const struct ttm_bank *bank = process->devices[0].region[TTM_REGION_DRAM].bank;
+    assert_non_null(bank);
+    assert_null(process->devices[0].region[TTM_REGION_L1].bank);
+    assert_int_equal(bank->start, 0x10000 + 2 * KIB);
+    assert_int_equal(bank->end, 0x10000 + 30 * KIB);
+    assert_int_equal(bank->held_bytes, 20 * KIB);
+    assert_int_equal(bank->gap_count, 1);
+    assert_int_equal(bank->largest_gap_bytes, 8 * KIB);
+    assert_int_equal(bank->run_count, 2);
+    assert_string_equal(process->origins[bank->runs[0].origin].words.operation, "ttnn.ones");
+    assert_int_equal(bank->runs[0].count, 2);
+    assert_string_equal(process->origins[bank->runs[1].origin].words.operation, "ttnn.zeros");
+    ttm_report_done(&report);
+}
+
 /* ---- classes ---- */
 
 struct scene {
@@ -352,6 +411,54 @@ static void what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary(void **s
     assert_int_equal(origin->sizes[0].bytes, 128 * KIB);
     assert_int_equal(origin->words.python_count, 2);
     assert_string_equal(origin->words.python[0].function, "keep");
+    ttm_report_done(&scene.report);
+}
+
+/* What keeps an origin, as the program said it in that round. */
+static void say_keepers(struct scene *scene, uint32_t origin, uint8_t cause, uint16_t round,
+                        const char *keeper)
+{
+    const struct ttm_keepers_note note = {
+        .origin = origin,
+        .round = round,
+        .cause = cause,
+        .count = keeper ? 1 : 0,
+        .keepers = {{keeper, (uint16_t)(keeper ? strlen(keeper) : 0)}},
+    };
+    uint8_t buf[TTM_KEEPERS_NOTE_SIZE_MAX];
+
+    story_note(&scene->story, scene->story.next_note++, TTM_NOTE_KEEPERS, buf,
+               ttm_keepers_note_encode(&note, buf));
+}
+
+static void the_last_word_on_what_keeps_an_origin_is_told_and_no_other(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t leak = story_line(&scene.story, "x.py:5:keep|x.py:9:main", "ttnn.zeros");
+    const uint32_t native = story_line(&scene.story, "x.py:6:lost|x.py:9:main", "ttnn.ones");
+    for (unsigned i = 0; i < 10; i++) {
+        run_steps(&scene, 3);
+        story_birth(&scene.story, leak, TTM_REGION_DRAM, 128 * KIB);
+        story_birth(&scene.story, native, TTM_REGION_DRAM, 128 * KIB);
+    }
+    say_keepers(&scene, leak, TTM_CAUSE_FRAME, 1, "variable x of main");
+    say_keepers(&scene, leak, TTM_CAUSE_CYCLE, 2, "cycle through Node.me");
+    say_keepers(&scene, native, TTM_CAUSE_NONE, 2, NULL);
+    say_keepers(&scene, 99999, TTM_CAUSE_CYCLE, 2, "nobody knows this origin");
+    end_scene(&scene);
+    const struct ttm_report_origin *kept = find(scene.process, "ttnn.zeros", "");
+    assert_true(kept->keepers.is_known && kept->verdict.is_suspect);
+    assert_string_equal(ttm_cause_name(kept->keepers.cause), "cycle");
+    assert_int_equal(kept->keepers.count, 1);
+    assert_string_equal(kept->keepers.texts[0], "cycle through Node.me");
+    assert_non_null(strstr(kept->verdict.advice, "gc.collect()"));
+    const struct ttm_report_origin *unseen = find(scene.process, "ttnn.ones", "");
+    assert_true(unseen->keepers.is_known && unseen->keepers.count == 0);
+    assert_null(ttm_cause_name(unseen->keepers.cause));
+    assert_false(find(scene.process, "ttnn.add", "")->keepers.is_known);
     ttm_report_done(&scene.report);
 }
 
@@ -846,7 +953,7 @@ static void a_report_without_memory_is_no_report_and_leaks_nothing(void **state)
     story_exit(&scene.story, 0);
     struct bytes bytes = memory_end(&scene.file, true);
     for (unsigned grants = 0; has_failed; grants++) {
-        const struct ttm_report_options options = {.seed = 9};
+        const struct ttm_report_options options = {.wants_drawings = true, .seed = 9};
         struct ttm_recording *recording;
         struct ttm_report report;
         assert_int_equal(ttm_recording_open_fd(memory_fd(bytes.data, bytes.length), &recording), 0);
@@ -914,7 +1021,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_histories_agree_with_a_reference),
+        cmocka_unit_test(a_bank_shows_what_lay_there_when_the_device_was_last_closed),
         cmocka_unit_test(what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary),
+        cmocka_unit_test(the_last_word_on_what_keeps_an_origin_is_told_and_no_other),
         cmocka_unit_test(weights_of_one_comprehension_are_steady_also_at_the_very_end),
         cmocka_unit_test(weights_loaded_layer_by_layer_before_the_loop_are_steady),
         cmocka_unit_test(buffers_that_take_turns_are_a_working_set),

@@ -15,7 +15,7 @@ static struct ttm_text text;
 static int set_up(void **state)
 {
     (void)state;
-    ttm_departed_init(&departed);
+    ttm_departed_init(&departed, 1);
     ttm_text_init(&text);
     summary = (struct ttm_run_summary){
         .command = "/usr/bin/python decode.py",

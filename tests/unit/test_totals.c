@@ -177,6 +177,13 @@ static void assert_process_v2(void)
     assert_string_equal(process.trouble, "no ärgument");
 }
 
+static void assert_process_v3(void)
+{
+    assert_process_v2();
+    assert_true(process.is_behind);
+    assert_int_equal(process.resync_us, 0xd1d2d3d4);
+}
+
 static void assert_process_device(void)
 {
     assert_int_equal(process_device.process_index, 3);
@@ -227,8 +234,8 @@ static const struct {
 } rows[] = {
     {"totals.v1.bin", decode_moment, encode_moment, 32, 32, assert_moment},
     {"device.v3.bin", decode_device, encode_device, DEVICE_FIXED, DEVICE_LEAST, assert_device_v3},
-    {"process.v2.bin", decode_process, encode_process, PROCESS_FIXED, PROCESS_LEAST,
-     assert_process_v2},
+    {"process.v3.bin", decode_process, encode_process, PROCESS_FIXED, PROCESS_LEAST,
+     assert_process_v3},
     {"process_device.v2.bin", decode_process_device, encode_process_device, PROCESS_DEVICE_FIXED,
      PROCESS_DEVICE_LEAST, assert_process_device_v2},
 };
@@ -241,6 +248,7 @@ static const struct {
     {"device.v1.bin", decode_device, assert_device_v1},
     {"device.v2.bin", decode_device, assert_device_v2},
     {"process.v1.bin", decode_process, assert_process_v1},
+    {"process.v2.bin", decode_process, assert_process_v2},
     {"process_device.v1.bin", decode_process_device, assert_process_device_v1},
 };
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/stack_frames.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The name without what the formats cannot bear. */
+static char *clean_name(const char *name)
+{
+    char *copy = strdup(name);
+
+    for (char *c = copy; c && *c; c++) {
+        if (*c == ';')
+            *c = ':';
+        else if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    }
+    return copy;
+}
+
+static char *python_name(const struct ttm_frame_words *frame)
+{
+    char *name = NULL;
+
+    if (asprintf(&name, "%s (%s:%u)", frame->function, ttm_base_name(frame->file), frame->line) < 0)
+        return NULL;
+    char *clean = clean_name(name);
+    free(name);
+    return clean;
+}
+
+void ttm_stack_frames_done(struct ttm_stack_frame *frames, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        free(frames[i].name);
+}
+
+int ttm_stack_frames_read(const struct ttm_origin_words *words,
+                          struct ttm_stack_frame ret[TTM_STACK_FRAMES_MAX])
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = words->python_count; i-- > 0;)
+        ret[count++] = (struct ttm_stack_frame){python_name(&words->python[i]),
+                                                words->python[i].file, words->python[i].line};
+    for (uint32_t i = words->python_count > 0 ? 0 : words->native_count; i-- > 0;)
+        ret[count++] = (struct ttm_stack_frame){.name = clean_name(words->native[i])};
+    if (words->operation[0] != '\0')
+        ret[count++] = (struct ttm_stack_frame){.name = clean_name(words->operation)};
+    if (count == 0)
+        ret[count++] = (struct ttm_stack_frame){.name = strdup("(origin not known)")};
+    for (uint32_t i = 0; i < count; i++) {
+        if (!ret[i].name) {
+            ttm_stack_frames_done(ret, count);
+            return -ENOMEM;
+        }
+    }
+    return (int)count;
+}
+
+struct ttm_stack_frame ttm_stack_frame_native(const char *name)
+{
+    return (struct ttm_stack_frame){.name = clean_name(name)};
+}
+
+static uint64_t hash_frame(const struct ttm_stack_frame *frame)
+{
+    uint64_t hash = 14695981039346656037ull; /* FNV-1a: names are short */
+
+    for (const char *c = frame->name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211ull;
+    for (const char *c = frame->file ? frame->file : ""; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211ull;
+    return hash;
+}
+
+static bool is_same(const struct ttm_stack_frame *a, const struct ttm_stack_frame *b)
+{
+    return a->line == b->line && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->file ? a->file : "", b->file ? b->file : "") == 0;
+}
+
+static int grow(struct ttm_frame_table *table)
+{
+    const uint32_t room = table->room ? table->room * 2 : 256;
+    struct ttm_stack_frame *frames = realloc(table->frames, room * sizeof(frames[0]));
+
+    if (!frames)
+        return -ENOMEM;
+    table->frames = frames;
+    uint32_t *index = calloc((size_t)room * 2, sizeof(index[0]));
+    if (!index)
+        return -ENOMEM;
+    free(table->index);
+    table->index = index;
+    table->index_size = room * 2;
+    table->room = room;
+    for (uint32_t i = 0; i < table->count; i++) {
+        uint64_t at = hash_frame(&table->frames[i]) & (table->index_size - 1);
+        while (index[at])
+            at = (at + 1) & (table->index_size - 1);
+        index[at] = i + 1;
+    }
+    return 0;
+}
+
+long ttm_frame_table_add(struct ttm_frame_table *table, struct ttm_stack_frame *frame)
+{
+    if (table->count == table->room && grow(table) < 0) {
+        free(frame->name);
+        return -ENOMEM;
+    }
+    uint64_t at = hash_frame(frame) & (table->index_size - 1);
+    for (; table->index[at]; at = (at + 1) & (table->index_size - 1)) {
+        if (is_same(&table->frames[table->index[at] - 1], frame)) {
+            free(frame->name);
+            return table->index[at] - 1;
+        }
+    }
+    table->frames[table->count] = *frame;
+    table->index[at] = ++table->count;
+    return table->count - 1;
+}
+
+void ttm_frame_table_done(struct ttm_frame_table *table)
+{
+    ttm_stack_frames_done(table->frames, table->count);
+    free(table->frames);
+    free(table->index);
+    *table = (struct ttm_frame_table){0};
+}

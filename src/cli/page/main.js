@@ -1,0 +1,281 @@
+/* ---- the head, the controls, and everything together ---- */
+
+function short_command(command) {
+    const end = command.indexOf(" "), first = end < 0 ? command : command.slice(0, end);
+    return first.slice(first.lastIndexOf("/") + 1) + (end < 0 ? "" : command.slice(end));
+}
+
+function caution(text) {
+    return make("p", "caution", text);
+}
+
+function make_facts() {
+    const p = process(), end = make("b", p.well ? "" : "bad", p.end);
+    const lost = p.lost === 0 ? make("b", "", "nothing lost")
+                              : make("b", "bad", plural(p.lost, "event", "events") + " lost");
+    fill($("facts"), p.ended ? "ended after " : "", make("b", "", time_text(p.ran)),
+         p.ended ? ", " : " recorded, ", end, " · ", plural(p.devices.length, "device", "devices"),
+         " · ",
+         plural(p.allocs, "allocation", "allocations") + ", " + plural(p.frees, "free", "frees") +
+             ", ",
+         lost, p.mark_count > 0 ? " · " + plural(p.mark_count, "mark", "marks") : "",
+         " · started " + new Date(p.start_ms).toLocaleString(), " · pid " + p.pid);
+}
+
+function make_cautions() {
+    const p = process(), cautions = [];
+    if (p.why)
+        cautions.push((p.complete ? "What remains is exact, the history is not: " : "Not exact: ") +
+                      p.why + ".");
+    if (data.flaws)
+        cautions.push(data.flaws[0].toUpperCase() + data.flaws.slice(1) + ".");
+    for (const finding of p.findings)
+        cautions.push(count_text(finding.count) + " × " + finding.text + ".");
+    if (p.marks.length / 2 < p.mark_count)
+        cautions.push("Of " + count_text(p.mark_count) + " marks, " +
+                      count_text(p.marks.length / 2) + " are drawn.");
+    if (data.processes.length < data.process_count)
+        cautions.push("Of " + count_text(data.process_count) + " processes, the first " +
+                      data.processes.length + " are on this page.");
+    fill($("cautions"), ...cautions.map(caution));
+}
+
+/* Shows the row of an origin, with all that is known of it. */
+function worst_button(origin) {
+    const words = place_of(origin), button = make("button", "", words.title + " " + words.rest);
+    button.type = "button";
+    button.addEventListener("click", () => {
+        Object.assign(state, {query: "", region: "", of: "remaining", sort: "size", down: true});
+        state.open.add(origin);
+        $("search").value = "";
+        make_controls();
+        make_views();
+        $("origins").scrollIntoView({block: "start"});
+        $("rows").querySelector("[aria-expanded=true]").focus({preventScroll: true});
+    });
+    return button;
+}
+
+/* The one sentence that people came for. */
+function make_verdict() {
+    const p = process(), suspects = p.origins.filter((origin) => origin.suspect),
+          verdict = $("verdict");
+    const left = p.origins.reduce((sum, origin) => sum + origin.remaining[0], p.more.remaining[0]);
+    const count = suspects.reduce((sum, origin) => sum + origin.remaining[0], 0);
+    const bytes = suspects.reduce((sum, origin) => sum + origin.remaining[2], 0);
+    const kept =
+        p.origins.filter((origin) => origin.class === "growing" && origin.remaining[0] === 0);
+    verdict.className = suspects.length > 0 ? "bad" : "good";
+    verdict.textContent =
+        suspects.length > 0
+            ? plural(suspects.length, "suspect", "suspects") + ": " +
+                  plural(count, "buffer", "buffers") + " that keep growing, " + bytes_text(bytes) +
+                  (suspects[0].devices.length > 1 ? " on each device" : "")
+        : left > 0 ? "No suspects: the " + plural(left, "buffer", "buffers") + " left look intended"
+        : p.allocs > 0 ? "Nothing remains: all that was allocated was freed"
+                       : "Nothing was allocated";
+    if (suspects.length > 0)
+        verdict.append(" · " + (suspects.length > 1 ? "the worst: " : ""),
+                       worst_button(suspects[0]));
+    if (kept.length > 0)
+        verdict.append("; " + plural(kept.length, "origin", "origins") +
+                       " grew all through the run and " + (kept.length === 1 ? "was" : "were") +
+                       " freed only at its end");
+}
+
+function make_failure(failure) {
+    const verdict = failure.free >= failure.bank_wanted ? "fragmented, not exhausted" : "exhausted",
+          rows = make("table");
+    const operation = failure.op, place = place_of({stack: failure.stack, op: failure.op});
+    for (let i = 0; i < failure.owners.length; i += 3) {
+        const origin = process().origins[failure.owners[i]];
+        rows.append(
+            make("tr", "", make("td", "n", bytes_text(failure.owners[i + 1])),
+                 make("td", "mono", origin_title(failure.owners[i])),
+                 make("td", "n dim", plural(failure.owners[i + 2], "buffer", "buffers")),
+                 make("td", "",
+                      origin && origin.suspect ? make("span", "badge growing", "suspect") : "")));
+    }
+    return make(
+        "div", "failure",
+        make("p", "",
+             make("b", "", failure.clash ? "Circular buffers clash with L1" : "Out of memory"),
+             " in " + failure.region + " of device " + failure.device + " after " +
+                 time_text(failure.time) + " at ",
+             make("code", "", place.title + " " + place.rest),
+             operation ? " (" + operation + ")" : ""),
+        make("p", "",
+             bytes_text(failure.wanted) + " wanted, " + bytes_text(failure.bank_wanted) +
+                 " a bank; free " + bytes_text(failure.free) + ", largest block " +
+                 bytes_text(failure.largest) + " → ",
+             make("b", "", verdict)),
+        rows.children.length > 0 ? make("p", "dim", "who held " + failure.region + " then") : null,
+        rows);
+}
+
+function make_failures() {
+    const p = process(), more = p.failures_ever - p.failures.length;
+    $("failures").hidden = p.failures.length === 0;
+    fill($("failure-list"), ...p.failures.slice(0, 20).map(make_failure),
+         p.failures_ever > Math.min(20, p.failures.length)
+             ? make("p", "dim",
+                    "… " + count_text(Math.max(more, p.failures_ever - 20)) + " more failed")
+             : null);
+}
+
+/* ---- controls ---- */
+
+function options(select, rows, value) {
+    fill(select, ...rows.map(([key, text]) => {
+        const option = make("option", "", text);
+        option.value = key;
+        return option;
+    }));
+    select.value = value;
+}
+
+function make_controls() {
+    const p = process(), kinds = device_kinds(),
+          used = regions.filter((name) => kinds.some((kind) => kind.regions[name]));
+    $("process-label").hidden = data.processes.length < 2;
+    options(
+        $("process"),
+        data.processes.map(
+            (other, i) => [String(i), other.pid + " " + short_command(other.command).slice(0, 60)]),
+        String(state.process));
+    $("device-label").hidden = kinds.length < 2;
+    options($("device"),
+            [["-1", "all"], ...kinds.map((kind) => [String(kind.ids[0]), ids_text(kind.ids)])],
+            String(state.device));
+    if (!used.includes(state.region))
+        state.region = "";
+    options($("region"), [["", "all"], ...used.map((name) => [name, name])], state.region);
+    choice($("origins-of"), ["remaining", "peak", "allocated"], () => state.of, (value) => {
+        state.of = value;
+        make_table();
+    });
+    choice($("flame-of"), ["remaining", "peak", "allocated"], () => state.flame, (value) => {
+        state.flame = value;
+        make_flame();
+    });
+    $("file").textContent = data.file;
+    $("command").textContent = short_command(p.command) || "pid " + p.pid;
+    $("command").title = p.command;
+    document.title = "tt-mem: " + short_command(p.command);
+}
+
+function draw_all() {
+    draw_timeline();
+    draw_banks();
+}
+
+function make_views() {
+    hide_tip();
+    make_timeline();
+    make_table();
+    make_flame();
+    make_banks();
+    draw_all();
+}
+
+function choose_device(id) {
+    state.device = id;
+    $("device").value = String(id);
+    make_views();
+}
+
+function make_process() {
+    find_callers(process().origins);
+    state.open.clear();
+    state.zoom = [];
+    state.device = -1;
+    make_controls();
+    make_facts();
+    make_cautions();
+    make_verdict();
+    make_failures();
+    make_views();
+}
+
+function next_theme() {
+    const order = ["auto", "light", "dark"], root = document.documentElement;
+    const next = order[(order.indexOf(root.dataset.theme || "auto") + 1) % 3];
+    if (next === "auto")
+        delete root.dataset.theme;
+    else
+        root.dataset.theme = next;
+    $("theme").textContent = next;
+    $("theme").setAttribute("aria-label", "colours: " + (next === "auto" ? "as the system" : next));
+    draw_all();
+}
+
+function listen() {
+    let timer = 0;
+    $("theme").addEventListener("click", next_theme);
+    $("process").addEventListener("change", () => {
+        state.process = Number($("process").value);
+        make_process();
+    });
+    $("device").addEventListener("change", () => choose_device(Number($("device").value)));
+    $("region").addEventListener("change", () => {
+        state.region = $("region").value;
+        state.zoom = [];
+        make_views();
+    });
+    $("search").addEventListener("input", () => {
+        clearTimeout(timer);
+        timer = setTimeout(() => {
+            state.query = $("search").value.trim().toLowerCase();
+            state.shown = 60;
+            make_table();
+            make_flame();
+        }, 80);
+    });
+    $("more").addEventListener("click", () => {
+        state.shown += 200;
+        make_table();
+    });
+    addEventListener("resize", () => {
+        make_flame();
+        draw_all();
+    });
+    addEventListener("beforeprint", draw_all);
+    addEventListener("afterprint", draw_all);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw_all);
+    document.addEventListener("keydown", (event) => {
+        if (event.key === "/" && !/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) {
+            event.preventDefault();
+            $("search").focus();
+        }
+    });
+}
+
+function start() {
+    $("foot").textContent =
+        "Made by " + data.tool + " from " + data.file + ", " +
+        plural(data.records, "record", "records") +
+        ". This page needs no network and no other file. The same in a terminal: tt-mem report " +
+        data.file;
+    if (data.processes.length === 0) {
+        $("command").textContent = "Nothing was recorded";
+        $("facts").textContent = "No program reported.";
+        fill($("cautions"),
+             data.flaws ? caution(data.flaws[0].toUpperCase() + data.flaws.slice(1) + ".") : null);
+        for (const id of ["tools", "timeline", "origins", "flame", "verdict"])
+            $(id).hidden = true;
+    } else {
+        /* The process with the most suspect memory first, as 'tt-mem report' does. */
+        const weight = (p) =>
+            p.origins.reduce((sum, origin) => sum + (origin.suspect ? origin.remaining[2] : 0), 0);
+        data.processes.forEach((p, i) => {
+            const best = data.processes[state.process];
+            if (weight(p) > weight(best) || (weight(p) === weight(best) && p.allocs > best.allocs))
+                state.process = i;
+        });
+        listen();
+        make_process();
+    }
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+}
+
+start();

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+uint64_t ttm_report_span_ns(const struct ttm_report *report,
+                            const struct ttm_report_process *process)
+{
+    const uint64_t end_ns = ttm_report_wall(report, process->last_ns);
+    const bool has_start = process->start_wall_ns > 0 && process->start_wall_ns < end_ns;
+
+    return has_start ? end_ns - process->start_wall_ns : process->last_ns - process->first_ns;
+}
+
+char *ttm_report_end_words(const struct ttm_report *report,
+                           const struct ttm_report_process *process, char ret[TTM_END_WORDS_SIZE])
+{
+    const struct ttm_recording_info *info = &report->info;
+    const char *name = process->has_ended && process->end.how == TTM_PROCESS_SIGNALLED
+                           ? sigabbrev_np(process->end.code)
+                           : NULL;
+
+    if (!process->has_ended)
+        (void)snprintf(ret, TTM_END_WORDS_SIZE, "%s",
+                       info->is_being_written ? "still running"
+                       : info->is_finished    ? "running on"
+                                              : "its end is not known");
+    else if (process->end.how == TTM_PROCESS_EXITED)
+        (void)snprintf(ret, TTM_END_WORDS_SIZE, "exit %d", process->end.code);
+    else if (name)
+        (void)snprintf(ret, TTM_END_WORDS_SIZE, "killed by SIG%s", name);
+    else if (process->end.how == TTM_PROCESS_SIGNALLED)
+        (void)snprintf(ret, TTM_END_WORDS_SIZE, "killed by signal %d", process->end.code);
+    else
+        (void)snprintf(ret, TTM_END_WORDS_SIZE, "nobody knows how");
+    return ret;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_words - what is said of a process in the same words on every screen and page.
+ */
+#ifndef TTM_CLI_REPORT_WORDS_H
+#define TTM_CLI_REPORT_WORDS_H
+
+#include "analysis/report.h"
+
+/* From its start, or from what was first heard of it, to the last that was heard. */
+uint64_t ttm_report_span_ns(const struct ttm_report *report,
+                            const struct ttm_report_process *process);
+
+#define TTM_END_WORDS_SIZE 64
+
+/* "exit 0", "killed by SIGSEGV", "still running". */
+char *ttm_report_end_words(const struct ttm_report *report,
+                           const struct ttm_report_process *process, char ret[TTM_END_WORDS_SIZE]);
+
+#endif /* TTM_CLI_REPORT_WORDS_H */
