@@ -128,6 +128,7 @@ struct ttm_report {
     struct ttm_recording_info info;
     uint64_t records;
     uint64_t gaps;
+    uint32_t suppressed;    /* suspects that are known, see analysis/suppressions.h */
     struct ttm_arena arena; /* all of it */
 };
 

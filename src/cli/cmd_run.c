@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/suppressions.h"
 #include "base/log.h"
 #include "cli/ask.h"
 #include "cli/child.h"
@@ -24,6 +23,7 @@
 #include "cli/record_file.h"
 #include "cli/recording_file.h"
 #include "cli/run_summary.h"
+#include "cli/suppress.h"
 #include "cli/terminal.h"
 #include "cli/tracked_env.h"
 #include "cli/watched.h"
@@ -403,13 +403,16 @@ static bool analyse(struct run *run, const char *path, struct ttm_report *ret)
 /* Whether the limit on leaks is passed; in words in 'text'. */
 static bool has_leaked(const struct run *run, const struct ttm_report *report, char text[160])
 {
-    char leaked[TTM_NUMBER_SIZE], limit[TTM_NUMBER_SIZE];
+    char leaked[TTM_NUMBER_SIZE], limit[TTM_NUMBER_SIZE], known[48] = "";
     const uint64_t bytes = report ? ttm_report_leaked_bytes(report) : 0;
     const bool is_over = bytes > run->leak_limit_bytes;
 
-    (void)snprintf(text, 160, "%s: suspects take %s of a device, the limit is %s",
+    if (report && report->suppressed > 0)
+        (void)snprintf(known, sizeof(known), ", %u suppressed", report->suppressed);
+    (void)snprintf(text, 160, "%s: suspects take %s of a device, the limit is %s%s",
                    is_over ? "leaks found" : "no leaks over the limit",
-                   ttm_format_bytes(bytes, leaked), ttm_format_bytes(run->leak_limit_bytes, limit));
+                   ttm_format_bytes(bytes, leaked), ttm_format_bytes(run->leak_limit_bytes, limit),
+                   known);
     if (!report)
         (void)snprintf(text, 160, "no leaks found: nothing was recorded");
     return is_over;
@@ -465,23 +468,6 @@ static void look_at_program(struct run *run)
         run->program = ttm_program_look(file);
 }
 
-/* A file that cannot be read is told before the program starts, which may take hours. */
-static int read_suppressions(struct run *run)
-{
-    unsigned line = 0;
-
-    if (!run->suppressions_path)
-        return TTM_EXIT_OK;
-    const int r = ttm_suppressions_read(run->suppressions_path, &run->suppressions, &line);
-    if (r == 0)
-        return TTM_EXIT_OK;
-    if (r == -EBADMSG)
-        ttm_log("'%s', line %u: not of the form 'leak:PATTERN'", run->suppressions_path, line);
-    else
-        ttm_log("cannot read '%s': %s", run->suppressions_path, strerror(-r));
-    return TTM_EXIT_USAGE;
-}
-
 static int run_command(int argc, char **argv)
 {
     extern char **environ;
@@ -490,7 +476,8 @@ static int run_command(int argc, char **argv)
     const int id = parse(&run, argc, argv);
     if (id != TTM_OPTION_END)
         return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
-    const int suppressed = read_suppressions(&run);
+    /* A file that cannot be read is told before the program starts, which may take hours. */
+    const int suppressed = ttm_suppress_read(run.suppressions_path, &run.suppressions);
     if (suppressed != TTM_EXIT_OK)
         return suppressed;
     ttm_child_init(&run.child);

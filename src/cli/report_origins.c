@@ -204,7 +204,7 @@ static void put_source(struct sheet *sheet, const struct ttm_frame_words *frame)
 #define FRAME_COLUMNS 30
 
 /* "from decode.py:15 cache_kv   LEAKED.append(zeros(dev))" */
-static void put_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
+void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
 {
     const uint64_t until_ns = ttm_report_wall(sheet->report, sheet->report->info.last_ns);
     struct ttm_text place, line;
@@ -314,7 +314,7 @@ static void put_whole(struct sheet *sheet, const struct ttm_report_origin *origi
 
     for (uint32_t i = origin->verdict.is_suspect ? CALLERS_SHOWN + 1 : 1;
          i < origin->words.python_count; i++)
-        put_frame(sheet, &origin->words.python[i]);
+        ttm_report_frame(sheet, &origin->words.python[i]);
     for (uint32_t i = 0; i < origin->words.native_count; i++) {
         put(sheet, "       ");
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
@@ -337,7 +337,7 @@ static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *ori
         put_source(sheet, &origin->words.python[0]);
     /* Callers first: the line that keeps a buffer is seldom the one that makes it. */
     for (uint32_t i = 1; i < origin->words.python_count && i <= CALLERS_SHOWN && spare > i + 1; i++)
-        put_frame(sheet, &origin->words.python[i]);
+        ttm_report_frame(sheet, &origin->words.python[i]);
     if (spare >= 2)
         put_particulars(sheet, origin);
     if (spare < 7)
@@ -401,15 +401,15 @@ static void put_list(struct sheet *sheet, const struct ttm_report_origin *const 
     for (i = 0; i < count; i++) {
         /* A screen that leaves out a suspect has failed: rather three rows too many. */
         const bool is_needed = order[i]->verdict.is_suspect && shown < SUSPECTS_LEAST;
-        const bool is_full =
-            choice->top > 0 ? shown == choice->top
-                            : !choice->is_unfolded && shown > 0 && sheet->rows < 4 && !is_needed;
+        const bool is_full = choice->top > 0 ? shown == choice->top
+                                             : !choice->is_unfolded && shown > 0 &&
+                                                   sheet->rows < 4 + sheet->below && !is_needed;
         if (is_full)
             break;
         if (!is_shown(sheet, order[i]))
             continue;
         put_row(sheet, order[i], ++shown, all_bytes);
-        const size_t others = rows_of_suspects(order, i + 1, count) + 5;
+        const size_t others = rows_of_suspects(order, i + 1, count) + 5 + sheet->below;
         if (order[i]->verdict.is_suspect && choice->at == TTM_AT_REMAINING)
             put_suspect(sheet, order[i],
                         choice->is_unfolded    ? SIZE_MAX
@@ -426,11 +426,12 @@ static void put_list(struct sheet *sheet, const struct ttm_report_origin *const 
 static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *const *order,
                        uint32_t count)
 {
-    uint64_t suspects = 0, buffers = 0, bytes = 0, all = 0;
+    uint64_t suspects = 0, buffers = 0, bytes = 0, all = 0, unsure = 0;
     char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE], text[160];
 
     for (uint32_t i = 0; i < count; i++) {
         all += order[i]->remaining.count;
+        unsure += order[i]->verdict.class == TTM_CLASS_UNSURE ? order[i]->remaining.count : 0;
         if (!order[i]->verdict.is_suspect)
             continue;
         suspects++;
@@ -444,6 +445,11 @@ static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *cons
                        ttm_format_count(buffers, number), plural(buffers, "buffer", "buffers"),
                        ttm_format_bytes(bytes, sum));
         put_in(sheet, TTM_RED, text);
+    } else if (unsure > 0) {
+        (void)snprintf(text, sizeof(text), "no suspects; %s of the %s %s left %s unsure",
+                       ttm_format_count(unsure, sum), ttm_format_count(all, number),
+                       plural(all, "buffer", "buffers"), unsure == 1 ? "is" : "are");
+        put_in(sheet, TTM_YELLOW, text);
     } else if (all > 0) {
         (void)snprintf(text, sizeof(text), "no suspects: the %s %s left look intended",
                        ttm_format_count(all, number), plural(all, "buffer", "buffers"));
@@ -453,6 +459,9 @@ static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *cons
                sheet->process->allocs > 0 ? "nothing remains: all that was allocated was freed"
                                           : "nothing was allocated");
     }
+    if (sheet->report->suppressed > 0)
+        ttm_text_format(sheet->out, "%s%u known and suppressed", dot(sheet),
+                        sheet->report->suppressed);
     end_line(sheet);
 }
 

@@ -213,6 +213,11 @@ static bool is_empty(const struct ttm_ring_reader *reader)
     return true;
 }
 
+uint32_t ttm_ring_reader_used(const struct ttm_ring_reader *reader)
+{
+    return rings_used(reader);
+}
+
 bool ttm_ring_reader_has_more(const struct ttm_ring_reader *reader)
 {
     return !is_empty(reader);

@@ -73,6 +73,9 @@ void ttm_ring_reader_doze(struct ttm_ring_reader *reader);
 /* Takes the announcement back, after waking for another reason. */
 void ttm_ring_reader_wake(struct ttm_ring_reader *reader);
 
+/* How many rings there are in use. */
+uint32_t ttm_ring_reader_used(const struct ttm_ring_reader *reader);
+
 /* Whether there is something to read. */
 bool ttm_ring_reader_has_more(const struct ttm_ring_reader *reader);
 

@@ -116,6 +116,27 @@ static bool take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
     return false;
 }
 
+/* Returns 0; -ENOENT when its birth was not read. */
+static int end_life(struct ttm_tracked *tracked, uint64_t serial, uint64_t time_ns,
+                    enum ttm_end how)
+{
+    static const uint8_t events[] = {
+        [TTM_END_FREED] = TTM_EVENT_END,
+        [TTM_END_REPLACED] = TTM_EVENT_REPLACED,
+        [TTM_END_CLOSED] = TTM_EVENT_CLOSED,
+    };
+    struct ttm_client *client = tracked->client;
+    struct ttm_server *server = client->server;
+    struct ttm_ended ended;
+
+    const int r = ttm_registry_end_serial(server->reg, client->process, serial, how, &ended);
+    if (r == 0)
+        ttm_record_end(client, time_of(tracked, time_ns), serial, how);
+    if (r == 0 && !ttm_list_is_empty(&server->tails))
+        ttm_tail_life(server, client, events[how], &ended.site, &ended.life);
+    return r;
+}
+
 static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_record *record)
 {
     const struct ttm_told told = {
@@ -134,33 +155,29 @@ static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_reco
         .flags = record->flags,
     };
 
+    struct ttm_early_end end;
+    if (ttm_early_ends_take(&tracked->early_ends, record->serial, &end)) {
+        (void)take_birth(tracked, &told, true);
+        (void)end_life(tracked, record->serial, end.time_ns, end.how);
+        return;
+    }
     if (ttm_telling_has_ended(tracked, record->serial))
-        return; /* its end was read first */
+        return; /* it was told, and has ended since */
     (void)take_birth(tracked, &told, true);
 }
 
 static void take_end(struct ttm_tracked *tracked, const struct ttm_record *record, enum ttm_end how)
 {
-    static const uint8_t events[] = {
-        [TTM_END_FREED] = TTM_EVENT_END,
-        [TTM_END_REPLACED] = TTM_EVENT_REPLACED,
-        [TTM_END_CLOSED] = TTM_EVENT_CLOSED,
-    };
-    struct ttm_client *client = tracked->client;
-    struct ttm_server *server = client->server;
-    const uint64_t serial = record->serial;
-    struct ttm_ended ended;
+    const struct ttm_early_end end = {.time_ns = record->time_ns, .how = (uint8_t)how};
 
-    if (serial == 0) {
+    if (record->serial == 0) {
         refuse(tracked, TTM_COUNTER_REFUSED_TYPE);
         return;
     }
-    const int r = ttm_registry_end_serial(server->reg, client->process, serial, how, &ended);
-    ttm_telling_ended(tracked, serial, r == 0);
-    if (r == 0)
-        ttm_record_end(client, time_of(tracked, record->time_ns), serial, how);
-    if (r == 0 && !ttm_list_is_empty(&server->tails))
-        ttm_tail_life(server, client, events[how], &ended.site, &ended.life);
+    const int r = end_life(tracked, record->serial, record->time_ns, how);
+    if (r < 0 && ttm_early_ends_add(&tracked->early_ends, record->serial, &end) < 0)
+        tracked->is_spoiled = true;
+    ttm_telling_ended(tracked, record->serial, r == 0);
 }
 
 static void take_name(struct ttm_tracked *tracked, const struct ttm_record *record)
@@ -283,10 +300,11 @@ static void take_record(struct ttm_tracked *tracked, const struct ttm_record *re
     }
 }
 
-void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records, uint32_t n)
+void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records,
+                        const uint16_t *order, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        take_record(tracked, &records[i]);
+        take_record(tracked, &records[order[i]]);
 }
 
 bool ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told)
@@ -302,6 +320,7 @@ void ttm_intake_devices(struct ttm_tracked *tracked)
 
 void ttm_intake_pass(struct ttm_tracked *tracked)
 {
+    ttm_early_ends_age(&tracked->early_ends);
     tracked->late_name_count -= tracked->late_names_old;
     if (tracked->late_name_count > 0)
         memmove(tracked->late_names, tracked->late_names + tracked->late_names_old,

@@ -17,9 +17,10 @@
  * Why the order of rings is of no account. A birth is in its ring before its end
  * is in any. Whoever reads the end has the birth behind him, or reads it before
  * he has read all that is in the rings at that moment: that long, two passes, an
- * end is remembered, and a birth that comes meanwhile is not believed. The same
- * goes for a life that was told: its birth may still come, after its end. While
- * it is told, nothing is forgotten, as tellings may be on their way for long.
+ * end is remembered. A birth that comes meanwhile ends at once, as the end says
+ * (early_ends.h): the history has both. A life that was told has a birth that may
+ * still come after its end, and that is not believed. While it is told, nothing
+ * is forgotten, as tellings may be on their way for long.
  * When two passes have gone by since the last telling, a life that is there was
  * born by its record; its end, which is the usual case, need not be remembered.
  */
@@ -35,6 +36,7 @@
 #include "wire/frame.h"
 
 #define SWEEP_PER_SLICE 4096
+#define SLICES_BEFORE 16 /* that are read before a frame of what is live */
 #define ENDED_MAX (1u << 22)
 
 static void forget_before(struct ttm_tracked *tracked)
@@ -94,6 +96,10 @@ int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t
     if (count < 0)
         return -EBADMSG;
     struct ttm_tracked *tracked = telling_of(session, epoch);
+    /* What is told was born before, and most of it is in the rings: in the order it happened. */
+    uint32_t slices = SLICES_BEFORE;
+    if (tracked)
+        ttm_tracked_catch_up(tracked, &slices);
     for (long i = 0; tracked && i < count; i++) {
         struct ttm_told told;
         ttm_told_decode(payload + TTM_TOLD_HEAD_SIZE + i * TTM_TOLD_SIZE, &told);

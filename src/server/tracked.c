@@ -17,6 +17,7 @@
 #include "wire/attach.h"
 
 #define RECORDS_PER_SLICE 1024
+#define SHARE_LEAST 16 /* records of one ring that are read at a time */
 #define CALM_READS 8
 #define PACE_NS UINT64_C(50000)
 /*
@@ -96,6 +97,7 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     ttm_u64_set_init(&tracked->told, seed);
     ttm_u64_set_init(&tracked->ended, seed);
     ttm_u64_set_init(&tracked->ended_before, seed);
+    ttm_early_ends_init(&tracked->early_ends, seed);
     return tracked;
 }
 
@@ -198,6 +200,7 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     ttm_u64_set_done(&tracked->told);
     ttm_u64_set_done(&tracked->ended);
     ttm_u64_set_done(&tracked->ended_before);
+    ttm_early_ends_done(&tracked->early_ends);
     (void)ttm_life_view_release(&tracked->before, UINT32_MAX);
     ttm_notes_done(&tracked->notes);
     free(tracked->late_names);
@@ -328,15 +331,56 @@ static uint64_t pause_ns(struct ttm_tracked *tracked)
     return DOZE_NS;
 }
 
+/* Records of several rings, each in the order it has them, and their order by time. */
+struct slice {
+    struct ttm_record records[RECORDS_PER_SLICE];
+    uint16_t order[RECORDS_PER_SLICE];
+    uint32_t count;
+};
+
+static uint64_t time_at(const struct slice *slice, uint32_t place)
+{
+    return slice->records[slice->order[place]].time_ns;
+}
+
+/* The next 'n' records are of another ring. They are merged into the order from its end on. */
+static void merge(struct slice *slice, uint32_t n)
+{
+    uint32_t older = slice->count, newer = slice->count + n;
+
+    slice->count += n;
+    for (uint32_t at = slice->count; newer > slice->count - n && at-- > 0;) {
+        const uint64_t time_ns = slice->records[newer - 1].time_ns;
+        slice->order[at] = older > 0 && time_at(slice, older - 1) > time_ns ? slice->order[--older]
+                                                                            : (uint16_t)--newer;
+    }
+}
+
+/* Looks at each ring, again and again until the slice is full: none gets far ahead of the others. */
+static void read_rings(struct ttm_tracked *tracked, struct slice *slice)
+{
+    const uint32_t share = RECORDS_PER_SLICE / 2 / (ttm_ring_reader_used(&tracked->reader) + 1);
+    const uint32_t least = share < SHARE_LEAST ? SHARE_LEAST : share;
+    uint32_t n;
+
+    slice->count = 0;
+    do {
+        const uint32_t room = RECORDS_PER_SLICE - slice->count;
+        n = ttm_ring_reader_read(&tracked->reader, slice->records + slice->count,
+                                 room < least ? room : least, &tracked->looked);
+        merge(slice, n);
+    } while (n > 0 && slice->count < RECORDS_PER_SLICE);
+}
+
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
 {
     struct ttm_server *server = tracked->client->server;
-    static struct ttm_record records[RECORDS_PER_SLICE]; /* one loop thread; 64 KiB */
+    static struct slice slice; /* one loop thread; 66 KiB */
     const uint64_t looked = tracked->looked;
-    const uint32_t n =
-        ttm_ring_reader_read(&tracked->reader, records, RECORDS_PER_SLICE, &tracked->looked);
 
-    ttm_intake_records(tracked, records, n);
+    read_rings(tracked, &slice);
+    const uint32_t n = slice.count;
+    ttm_intake_records(tracked, slice.records, slice.order, n);
     server->counter[TTM_COUNTER_EVENTS] += n;
     if (n > 0) {
         count_rate(tracked, n);

@@ -3,7 +3,7 @@
  * tracked - a process that reports through a shared segment.
  *
  * Its serials make the order of events of no account: a birth whose end was read
- * first meets that end and neither is live. When events were lost, or the server
+ * first meets that end. When events were lost, or the server
  * is new to the process, the process is asked to tell all that is live; what was
  * live here and is neither told nor born since has ended unheard.
  */
@@ -14,6 +14,7 @@
 
 #include "base/u64_set.h"
 #include "ring/reader.h"
+#include "server/early_ends.h"
 #include "server/failure.h"
 #include "server/notes.h"
 #include "server/state.h"
@@ -53,6 +54,7 @@ struct ttm_tracked {
     struct ttm_u64_set ended;        /* since the last pass: births or tellings may be read later */
     struct ttm_u64_set ended_before; /* in the pass before that */
     uint64_t sweep_at;               /* in 'before' */
+    struct ttm_early_ends early_ends; /* whose births were not read yet */
 
     uint32_t alone_visits;
     struct ttm_notes notes;

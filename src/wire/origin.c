@@ -2,6 +2,7 @@
 #include "wire/origin.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/bytes.h"
 
@@ -302,4 +303,22 @@ int ttm_log_note_decode(const uint8_t *buf, size_t len, struct ttm_log_note *ret
         .name = {(const char *)buf + 4, (uint16_t)(len - 4)},
     };
     return 0;
+}
+
+bool ttm_is_users_file(const char *file, size_t length)
+{
+    static const char *const ours[] = {
+        "-packages/ttnn/",
+        "/ttnn/ttnn/",
+        "-packages/ttmem/",
+        "/python/ttmem/",
+    };
+
+    if (length == 0 || memmem(file, length, "<frozen ", 8) == file)
+        return false;
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (memmem(file, length, ours[i], strlen(ours[i])))
+            return false;
+    }
+    return true;
 }

@@ -182,4 +182,7 @@ int ttm_named_stack_note_decode(const uint8_t *buf, size_t len, struct ttm_named
 int ttm_log_note_decode(const uint8_t *buf, size_t len, struct ttm_log_note *ret);
 int ttm_operation_note_decode(const uint8_t *buf, size_t len, struct ttm_note_text *ret);
 
+/* Whether a Python file is the user's own: neither the interpreter's start nor a part of ttnn or ttmem. */
+bool ttm_is_users_file(const char *file, size_t length);
+
 #endif /* TTM_WIRE_ORIGIN_H */

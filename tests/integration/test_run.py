@@ -824,6 +824,13 @@ def test_a_mesh_that_lost_a_device_remains_once_and_on_each(place: Place) -> Non
     assert rows_of(text)["L1"][0] == "4.8 MiB"
 
 
+def test_what_other_threads_had_allocated_remains_when_one_closes_the_device(place: Place) -> None:
+    """The close lies in another ring than the births, and may be read before them."""
+    text = summary_of(place.work("open 1", "threads 200 50", "close 1"))
+    assert "400 allocations, 200 frees" in text
+    assert "200 allocations remain" in text and "all held until the device was closed" in text
+
+
 # ---- leaks ----
 
 
