@@ -118,7 +118,8 @@ static int next_output(struct ttm_recorder *rec, const struct ttm_block_head *he
     rec->output_id = head->file_id;
     (void)atomic_fetch_add_explicit(&rec->files, 1, memory_order_relaxed);
     /* A folder that cannot be trimmed now is trimmed with the next file. */
-    (void)ttm_rotation_trim(rec->folder, rec->limits.total_bytes, ttm_base_name(ttm_output_path(next)));
+    (void)ttm_rotation_trim(rec->folder, rec->limits.total_bytes,
+                            ttm_base_name(ttm_output_path(next)));
     return 0;
 }
 
