@@ -6,6 +6,7 @@
  * starting.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@
 #include "cli/tracked_env.h"
 #include "cli/watched.h"
 #include "server/server.h"
+#include "wire/attach.h"
 
 #define FRAMES_MAX 128
 #define LOG_STOP_MS 1000
@@ -181,6 +183,15 @@ static void set_frames(struct ttm_env *env, const char *name, uint64_t frames)
     ttm_env_set(env, name, number);
 }
 
+/* By which we know our processes among all that the server tells of. */
+static void set_run(struct run *run)
+{
+    char number[TTM_NUMBER_SIZE];
+
+    (void)snprintf(number, sizeof(number), "%016" PRIx64, run->watched.run);
+    ttm_env_set(&run->env, TTM_RUN_VARIABLE, number);
+}
+
 static void set_preload(struct run *run)
 {
     char hook[PATH_MAX];
@@ -215,8 +226,10 @@ static int open_server(struct run *run)
 
     if (run->connect) {
         const int status = ttm_watched_open(&run->watched, run->connect);
-        if (status == TTM_EXIT_OK)
+        if (status == TTM_EXIT_OK) {
             set_environment(run, run->connect);
+            set_run(run);
+        }
         return status;
     }
     if (ttm_embedded_open(&run->embedded, why) == 0) {

@@ -774,11 +774,13 @@ static void put_process(const struct sheet *sheet, const struct ttm_departed_pro
 
     ttm_text_format(sheet->out, "%9d  ", process->pid);
     put_command(sheet, process->command, process_command_columns(sheet), true);
-    ttm_text_format(
-        sheet->out, " %11s %9s %9s %10s\n", ttm_format_count(process->sums.births, births),
-        ttm_format_count(process->sums.ends, ends), ttm_format_count(process->sums.remaining, left),
-        process->sums.remaining ? ttm_format_bytes(process->sums.remaining_footprint_bytes, sum)
-                                : "0");
+    if (!sheet->summary->server) /* else not known */
+        ttm_text_format(sheet->out, " %11s %9s", ttm_format_count(process->sums.births, births),
+                        ttm_format_count(process->sums.ends, ends));
+    ttm_text_format(sheet->out, " %9s %10s\n", ttm_format_count(process->sums.remaining, left),
+                    process->sums.remaining
+                        ? ttm_format_bytes(process->sums.remaining_footprint_bytes, sum)
+                        : "0");
 }
 
 /* In the list of processes. */
@@ -827,7 +829,8 @@ static void put_processes(const struct sheet *sheet, uint32_t row_max)
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
     ttm_text_append_column(sheet->out, title, process_command_columns(sheet) + 9,
                            sheet->terminal->has_utf8);
-    put(sheet, " allocations     frees    remain      takes");
+    put(sheet, sheet->summary->server ? "    remain      takes"
+                                      : " allocations     frees    remain      takes");
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
     put(sheet, "\n");
     put_process_rows(sheet, row_max);
@@ -844,7 +847,8 @@ static void put_running(const struct sheet *sheet)
         return;
     put(sheet, "\n  ");
     put_in(sheet, TTM_YELLOW, "still running");
-    put(sheet, ", and tracked no longer:");
+    put(sheet,
+        sheet->summary->server ? ", and tracked by the server:" : ", and tracked no longer:");
     for (uint32_t i = 0; i < d->process_count && named < RUNNING_NAMED; i++) {
         if (!d->processes[i].is_running)
             continue;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "server/telling.h"
 #include "server/tracked.h"
+#include "wire/attach.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
 #include "wire/life_row.h"
@@ -95,6 +96,7 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
         .ring_permille = counters->ring_permille,
         .is_disabled = counters->is_disabled,
         .has_gap = counters->has_gap,
+        .run = ttm_session_may_see(session, proc->info.uid) ? proc->info.run : 0,
     };
 
     memcpy(row.runtime, proc->runtime, sizeof(row.runtime));
@@ -524,16 +526,18 @@ void ttm_native_done(struct ttm_session *session)
     session->totals_interval_ms = 0;
 }
 
-static void take_attach(struct ttm_session *session)
+static void take_attach(struct ttm_session *session, const struct ttm_frame *frame)
 {
     const int segment_fd = session->fds[0], wake_fd = session->fds[1];
 
     if (segment_fd < 0 || wake_fd < 0 || (session->client && session->client->tracked)) {
-        say_error(session, "an attachment needs a segment, a socket that wakes, and to be the first");
+        say_error(session,
+                  "an attachment needs a segment, a socket that wakes, and to be the first");
         return;
     }
     session->fds[0] = session->fds[1] = -1;
-    if (ttm_tracked_attach(session, segment_fd, wake_fd) < 0)
+    const uint64_t run = ttm_attach_decode(frame->payload, frame->length);
+    if (ttm_tracked_attach(session, segment_fd, wake_fd, run) < 0)
         say_error(session, "the segment makes no sense");
 }
 
@@ -573,7 +577,7 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
             say_error(session, "too many are watching events already");
         break;
     case TTM_FRAME_ATTACH:
-        take_attach(session);
+        take_attach(session, frame);
         break;
     case TTM_FRAME_TOLD:
         if (ttm_telling_take(session, frame->payload, frame->length) < 0)

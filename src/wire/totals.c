@@ -175,7 +175,7 @@ size_t ttm_process_row_encode(const struct ttm_process_row *row, uint8_t *buf)
     put_le16(buf + 108, row->ring_permille);
     buf[110] = row->is_disabled;
     buf[111] = row->has_gap;
-    put_le64(buf + 112, 0);
+    put_le64(buf + 112, row->run);
     size_t at = PROCESS_FIXED;
     at += row_put_string(buf + at, row->command, TTM_STRING_MAX);
     at += row_put_string(buf + at, row->runtime, TTM_STRING_MAX);
@@ -211,6 +211,7 @@ int ttm_process_row_decode(const uint8_t *buf, size_t len, struct ttm_process_ro
         .ring_permille = get_le16(part + 108),
         .is_disabled = part[110] != 0,
         .has_gap = part[111] != 0,
+        .run = get_le64(part + 112),
     };
     size_t at = (size_t)fixed;
     if (row_get_string(buf, len, &at, row.command, TTM_STRING_MAX) < 0)

@@ -97,6 +97,7 @@ struct ttm_process_row {
     uint16_t ring_permille; /* how full its fullest ring is */
     bool is_disabled;       /* tracking is switched off in it */
     bool has_gap;           /* it was tracked before this server knew it, or off for a while */
+    uint64_t run;           /* wire/attach.h; 0: none, or the asker may not see it */
     char command[TTM_STRING_MAX + 1];
     char runtime[TTM_STRING_MAX + 1]; /* "ttnn 0.81.1" */
     char trouble[TTM_STRING_MAX + 1]; /* why something in it is not tracked */

@@ -345,6 +345,13 @@ static void a_server_elsewhere_knows_less(void **state)
     assert_has(string, "tracked on 1 device by the server at /run/tt-mem.sock\n");
     assert_has(string, "5 allocations remained, 4.0 KiB; peaks are those last seen");
     assert_lacks(string, "frees");
+    add_process(2, 7, 7, 4096);
+    string = text_on(&plain);
+    assert_has(string, "2 processes");
+    assert_lacks(string, "frees"); /* in their list neither */
+    departed.processes[1].is_running = true;
+    departed.running_count = 1;
+    assert_has(text_on(&plain), "still running, and tracked by the server: 2");
     summary.is_server_gone = true;
     assert_has(text_on(&plain), "the server has gone: what remained at the end is not known\n");
     ttm_departed_done(&departed);

@@ -162,7 +162,7 @@ static void assert_process_v1(void)
     assert_string_equal(process.trouble, "");
 }
 
-static void assert_process_v2(void)
+static void assert_process_of_any_run(void)
 {
     assert_process();
     assert_int_equal(process.source, TTM_SOURCE_TRACKED);
@@ -175,6 +175,18 @@ static void assert_process_v2(void)
     assert_true(process.has_gap);
     assert_string_equal(process.runtime, "ttnn 0.81.1");
     assert_string_equal(process.trouble, "no ärgument");
+}
+
+static void assert_process_v2(void)
+{
+    assert_process_of_any_run();
+    assert_true(process.run == 0);
+}
+
+static void assert_process_v3(void)
+{
+    assert_process_of_any_run();
+    assert_true(process.run == BASE + 10);
 }
 
 static void assert_process_device(void)
@@ -227,8 +239,8 @@ static const struct {
 } rows[] = {
     {"totals.v1.bin", decode_moment, encode_moment, 32, 32, assert_moment},
     {"device.v3.bin", decode_device, encode_device, DEVICE_FIXED, DEVICE_LEAST, assert_device_v3},
-    {"process.v2.bin", decode_process, encode_process, PROCESS_FIXED, PROCESS_LEAST,
-     assert_process_v2},
+    {"process.v3.bin", decode_process, encode_process, PROCESS_FIXED, PROCESS_LEAST,
+     assert_process_v3},
     {"process_device.v2.bin", decode_process_device, encode_process_device, PROCESS_DEVICE_FIXED,
      PROCESS_DEVICE_LEAST, assert_process_device_v2},
 };
@@ -241,6 +253,7 @@ static const struct {
     {"device.v1.bin", decode_device, assert_device_v1},
     {"device.v2.bin", decode_device, assert_device_v2},
     {"process.v1.bin", decode_process, assert_process_v1},
+    {"process.v2.bin", decode_process, assert_process_v2},
     {"process_device.v1.bin", decode_process_device, assert_process_device_v1},
 };
 
