@@ -233,6 +233,28 @@ def test_a_child_leaves_its_parents_books_alone(server: Server, hosts: list[Host
     host.end()
 
 
+def test_a_close_that_throws_closes_nothing(server: Server, hosts: list[Host]) -> None:
+    host = start(hosts, server)
+    host.do("open 2", "alloc 0 3 100", "alloc 1 2 64", "work 2 2048 some_kernel 16", "run")
+    assert_exact(server, host, 2)
+
+    def parts() -> list[tuple[int, int, int]]:
+        both = [regions(server, host, chip) for chip in range(2)]
+        return [
+            (r["CB"]["remaining"], r["CB"]["resident_bytes"], r["KERNEL"]["remaining"])
+            for r in both
+        ]
+
+    wait_for(lambda: all(cb and kernel for cb, _, kernel in parts()), "the programs' parts")
+    before = parts()
+    host.do("unclosed", "alloc 0 1 100")  # what comes after it is told after it
+    assert_exact(server, host, 2)
+    assert parts() == before
+    host.do("free 2", "close")
+    assert_exact(server, host, 2)
+    host.end()
+
+
 def test_a_library_that_is_too_old(server: Server, hosts: list[Host]) -> None:
     host = start(hosts, server, OLD_METAL)
     host.do("open 1", "alloc 0 5 64", "free 2", "work 1 2048 some_kernel 16", "run", "end", "close")
