@@ -168,6 +168,8 @@ static int parse(struct run *run, int argc, char **argv)
     run->argv = ttm_options_rest(&parsed);
     if (!run->argv[0])
         return ttm_options_complain(&parsed, "the program to run is missing");
+    if (run->connect && run->has_leak_limit)
+        return ttm_options_complain(&parsed, "--fail-on-leak does not go with --connect, which records nothing here");
     return TTM_OPTION_END;
 }
 
@@ -225,6 +227,10 @@ static int open_server(struct run *run)
     char why[TTM_LISTENER_WHY_SIZE];
 
     if (run->connect) {
+        if (run->output)
+            ttm_log(
+                "'%s' is not written: with --connect the server records (tt-mem serve --record)",
+                run->output);
         const int status = ttm_watched_open(&run->watched, run->connect);
         if (status == TTM_EXIT_OK) {
             set_environment(run, run->connect);
@@ -360,7 +366,7 @@ static char *finish_recording(struct run *run, const struct ttm_departed *depart
         ttm_server_set_recorder(run->embedded.server, NULL);
     char *path = ttm_record_file_close(run->recorder, ret_bytes);
     run->recorder = NULL;
-    if (path && (!run->output || run->is_unrecorded) && departed->process_count == 0) {
+    if (path && (!run->output || run->is_unrecorded) && !ttm_departed_has_news(departed)) {
         (void)unlink(path);
         free(path);
         return NULL;
@@ -398,7 +404,7 @@ static bool has_leaked(const struct run *run, const struct ttm_report *report, c
                    is_over ? "leaks found" : "no leaks over the limit",
                    ttm_format_bytes(bytes, leaked), ttm_format_bytes(run->leak_limit_bytes, limit));
     if (!report)
-        (void)snprintf(text, 160, "no leaks found: nothing was recorded");
+        (void)snprintf(text, 160, "leaks were not looked for: nothing was recorded");
     return is_over;
 }
 

@@ -99,6 +99,10 @@ static void put_end(const struct sheet *sheet)
 /* Why nothing was heard of it. */
 static const char *reason_of(const struct ttm_run_summary *summary)
 {
+    const char *trouble = ttm_departed_trouble(summary->departed);
+
+    if (trouble)
+        return trouble;
     if (summary->is_untracked)
         return "it was not tracked";
     if (summary->is_server_gone)
@@ -151,15 +155,10 @@ static void put_counts(const struct sheet *sheet)
     put_lost(sheet, d->sums.lost_events);
 }
 
-static bool was_heard_of(const struct ttm_departed *departed)
-{
-    return departed->process_count > 0 || departed->processes_left_out > 0;
-}
-
 /* How the command ended, and what was heard of it: one line where both fit, else two. */
 static void put_head(const struct sheet *sheet)
 {
-    const bool is_heard_of = was_heard_of(sheet->departed);
+    const bool is_heard_of = ttm_departed_has_news(sheet->departed);
     const size_t width = sheet->terminal->columns;
     struct ttm_text end, heard;
     struct sheet part = *sheet;
@@ -172,7 +171,7 @@ static void put_head(const struct sheet *sheet)
     if (is_heard_of)
         put_counts(&part);
     else
-        put(&part, reason_of(sheet->summary));
+        ttm_text_append_safe(part.out, reason_of(sheet->summary));
     const size_t end_width = ttm_terminal_width(ttm_text_string(&end)) + strlen("tt-mem: ");
     const size_t heard_width = ttm_terminal_width(ttm_text_string(&heard)) + strlen(" - ");
     const size_t taken = is_heard_of ? end_width : end_width + heard_width;
@@ -191,25 +190,16 @@ static void put_head(const struct sheet *sheet)
     part_done(sheet, &heard);
 }
 
-/* Why something is not tracked, by the first process that has a reason; NULL: none has. */
-static const char *trouble_of(const struct ttm_departed *departed)
-{
-    for (uint32_t i = 0; i < departed->process_count; i++) {
-        if (departed->processes[i].trouble[0] != '\0')
-            return departed->processes[i].trouble;
-    }
-    return NULL;
-}
-
 static void put_trouble(const struct sheet *sheet)
 {
-    const char *trouble = trouble_of(sheet->departed);
+    const char *trouble = ttm_departed_trouble(sheet->departed);
 
     if (!trouble)
         return;
     put(sheet, "  ");
-    put_in(sheet, TTM_YELLOW, "not all is tracked: ");
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_YELLOW);
     ttm_text_append_safe(sheet->out, trouble);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
     put(sheet, "\n");
 }
 
@@ -886,6 +876,15 @@ static void put_next(const struct sheet *sheet)
     }
 }
 
+static void put_verdict(const struct sheet *sheet)
+{
+    if (!sheet->summary->leak_verdict)
+        return;
+    put(sheet, "  ");
+    put_in(sheet, TTM_BOLD, sheet->summary->leak_verdict);
+    put(sheet, "\n");
+}
+
 void ttm_run_summary_text(const struct ttm_run_summary *summary,
                           const struct ttm_terminal *terminal, struct ttm_text *out)
 {
@@ -898,8 +897,10 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     if (terminal->is_terminal && summary->end.signal == SIGINT)
         put(&sheet, "\n"); /* behind the ^C that the terminal shows */
     put_head(&sheet);
-    if (!was_heard_of(d))
+    if (!ttm_departed_has_news(d)) {
+        put_verdict(&sheet);
         return;
+    }
     put_oddities(&sheet);
     put_trouble(&sheet);
     /* Three for the head, two around the devices, two for what comes last, one for the prompt. */
@@ -908,7 +909,7 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     size_t others =
         8 + 3 + (has_suspects ? analysis_rows : within(d->remains.count, 0, remains_max));
     others += d->sums.program_parts > 0 ? 1 : 0;
-    others += trouble_of(d) ? 1 : 0;
+    others += ttm_departed_trouble(d) ? 1 : 0;
     if (process_total(d) > 1)
         others += 2 + within(process_total(d), 0, processes_max);
     others += d->running_count > 0 ? 2 : 0;
@@ -917,9 +918,6 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     put_processes(&sheet, processes_max);
     put_running(&sheet);
     put_next(&sheet);
-    if (summary->leak_verdict) {
-        put(&sheet, "\n  ");
-        put_in(&sheet, TTM_BOLD, summary->leak_verdict);
-        put(&sheet, "\n");
-    }
+    put(&sheet, summary->leak_verdict ? "\n" : "");
+    put_verdict(&sheet);
 }

@@ -34,6 +34,7 @@ struct ttm_seen {
     uint64_t lives; /* at its end */
     uint64_t bytes;
     char command[TTM_STRING_MAX + 1];
+    char trouble[TTM_STRING_MAX + 1];
 };
 
 /* ---- whose is it ---- */
@@ -163,6 +164,7 @@ static void take_totals(struct ttm_watched *watched, const struct ttm_answer *an
         if (!seen->is_ours)
             continue;
         memcpy(seen->command, process->row.command, sizeof(seen->command));
+        memcpy(seen->trouble, process->row.trouble, sizeof(seen->trouble));
         for (size_t d = 0; d < process->device_count; d++)
             add_device(watched, answer, &process->devices[d]);
     }
@@ -352,6 +354,7 @@ static void put_processes(struct ttm_watched *watched)
             .sums = {.remaining = seen->lives, .remaining_footprint_bytes = seen->bytes},
         };
         memcpy(process.command, seen->command, sizeof(process.command));
+        memcpy(process.trouble, seen->trouble, sizeof(process.trouble));
         ttm_departed_put_process(&watched->departed, &process);
     }
 }

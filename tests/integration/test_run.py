@@ -726,6 +726,21 @@ def test_with_connect_and_no_server_the_program_is_not_started(place: Place, fol
     assert not marker.exists()
 
 
+def test_with_connect_nothing_is_recorded_which_is_said(place: Place, server: Server) -> None:
+    wanted = place.work_folder / "wanted.ttmem"
+    result = place.run("--connect", server.socket, "-o", str(wanted), "sh", "-c", "exit 3")
+    first, last = result.err.splitlines()
+    assert result.status == 3 and not wanted.exists()
+    assert f"'{wanted}' is not written" in first and "did not use TT-Metal" in last
+
+
+def test_with_connect_leaks_cannot_be_looked_for(place: Place, server: Server) -> None:
+    marker = place.work_folder / "started"
+    result = place.run("--connect", server.socket, "--fail-on-leak", "touch", str(marker))
+    assert "--fail-on-leak does not go with --connect" in result.complains(2)
+    assert not marker.exists()
+
+
 def test_a_server_that_ends_under_us_harms_nobody(place: Place, server: Server) -> None:
     with place.start("--connect", server.socket, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
         it.do("alloc 0 0 5 1000")

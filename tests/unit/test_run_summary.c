@@ -111,6 +111,22 @@ static void a_program_that_was_not_heard_of_is_one_line(void **state)
     assert_int_equal(count_lines(text_on(&plain)), 1);
 }
 
+static void a_program_that_could_not_be_tracked_is_one_line_too(void **state)
+{
+    (void)state;
+    add_process(1, 0, 0, 0);
+    (void)snprintf(departed.processes[0].trouble, sizeof(departed.processes[0].trouble),
+                   "ttnn 0.78.2 is not tracked: too\033old");
+    assert_string_equal(text_on(&plain), "tt-mem: python deco… ended after 12.4 s, exit 0 · "
+                                         "ttnn 0.78.2 is not tracked: too\\x1bold\n");
+    summary.leak_verdict = "leaks were not looked for";
+    assert_has(text_on(&plain), "\n  leaks were not looked for\n");
+    summary.leak_verdict = NULL;
+    add_device(0, 0, 4096); /* in part it was */
+    assert_has(text_on(&plain), "\n  ttnn 0.78.2 is not tracked: too\\x1bold\n");
+    assert_has(text_on(&plain), "device 0");
+}
+
 static void a_long_command_is_cut_and_the_line_stays_one(void **state)
 {
     (void)state;
@@ -409,6 +425,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_program_that_was_not_heard_of_is_one_line, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_program_that_could_not_be_tracked_is_one_line_too, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_long_command_is_cut_and_the_line_stays_one, set_up,
                                         tear_down),
