@@ -117,7 +117,7 @@ static const char *reason_of(const struct ttm_run_summary *summary)
     case TTM_PROGRAM_ORDINARY:
         break;
     }
-    return "it did not use TT-Metal";
+    return "it reported no TT-Metal";
 }
 
 static void put_lost(const struct sheet *sheet, uint64_t lost_events)

@@ -86,7 +86,7 @@ def test_what_the_program_writes_to_stderr_comes_first_and_is_whole(place: Place
 
 
 def test_a_program_without_tt_metal_is_one_line(place: Place) -> None:
-    assert only_line(place.run("true")).endswith("it did not use TT-Metal")
+    assert only_line(place.run("true")).endswith("it reported no TT-Metal")
 
 
 def test_options_behind_the_program_are_the_programs(place: Place) -> None:
@@ -620,7 +620,7 @@ def test_inside_each_other_the_inner_one_has_its_own(place: Place) -> None:
     assert result.status == 0
     first, last = result.err.split("tt-mem: tt-mem run", 1)
     assert "3 allocations remain" in first
-    assert last.endswith("it did not use TT-Metal\n")
+    assert last.endswith("it reported no TT-Metal\n")
 
 
 def test_the_program_goes_on_when_we_are_killed(place: Place) -> None:
@@ -731,7 +731,7 @@ def test_with_connect_nothing_is_recorded_which_is_said(place: Place, server: Se
     result = place.run("--connect", server.socket, "-o", str(wanted), "sh", "-c", "exit 3")
     first, last = result.err.splitlines()
     assert result.status == 3 and not wanted.exists()
-    assert f"'{wanted}' is not written" in first and "did not use TT-Metal" in last
+    assert f"'{wanted}' is not written" in first and "reported no TT-Metal" in last
 
 
 def test_with_connect_leaks_cannot_be_looked_for(place: Place, server: Server) -> None:

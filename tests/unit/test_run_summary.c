@@ -99,7 +99,7 @@ static void a_program_that_was_not_heard_of_is_one_line(void **state)
     (void)state;
     assert_string_equal(
         text_on(&plain),
-        "tt-mem: python decode.py ended after 12.4 s, exit 0 · it did not use TT-Metal\n");
+        "tt-mem: python decode.py ended after 12.4 s, exit 0 · it reported no TT-Metal\n");
     summary.program = TTM_PROGRAM_STATIC;
     assert_has(text_on(&plain), "linked statically\n");
     summary.program = TTM_PROGRAM_PRIVILEGED;
@@ -135,7 +135,7 @@ static void a_long_command_is_cut_and_the_line_stays_one(void **state)
     assert_int_equal(count_lines(string), 1);
     assert_true(ttm_terminal_width(string) <= 80 + 1);
     assert_has(string, "python -m pytest t…");
-    assert_has(string, " ended after 12.4 s, exit 0 · it did not use TT-Metal\n");
+    assert_has(string, " ended after 12.4 s, exit 0 · it reported no TT-Metal\n");
 }
 
 static void how_it_ended_is_said(void **state)
