@@ -865,7 +865,13 @@ static void put_next(const struct sheet *sheet)
         ttm_text_append_safe(sheet->out, summary->recording);
         ttm_text_format(sheet->out, " (%s)%s", ttm_format_bytes(summary->recording_bytes, bytes),
                         ttm_terminal_dot(sheet->terminal));
-        put_in(sheet, TTM_BOLD, "tt-mem report");
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
+        put(sheet, "tt-mem report");
+        if (strchr(summary->recording, '/')) { /* else it finds the newest in this folder */
+            put(sheet, " ");
+            ttm_text_append_safe(sheet->out, summary->recording);
+        }
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
         put(sheet, "\n");
     } else if (sheet->departed->sums.remaining > sheet->departed->sums.program_parts) {
         put(sheet, "\n  while it runs: ");

@@ -771,6 +771,13 @@ def test_a_run_is_recorded_under_the_number_of_its_process(place: Place) -> None
         result = it.end()
     assert recordings(place) == [f"tt-mem.{pid}.ttmem"]
     assert f"recorded in tt-mem.{pid}.ttmem (" in result.err
+    assert result.err.endswith(" tt-mem report\n")
+
+
+def test_a_recording_elsewhere_is_shown_from_there(place: Place, folder: Path) -> None:
+    wanted = folder / "elsewhere.ttmem"
+    result = place.work("alloc 0 0 3 1000", args=("-o", str(wanted)))
+    assert wanted.exists() and result.err.endswith(f" tt-mem report {wanted}\n")
 
 
 def test_a_recording_takes_the_place_of_an_older_one(place: Place) -> None:
@@ -803,7 +810,11 @@ def test_no_recording_is_made_when_none_is_wanted(place: Place) -> None:
 def test_a_recording_that_cannot_be_written_is_told_and_the_program_runs(place: Place) -> None:
     result = place.run("-o", "no/such/folder/x.ttmem", "sh", "-c", "echo hello; exit 5")
     assert result.status == 5 and result.out == "hello\n"
-    assert "tt-mem: cannot record to 'no/such/folder/x.ttmem': No such file" in result.err
+    first, _ = result.err.splitlines()
+    assert first == (
+        "tt-mem: cannot record to 'no/such/folder/x.ttmem': No such file or directory, "
+        "there will be no recording"
+    )
 
 
 # ---- closed devices ----
