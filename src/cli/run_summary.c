@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/origin_text.h"
+#include "cli/region_line.h"
 #include "cli/report_text.h"
 #include "wire/region.h"
 
@@ -18,7 +19,7 @@
 #define COMMAND_MAX 60
 #define PROCESS_COMMAND_MIN 20
 #define PROCESS_COMMAND_MAX 60
-#define BAR_MIN 8
+#define BAR_MIN 4
 #define BAR_MAX 40
 #define RUNNING_NAMED 4
 #define ROWS_HIGH 40 /* a terminal with this many shows longer lists */
@@ -383,27 +384,19 @@ static void put_region(const struct sheet *sheet, const struct ttm_departed_devi
                        unsigned region)
 {
     const struct ttm_totals totals = totals_of(device, region);
-    const uint64_t remains = remaining_bytes(&totals), capacity = device->capacity_bytes[region];
     const size_t used = 2 + LABEL_COLUMNS + 32;
     const size_t width = sheet->terminal->columns;
-    char now[TTM_NUMBER_SIZE], peak[TTM_NUMBER_SIZE], whole[TTM_NUMBER_SIZE];
+    const size_t bar = within(width > used + 11 ? width - used - 11 : 0, 0, BAR_MAX);
+    const struct ttm_region_line row = {
+        .label = ttm_region_name(region),
+        .now_bytes = remaining_bytes(&totals),
+        .peak_bytes = totals.peak_footprint_bytes,
+        .capacity_bytes = device->capacity_bytes[region],
+        .label_columns = LABEL_COLUMNS - 2,
+        .bar_columns = bar >= BAR_MIN ? bar : 0,
+    };
 
-    ttm_text_format(sheet->out, "    %-*s%10s %10s", LABEL_COLUMNS - 2, ttm_region_name(region),
-                    remains > 0 ? ttm_format_bytes(remains, now) : "0",
-                    ttm_format_bytes(totals.peak_footprint_bytes, peak));
-    if (capacity > 0) {
-        const double share = 100.0 * (double)totals.peak_footprint_bytes / (double)capacity;
-        const size_t bar = within(width > used + 11 ? width - used - 11 : 0, 0, BAR_MAX);
-        ttm_text_format(sheet->out, " %10s  ", ttm_format_bytes(capacity, whole));
-        if (bar >= BAR_MIN / 2) {
-            ttm_terminal_colour(sheet->terminal, sheet->out,
-                                ttm_terminal_load_colour(totals.peak_footprint_bytes, capacity));
-            ttm_terminal_bar(sheet->terminal, sheet->out, totals.peak_footprint_bytes, capacity,
-                             bar);
-            ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
-        }
-        ttm_text_format(sheet->out, " %5.1f %%", share);
-    }
+    ttm_region_line_text(sheet->terminal, &row, sheet->out);
     put(sheet, "\n");
 }
 
