@@ -169,7 +169,8 @@ static int parse(struct run *run, int argc, char **argv)
     if (!run->argv[0])
         return ttm_options_complain(&parsed, "the program to run is missing");
     if (run->connect && run->has_leak_limit)
-        return ttm_options_complain(&parsed, "--fail-on-leak does not go with --connect, which records nothing here");
+        return ttm_options_complain(
+            &parsed, "--fail-on-leak does not go with --connect, which records nothing here");
     return TTM_OPTION_END;
 }
 
@@ -247,6 +248,21 @@ static int open_server(struct run *run)
     return TTM_EXIT_OK;
 }
 
+/* A recording that is not kept: the analysis needs one all the same. */
+static struct ttm_recorder *record_aside(struct run *run)
+{
+    char path[128];
+
+    run->is_unrecorded = true;
+    (void)snprintf(run->folder, sizeof(run->folder), "/tmp/tt-mem-run-XXXXXX");
+    if (!mkdtemp(run->folder)) {
+        run->folder[0] = '\0';
+        return NULL;
+    }
+    (void)snprintf(path, sizeof(path), "%s/run.ttmem", run->folder);
+    return ttm_record_file_open(path);
+}
+
 /* Named after the program's process, which is what people see in other tools. */
 static void start_recording(struct run *run)
 {
@@ -255,15 +271,10 @@ static void start_recording(struct run *run)
     if (run->connect || !run->embedded.server)
         return;
     (void)snprintf(path, sizeof(path), "tt-mem.%d.ttmem", (int)run->child.pid);
-    if (run->is_unrecorded) { /* the analysis needs one all the same */
-        (void)snprintf(run->folder, sizeof(run->folder), "/tmp/tt-mem-run-XXXXXX");
-        if (!mkdtemp(run->folder)) {
-            run->folder[0] = '\0';
-            return;
-        }
-        (void)snprintf(path, sizeof(path), "%s/run.ttmem", run->folder);
-    }
-    run->recorder = ttm_record_file_open(run->output && !run->is_unrecorded ? run->output : path);
+    if (!run->is_unrecorded)
+        run->recorder = ttm_record_file_open(run->output ? run->output : path);
+    if (!run->recorder)
+        run->recorder = record_aside(run);
     ttm_server_set_recorder(run->embedded.server, run->recorder);
 }
 

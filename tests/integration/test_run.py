@@ -885,6 +885,13 @@ def test_leaks_are_found_without_a_recording_that_is_kept(place: Place) -> None:
     assert result.status == 3 and recordings(place) == []
 
 
+def test_leaks_are_found_when_the_recording_cannot_be_written(place: Place) -> None:
+    result = leak(place, "-o", "no/such/folder/x.ttmem", "--fail-on-leak")
+    assert result.status == 3 and recordings(place) == []
+    assert "there will be no recording" in result.err and "leaks found" in result.err
+    assert "recorded in" not in result.err
+
+
 def test_suppressed_suspects_are_no_leaks(place: Place) -> None:
     result = leak(place, "--fail-on-leak", "--suppressions", str(place.no_suspects))
     assert result.status == 0 and "no leaks over the limit" in result.err
