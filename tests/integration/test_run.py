@@ -864,11 +864,13 @@ def test_a_mesh_that_lost_a_device_remains_once_and_on_each(place: Place) -> Non
 def leak(place: Place, *args: str) -> Result:
     """A program that forgets a buffer at each of many steps, in a context of its own."""
     with place.start(*args, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 1 4096")
+        wait_for(lambda: it.knows(it.child()), "the worker to be known")
+        it.do("free 1")
         for _ in range(30):
             it.do("alloc 0 0 1 4096")
             it.do("alloc 0 1 4 2048")
             it.do("free 4")
-        wait_for(lambda: it.knows(it.child()), "the worker to be known")
         it.send("truth")
         return it.end()
 
