@@ -6,6 +6,7 @@
  * starting.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 #include "cli/watched.h"
 #include "recording/recorder.h"
 #include "server/server.h"
+#include "wire/attach.h"
 
 #define FRAMES_MAX 128
 #define LOG_STOP_MS 1000
@@ -165,6 +167,9 @@ static int parse(struct run *run, int argc, char **argv)
         return ttm_options_complain(&parsed, "--debug-log and --connect exclude each other");
     if (run->has_holders && run->python_frames == 0)
         return ttm_options_complain(&parsed, "--holders needs Python frames");
+    if (run->connect && run->has_leak_limit)
+        return ttm_options_complain(
+            &parsed, "--fail-on-leak does not go with --connect, which records nothing here");
     return TTM_OPTION_END;
 }
 
@@ -178,6 +183,15 @@ static void set_frames(struct ttm_env *env, const char *name, uint64_t frames)
         return;
     (void)snprintf(number, sizeof(number), "%u", (unsigned)frames);
     ttm_env_set(env, name, number);
+}
+
+/* By which we know our processes among all that the server tells of. */
+static void set_run(struct run *run)
+{
+    char number[TTM_NUMBER_SIZE];
+
+    (void)snprintf(number, sizeof(number), "%016" PRIx64, run->watched.run);
+    ttm_env_set(&run->env, TTM_RUN_VARIABLE, number);
 }
 
 static void set_preload(struct run *run)
@@ -215,9 +229,15 @@ static int open_server(struct run *run)
     char why[TTM_LISTENER_WHY_SIZE];
 
     if (run->connect) {
+        if (run->output)
+            ttm_log(
+                "'%s' is not written: with --connect the server records (tt-mem serve --record)",
+                run->output);
         const int status = ttm_watched_open(&run->watched, run->connect);
-        if (status == TTM_EXIT_OK)
+        if (status == TTM_EXIT_OK) {
             set_environment(run, run->connect);
+            set_run(run);
+        }
         return status;
     }
     if (ttm_embedded_open(&run->embedded, why) == 0) {
@@ -229,6 +249,21 @@ static int open_server(struct run *run)
     return TTM_EXIT_OK;
 }
 
+/* A recording that is not kept: the analysis needs one all the same. */
+static struct ttm_recorder *record_aside(struct run *run)
+{
+    char path[128];
+
+    run->is_unrecorded = true;
+    (void)snprintf(run->folder, sizeof(run->folder), "/tmp/tt-mem-run-XXXXXX");
+    if (!mkdtemp(run->folder)) {
+        run->folder[0] = '\0';
+        return NULL;
+    }
+    (void)snprintf(path, sizeof(path), "%s/run.ttmem", run->folder);
+    return ttm_record_file_open(path);
+}
+
 /* Named after the program's process, which is what people see in other tools. */
 static void start_recording(struct run *run)
 {
@@ -237,15 +272,10 @@ static void start_recording(struct run *run)
     if (run->connect || !run->embedded.server)
         return;
     (void)snprintf(path, sizeof(path), "tt-mem.%d.ttmem", (int)run->child.pid);
-    if (run->is_unrecorded) { /* the analysis needs one all the same */
-        (void)snprintf(run->folder, sizeof(run->folder), "/tmp/tt-mem-run-XXXXXX");
-        if (!mkdtemp(run->folder)) {
-            run->folder[0] = '\0';
-            return;
-        }
-        (void)snprintf(path, sizeof(path), "%s/run.ttmem", run->folder);
-    }
-    run->recorder = ttm_record_file_open(run->output && !run->is_unrecorded ? run->output : path);
+    if (!run->is_unrecorded)
+        run->recorder = ttm_record_file_open(run->output ? run->output : path);
+    if (!run->recorder)
+        run->recorder = record_aside(run);
     ttm_server_set_recorder(run->embedded.server, run->recorder);
 }
 
@@ -373,7 +403,7 @@ static char *finish_recording(struct run *run, const struct ttm_departed *depart
         ttm_server_set_recorder(run->embedded.server, NULL);
     char *path = ttm_record_file_close(run->recorder, ret_bytes);
     run->recorder = NULL;
-    if (path && (!run->output || run->is_unrecorded) && departed->process_count == 0) {
+    if (path && (!run->output || run->is_unrecorded) && !ttm_departed_has_news(departed)) {
         (void)unlink(path);
         free(path);
         return NULL;
@@ -414,7 +444,7 @@ static bool has_leaked(const struct run *run, const struct ttm_report *report, c
                    ttm_format_bytes(bytes, leaked), ttm_format_bytes(run->leak_limit_bytes, limit),
                    known);
     if (!report)
-        (void)snprintf(text, 160, "no leaks found: nothing was recorded");
+        (void)snprintf(text, 160, "leaks were not looked for: nothing was recorded");
     return is_over;
 }
 

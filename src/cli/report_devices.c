@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/region_line.h"
 #include "cli/report_sheet.h"
 #include "wire/region.h"
 
@@ -56,27 +57,24 @@ static void put_region(struct sheet *sheet, const struct ttm_report_device *devi
                                       ? device->cbs.peak_resident_bytes
                                       : device->cbs.peak_registered_bytes
                                 : region->peak_footprint_bytes;
-    const uint64_t capacity = region->capacity_bytes;
     const size_t width = sheet->terminal->columns;
-    char text[TTM_NUMBER_SIZE], label[64];
+    char label[64];
 
     (void)snprintf(label, sizeof(label), "%s%s", ttm_region_name(r),
                    !is_cb                                ? ""
                    : device->cbs.peak_resident_bytes > 0 ? " (peak resident)"
                                                          : "");
-    ttm_text_format(sheet->out, "    %-*s%10s", LABEL_COLUMNS - 2, label,
-                    now ? ttm_format_bytes(now, text) : "0");
-    ttm_text_format(sheet->out, " %10s", ttm_format_bytes(peak, text));
-    if (capacity > 0) {
-        ttm_text_format(sheet->out, " %10s  ", ttm_format_bytes(capacity, text));
-        ttm_terminal_colour(sheet->terminal, sheet->out, ttm_terminal_load_colour(peak, capacity));
-        ttm_terminal_bar(sheet->terminal, sheet->out, peak, capacity,
-                         width > 100  ? 24
-                         : width > 76 ? 8
-                                      : 0);
-        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
-        ttm_text_format(sheet->out, " %5.1f %%", 100.0 * (double)peak / (double)capacity);
-    }
+    const struct ttm_region_line row = {
+        .label = label,
+        .now_bytes = now,
+        .peak_bytes = peak,
+        .capacity_bytes = region->capacity_bytes,
+        .label_columns = LABEL_COLUMNS - 2,
+        .bar_columns = width > 100  ? 24
+                       : width > 76 ? 8
+                                    : 0,
+    };
+    ttm_region_line_text(sheet->terminal, &row, sheet->out);
     end_line(sheet);
 }
 

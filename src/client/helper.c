@@ -161,12 +161,21 @@ static int send_all(struct talk *talk, struct ttm_queue *out)
     return 0;
 }
 
+/* The run that this process is part of, 0: none. */
+static uint64_t own_run(void)
+{
+    const char *text = getenv(TTM_RUN_VARIABLE);
+
+    return text ? strtoull(text, NULL, 16) : 0;
+}
+
 /* Hello, and with it the segment and the end of the socket that wakes. What does not fit at once does not fit at all. */
 static int introduce(int fd, const struct ttm_producer *producer)
 {
     const struct ttm_hello hello = ttm_hello_own(getpid());
     const int fds[2] = {producer->fd.fd, producer->sleep_fd.fd};
-    uint8_t hello_payload[TTM_HELLO_SIZE], bytes[TTM_HELLO_SIZE + 2 * TTM_FRAME_HEADER_SIZE];
+    uint8_t hello_payload[TTM_HELLO_SIZE], attach_payload[TTM_ATTACH_SIZE];
+    uint8_t bytes[TTM_HELLO_SIZE + TTM_ATTACH_SIZE + 2 * TTM_FRAME_HEADER_SIZE];
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(fds))];
@@ -177,9 +186,10 @@ static int introduce(int fd, const struct ttm_producer *producer)
         return -EBADF;
     ttm_queue_init(&out);
     ttm_hello_encode(&hello, hello_payload);
+    ttm_attach_encode(own_run(), attach_payload);
     int r = ttm_frame_append(&out, TTM_FRAME_HELLO, hello_payload, sizeof(hello_payload));
     if (r == 0)
-        r = ttm_frame_append(&out, TTM_FRAME_ATTACH, NULL, 0);
+        r = ttm_frame_append(&out, TTM_FRAME_ATTACH, attach_payload, sizeof(attach_payload));
     if (r == 0) {
         struct iovec iov = {.iov_base = bytes, .iov_len = ttm_queue_length(&out)};
         memcpy(bytes, ttm_queue_front(&out), iov.iov_len);

@@ -130,8 +130,8 @@ uint32_t ttm_allocator_devices(const struct ttm_allocator *allocator)
  * Whatever the alignment of a region, its allocator hands out multiples of that of
  * DRAM: L1 buffers are aligned to 16 bytes and take 32 on Wormhole, 64 on Blackhole.
  */
-bool ttm_allocator_place(const struct ttm_allocator *allocator, uint64_t bank_bytes,
-                         struct ttmem_allocation *ret)
+bool ttm_allocator_place(const struct ttm_allocator *allocator,
+                         const struct ttm_buffer_facts *facts, struct ttmem_allocation *ret)
 {
     const uint64_t rest = (uint64_t)allocator->granule - 1;
 
@@ -141,8 +141,8 @@ bool ttm_allocator_place(const struct ttm_allocator *allocator, uint64_t bank_by
     ret->allocator = allocator->number;
     ret->devices = allocator->devices;
     if (ret->region < BUFFER_REGIONS) { /* 0 where there are no banks */
-        ret->banks = allocator->banks[ret->region];
-        ret->footprint_bytes = ((bank_bytes + rest) & ~rest) * ret->banks;
+        ret->banks = facts->banks > 0 ? facts->banks : allocator->banks[ret->region];
+        ret->footprint_bytes = ((facts->bank_bytes + rest) & ~rest) * ret->banks;
     }
     return true;
 }

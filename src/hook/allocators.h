@@ -34,11 +34,11 @@ uint16_t ttm_allocator_number(const struct ttm_allocator *allocator);
 
 /*
  * Fills in what an allocation has of its allocator: its number, devices and banks, and
- * the footprint of a buffer that wants so many bytes of each bank. Returns false when
+ * the footprint of a buffer of that kind. Returns false when
  * the allocator has not been described yet.
  */
-bool ttm_allocator_place(const struct ttm_allocator *allocator, uint64_t bank_bytes,
-                         struct ttmem_allocation *ret);
+bool ttm_allocator_place(const struct ttm_allocator *allocator,
+                         const struct ttm_buffer_facts *facts, struct ttmem_allocation *ret);
 
 /*
  * Reads from the runtime, once, what the functions around return; 'device' is the

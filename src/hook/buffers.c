@@ -51,9 +51,9 @@ static void tell(const struct ttm_runtime *runtime, struct ttm_allocator *alloca
     born.id = facts.id;
     born.bytes = facts.bytes;
     born.region = facts.region;
-    if (!ttm_allocator_place(allocator, facts.bank_bytes, &born) &&
+    if (!ttm_allocator_place(allocator, &facts, &born) &&
         (!describe(runtime, allocator, impl, buffer) ||
-         !ttm_allocator_place(allocator, facts.bank_bytes, &born)))
+         !ttm_allocator_place(allocator, &facts, &born)))
         return;
     uint64_t none = UINT64_MAX;
     /* relaxed: threads that race for it have ids beside each other. */

@@ -87,6 +87,12 @@ bool buffer_read(const ttm_runtime *runtime, const void *buffer, ttm_buffer_fact
         facts.bytes = function<number>(runtime, TTM_ASK_BUFFER_SIZE)(buffer);
         if (facts.region != TTMEM_SYSTEM_MEMORY) // which has no banks
             facts.bank_bytes = function<number>(runtime, TTM_ASK_BUFFER_BANK_SIZE)(buffer);
+        // Empty, but for those that have a place of their own in each core, and in no other.
+        if (facts.region == TTMEM_L1 && runtime->asked[TTM_ASK_BUFFER_CORE_ADDRESSES])
+            facts.banks = static_cast<std::uint32_t>(
+                function<const std::unordered_map<std::uint64_t, std::uint64_t> &(const void *)>(
+                    runtime, TTM_ASK_BUFFER_CORE_ADDRESSES)(buffer)
+                    .size());
         *ret = facts;
         return true;
     });

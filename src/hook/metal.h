@@ -29,6 +29,7 @@ struct ttm_buffer_facts {
     uint64_t id;
     uint64_t bytes;      /* as the user asked */
     uint64_t bank_bytes; /* in each bank; 0: not known */
+    uint32_t banks;      /* that it lies in; 0: in all */
     uint8_t region;
 };
 

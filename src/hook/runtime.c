@@ -35,6 +35,38 @@ static const char *const asked_names[] = {TTM_ASKED(NAME_OF)};
 static const bool asked_required[] = {TTM_ASKED(IS_REQUIRED)};
 #undef IS_REQUIRED
 
+/* What is not heard without it. */
+static const char *const heard_by[TTM_HOOK_COUNT] = {
+    [TTM_HOOK_ALLOCATE_BUFFER] = "buffers",
+    [TTM_HOOK_TRACK_ALLOCATE] = "buffers",
+    [TTM_HOOK_DEALLOCATE_BUFFER] = "frees",
+    [TTM_HOOK_DEALLOCATE_BUFFERS] = "the end of meshes",
+    [TTM_HOOK_ALLOCATOR_END] = "the end of meshes",
+    [TTM_HOOK_ALLOCATE_CBS] = "circular buffers",
+    [TTM_HOOK_TRACK_CB] = "circular buffers",
+    [TTM_HOOK_DEALLOCATE_CBS] = "circular buffers",
+    [TTM_HOOK_ALLOCATE_DFBS] = "dataflow buffers",
+    [TTM_HOOK_MARK_ADDRESS] = "dataflow buffers",
+    [TTM_HOOK_ALLOCATE_SCRATCHPADS] = "scratchpads",
+    [TTM_HOOK_VALIDATE_CBS] = "clashes in L1",
+    [TTM_HOOK_VALIDATE_DFBS] = "clashes in L1",
+    [TTM_HOOK_COMPILE_FINISHED] = "kernels",
+    [TTM_HOOK_PROGRAM_END] = "the end of programs",
+    [TTM_HOOK_ADD_PROGRAM] = "the chips of programs",
+    [TTM_HOOK_WORKLOAD_END] = "the chips of programs",
+    [TTM_HOOK_ENQUEUE] = "which programs run",
+    [TTM_HOOK_MESH_INITIALIZED] = "devices without buffers",
+    [TTM_HOOK_DEVICE_CLOSE] = "closed devices",
+};
+
+/* Without these, what is born would never end, which is worse than to know nothing. */
+static const enum ttm_hook_point needed[] = {
+    TTM_HOOK_ALLOCATE_BUFFER,
+    TTM_HOOK_TRACK_ALLOCATE,
+    TTM_HOOK_DEALLOCATE_BUFFER,
+    TTM_HOOK_PROGRAM_END,
+};
+
 /* A loaded file that calls us, and whom it means. */
 struct module {
     uintptr_t start, end;
@@ -128,6 +160,10 @@ static const char *resolve(void *library, struct ttm_runtime *runtime)
 
     for (uint32_t i = 0; i < TTM_HOOK_COUNT; i++)
         runtime->originals[i] = dlsym(library, interposed_names[i]);
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && !missing; i++) {
+        if (!runtime->originals[needed[i]])
+            missing = interposed_names[needed[i]];
+    }
     for (uint32_t i = 0; i < TTM_ASK_COUNT; i++) {
         runtime->asked[i] = dlsym(library, asked_names[i]);
         if (!runtime->asked[i] && asked_required[i] && !missing)
@@ -136,29 +172,55 @@ static const char *resolve(void *library, struct ttm_runtime *runtime)
     return missing;
 }
 
+/* "ttnn 0.90.1 is tracked in part, without: circular buffers, kernels", where it is. */
+static void say_what_is_not_heard(const struct ttm_runtime *runtime)
+{
+    const char *said = NULL;
+
+    for (uint32_t i = 0; i < TTM_HOOK_COUNT; i++) {
+        if (runtime->originals[i] || heard_by[i] == said)
+            continue;
+        const size_t length = strlen(trouble);
+        if (!said)
+            (void)snprintf(trouble, sizeof(trouble), "%s is tracked in part, without: %s", release,
+                           heard_by[i]);
+        else
+            (void)snprintf(trouble + length, sizeof(trouble) - length, ", %s", heard_by[i]);
+        said = heard_by[i];
+    }
+}
+
+static const char *why_not(enum ttm_release_age age)
+{
+    switch (age) {
+    case TTM_RELEASE_OLDER:
+        return "it is too old, the hook knows " TTM_RELEASES_KNOWN;
+    case TTM_RELEASE_NEWER:
+        return "it is too new, the hook knows " TTM_RELEASES_KNOWN;
+    case TTM_RELEASE_KNOWN:
+        break;
+    }
+    return "it is not as " TTM_RELEASES_KNOWN ", which the hook knows";
+}
+
 /* Sets up the runtime that will be tracked, and says what it is and what it lacks. */
 static void track(void *library, struct ttm_runtime *runtime, const char *missing)
 {
-    const bool is_old = ttm_release_name(library, release, sizeof(release));
+    const enum ttm_release_age age = ttm_release_name(library, release, sizeof(release));
 
     if (missing) {
-        (void)snprintf(trouble, sizeof(trouble), "%s is not tracked: %s", release,
-                       is_old ? "the hook needs ttnn 0.79 or newer"
-                              : "its library lacks functions that the hook asks");
+        (void)snprintf(trouble, sizeof(trouble), "%s is not tracked: %s", release, why_not(age));
     } else {
         runtime->metal = ttm_metal_load();
         if (!runtime->metal)
             (void)snprintf(trouble, sizeof(trouble),
                            "%s is not tracked: libttmem-metal.so cannot be loaded", release);
     }
-    for (uint32_t i = 0; i < TTM_HOOK_COUNT && runtime->metal && !*trouble; i++) {
-        if (!runtime->originals[i])
-            (void)snprintf(trouble, sizeof(trouble),
-                           "%s is tracked in part: its library has no '%s'", release,
-                           interposed_names[i]);
-    }
-    if (runtime->metal) /* release: pairs with the acquire in ttm_runtime_tracked(). */
-        atomic_store_explicit(&tracked, runtime, memory_order_release);
+    if (!runtime->metal)
+        return;
+    say_what_is_not_heard(runtime);
+    /* release: pairs with the acquire in ttm_runtime_tracked(). */
+    atomic_store_explicit(&tracked, runtime, memory_order_release);
 }
 
 static const struct ttm_runtime *runtime_in(void *library)

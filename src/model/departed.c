@@ -256,3 +256,20 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
     departed->inexact_count += proc->counters.is_inexact;
     ttm_departed_put_process(departed, &process);
 }
+
+const char *ttm_departed_trouble(const struct ttm_departed *departed)
+{
+    for (uint32_t i = 0; i < departed->process_count; i++) {
+        if (departed->processes[i].trouble[0] != '\0')
+            return departed->processes[i].trouble;
+    }
+    return NULL;
+}
+
+bool ttm_departed_has_news(const struct ttm_departed *departed)
+{
+    if (departed->process_count == 0 && departed->processes_left_out == 0)
+        return false;
+    return departed->sums.births > 0 || departed->sums.remaining > 0 ||
+           departed->device_count > 0 || !ttm_departed_trouble(departed);
+}

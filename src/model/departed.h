@@ -87,4 +87,13 @@ void ttm_departed_put_process(struct ttm_departed *departed,
 /* The device of that id, new and empty if need be; NULL when memory is short. Borrowed. */
 struct ttm_departed_device *ttm_departed_device_of(struct ttm_departed *departed, uint16_t id);
 
+/* Why something is not tracked, by the first process that has a reason; NULL: none has. */
+const char *ttm_departed_trouble(const struct ttm_departed *departed);
+
+/*
+ * Whether there is anything to tell. There is not where no process was heard of, and
+ * where those that were could not be tracked, as ttm_departed_trouble() says.
+ */
+bool ttm_departed_has_news(const struct ttm_departed *departed);
+
 #endif /* TTM_MODEL_DEPARTED_H */

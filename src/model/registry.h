@@ -65,6 +65,7 @@ struct ttm_process_info {
     uint32_t uid;
     uint8_t source;    /* enum ttm_source */
     uint64_t start_ns; /* wall clock; 0: not known */
+    uint64_t run;      /* that it is part of, by its own word; 0: none */
     char command[TTM_STRING_MAX + 1];
 };
 

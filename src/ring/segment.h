@@ -30,7 +30,7 @@ enum ttm_record_op {
     TTM_RECORD_NAMED = 5,    /* 'origin' is what the life has from now on */
     TTM_RECORD_MARK = 6,    /* a moment: 'origin' is a note with its name, or it is in the record */
     TTM_RECORD_FAILURE = 7, /* an allocation that could not be made, see below */
-    TTM_RECORD_DEVICE = 8,  /* what is known of 'devices' has changed: look at its cell */
+    TTM_RECORD_DEVICE = 8,  /* of 'devices' now note 'origin' holds, 0: look at its cell */
     TTM_RECORD_KEPT = 9,    /* 'origin' is a note of wire/keepers.h */
     TTM_RECORD_PEAKS = 10,  /* the peaks of the process begin anew */
 };

@@ -286,7 +286,11 @@ static void take_record(struct ttm_tracked *tracked, const struct ttm_record *re
         take_failure(tracked, record);
         break;
     case TTM_RECORD_DEVICE:
-        take_device(tracked, record->devices);
+        /* As it was then: by now it may be closed, and its cell empty. */
+        if (record->origin != 0)
+            ttm_notes_device(&tracked->notes, record->origin);
+        else
+            take_device(tracked, record->devices);
         break;
     case TTM_RECORD_KEPT:
         ttm_notes_keepers(&tracked->notes, record->origin);

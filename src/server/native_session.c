@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "server/telling.h"
 #include "server/tracked.h"
+#include "wire/attach.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
 #include "wire/life_row.h"
@@ -97,6 +98,7 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
         .has_gap = counters->has_gap,
         .is_behind = counters->is_behind,
         .resync_us = counters->resync_us,
+        .run = ttm_session_may_see(session, proc->info.uid) ? proc->info.run : 0,
     };
 
     memcpy(row.runtime, proc->runtime, sizeof(row.runtime));
@@ -526,7 +528,7 @@ void ttm_native_done(struct ttm_session *session)
     session->totals_interval_ms = 0;
 }
 
-static void take_attach(struct ttm_session *session)
+static void take_attach(struct ttm_session *session, const struct ttm_frame *frame)
 {
     const int segment_fd = session->fds[0], wake_fd = session->fds[1];
 
@@ -536,7 +538,8 @@ static void take_attach(struct ttm_session *session)
         return;
     }
     session->fds[0] = session->fds[1] = -1;
-    if (ttm_tracked_attach(session, segment_fd, wake_fd) < 0)
+    const uint64_t run = ttm_attach_decode(frame->payload, frame->length);
+    if (ttm_tracked_attach(session, segment_fd, wake_fd, run) < 0)
         say_error(session, "the segment makes no sense");
 }
 
@@ -576,7 +579,7 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
             say_error(session, "too many are watching events already");
         break;
     case TTM_FRAME_ATTACH:
-        take_attach(session);
+        take_attach(session, frame);
         break;
     case TTM_FRAME_TOLD:
         if (ttm_telling_take(session, frame->payload, frame->length) < 0)

@@ -242,7 +242,7 @@ void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, u
                    const struct ttm_site *site, const struct ttm_life *life);
 void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client, uint16_t device,
                       uint8_t region, uint64_t id);
-void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client,
+void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client, uint64_t run,
                           const struct ttm_departure *departure);
 
 /* ticket.c */

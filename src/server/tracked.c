@@ -101,7 +101,7 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     return tracked;
 }
 
-int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
+int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd, uint64_t run)
 {
     struct ttm_server *server = session->server;
     struct ttm_tracked *tracked = NULL;
@@ -141,6 +141,7 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd)
     tracked->needed_ns = session->opened_ns;
     tracked->rate_since_ns = server->now_ns;
     ttm_notes_init(&tracked->notes, &tracked->reader, client);
+    client->process->info.run = run;
     client->process->counters.is_disabled = false;
     if (!is_back && ttm_ring_reader_is_late(&tracked->reader))
         client->process->counters.has_gap = true;

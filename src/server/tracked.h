@@ -80,7 +80,7 @@ struct ttm_tracked {
 };
 
 /* The process behind the session hands over its segment; both fds are taken, also on an error. */
-int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd);
+int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd, uint64_t run);
 
 /* Frame SWITCHED. Returns 0 or -EBADMSG. */
 int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length);

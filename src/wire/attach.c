@@ -5,6 +5,16 @@
 
 #include "base/bytes.h"
 
+void ttm_attach_encode(uint64_t run, uint8_t buf[TTM_ATTACH_SIZE])
+{
+    put_le64(buf, run);
+}
+
+uint64_t ttm_attach_decode(const uint8_t *buf, size_t len)
+{
+    return len < TTM_ATTACH_SIZE ? 0 : get_le64(buf); /* an older sender has none */
+}
+
 void ttm_told_head_encode(uint32_t epoch, uint32_t count, uint8_t buf[TTM_TOLD_HEAD_SIZE])
 {
     put_le32(buf, epoch);

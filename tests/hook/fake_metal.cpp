@@ -252,8 +252,12 @@ class Device : public IDevice {
     std::unique_ptr<AllocatorImpl> allocator_ = std::make_unique<AllocatorImpl>();
 };
 
+bool does_close_throw;
+
 bool Device::close()
 {
+    if (does_close_throw)
+        throw std::runtime_error("a device that does not answer");
     return true;
 }
 ARCH Device::arch() const
@@ -576,6 +580,23 @@ void fake_open(int chips)
     for (int i = 0; i < chips; i++)
         mesh->impl_.devices_.push_back(std::make_unique<Device>(i));
     Inspector::mesh_device_initialized(&mesh->impl_);
+}
+
+// Chips that cannot be closed: all stays as it is. Returns whether that was thrown as it should be.
+bool fake_close_in_vain()
+{
+    unsigned thrown = 0;
+
+    does_close_throw = true;
+    for (const auto &device : mesh->impl_.devices_) {
+        try {
+            device->close();
+        } catch (const std::runtime_error &failure) {
+            thrown += std::string(failure.what()) == "a device that does not answer";
+        }
+    }
+    does_close_throw = false;
+    return thrown == mesh->impl_.devices_.size();
 }
 
 void fake_close()

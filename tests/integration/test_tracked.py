@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import time
+from typing import Any
 
 import pytest
 from support import (
@@ -25,6 +26,7 @@ from support import (
     client_of,
     frame,
     row_of,
+    run_json,
     segment,
     segment_header,
     told,
@@ -606,6 +608,24 @@ def test_tellings_that_lie_hurt_nobody_else(server: Server, steady: Tracked) -> 
             native.send(told(epoch, told_row(7)))
             native.wait_until_read()
             server.check()
+
+
+def test_a_device_that_is_closed_at_once_is_known(server: Server) -> None:
+    """By when the server looks, it is open no more."""
+    with Tracked(server) as worker:
+        worker.do("truth")
+        wait_until_exact(server, worker)
+        server.freeze()
+        for line in ("open 5", "alloc 5 0 3 1000", "free 3", "close 5"):
+            worker.do(line)
+        server.thaw()
+        wait_for(lambda: totals_of_device(server, 5), "the device to be known")
+        assert totals_of_device(server, 5)["arch"] == "wormhole_b0"
+
+
+def totals_of_device(server: Server, number: int) -> dict[str, Any]:
+    devices = run_json("monitor", "-a", "--once", server=server)["devices"]
+    return next((device for device in devices if device["id"] == number), {})
 
 
 def test_what_a_telling_says_is_taken_and_swept(server: Server, steady: Tracked) -> None:

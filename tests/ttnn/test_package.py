@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from basics import PATIENCE_S
+from basics import PATIENCE_S, wait_for
 from clusters import N150, N300, T3K, Cluster
-from programs import PYTHON, Program, assert_exact, environment
+from programs import PYTHON, Program, assert_exact, environment, tracked_holds
 from test_processes import CHURN, STOP
+from tracked import row_of
 
 PACKAGE = os.environ.get("TTMEM_PACKAGE", "")
 BUILD = os.environ.get("TTMEM_LIBRARY", "")
@@ -59,6 +60,33 @@ def test_begun_with_devices_open_and_tensors_alive(start: Start, server: Any) ->
     program.do("close(device); kept.clear()")
     assert_exact(server, program)
     program.do("device = open_device(); kept = [tensor(device, 64, 64)]")
+    assert_exact(server, program)
+
+
+def test_begun_with_buffers_in_single_cores(start: Start, server: Any) -> None:
+    """They are in the allocators of the chips, which stand beside the mesh's."""
+    program = start(N300, env={**BARE, "TT_METAL_ALLOCATOR_MODE_HYBRID": "1"})
+    program.do("""
+        mesh = open_mesh(1, 2)
+        cores = ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 0))
+        spec = ttnn.ShardSpec(ttnn.CoreRangeSet({cores}), (32, 64), ttnn.ShardOrientation.ROW_MAJOR)
+        memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, spec)
+        memory.experimental_set_per_core_allocation(True)
+        few = [tensor(mesh, 64, 64, memory=memory) for _ in range(3)]
+        kept = tensor(mesh, 64, 64)
+        import ttmem
+        ttmem.start()
+    """)
+
+    def in_cores(count: int) -> bool:
+        expected = {(chip, "L1"): (count, count * 2 * 4096) for chip in (0, 1) if count}
+        return tracked_holds(row_of(server, program.pid)) == {**program.holds, **expected}
+
+    wait_for(lambda: in_cores(3), "those that were there")
+    program.do("few.pop()")
+    wait_for(lambda: in_cores(2), "one to end")
+    program.do("close(mesh); few.clear(); kept = None")
+    wait_for(lambda: in_cores(0), "all to end")
     assert_exact(server, program)
 
 

@@ -164,6 +164,20 @@ static void the_golden_switch_is_decoded_and_encoded_again_the_same(void **state
     bytes_done(&file);
 }
 
+static void the_golden_attachment_names_its_run_and_an_older_one_has_none(void **state)
+{
+    struct bytes file = golden("attach.v1.bin");
+    uint8_t buf[TTM_ATTACH_SIZE];
+    (void)state;
+
+    assert_true(ttm_attach_decode(file.data, file.length) == BASE);
+    ttm_attach_encode(BASE, buf);
+    assert_bytes_equal(&file, buf, sizeof(buf));
+    for (size_t length = 0; length < file.length; length++)
+        assert_true(ttm_attach_decode(file.data, length) == 0);
+    bytes_done(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +190,7 @@ int main(void)
         cmocka_unit_test(bytes_behind_the_lives_of_a_newer_sender_are_ignored),
         cmocka_unit_test(reserved_bytes_are_sent_as_zero_and_ignored_on_receipt),
         cmocka_unit_test(a_frame_of_lives_fits_what_a_server_takes),
+        cmocka_unit_test(the_golden_attachment_names_its_run_and_an_older_one_has_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
