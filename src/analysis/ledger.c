@@ -484,6 +484,20 @@ static int place_cb(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     return r == -ENOMEM ? r : 0;
 }
 
+/* A program that is laid out is about to be sent: resident is all that it has, be it for a moment. */
+static void raise_peak_resident(struct ttm_ledger *ledger, const struct ttm_group_set *set,
+                                const struct ttm_recorded_life *life)
+{
+    ledger->cb_program_bytes =
+        (ledger->cb_program == life->id ? ledger->cb_program_bytes : 0) + life->footprint_bytes;
+    ledger->cb_program = life->id;
+    for (uint32_t i = 0; i < set->group_count; i++) {
+        struct ttm_group_cbs *cbs = &ledger->groups.groups[set->groups[i]].cbs;
+        if (ledger->cb_program_bytes > cbs->peak_resident_bytes)
+            cbs->peak_resident_bytes = ledger->cb_program_bytes;
+    }
+}
+
 static void change_coreless(struct ttm_ledger *ledger, const struct ttm_group_set *set,
                             uint64_t bytes)
 {
@@ -757,7 +771,9 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
         ledger->are_cbs_closed = false;
         if (r == 0 && !cell->is_alias)
             r = place_cb(ledger, life, set, &live->is_placed);
-        if (r == 0 && !cell->is_alias && !live->is_placed)
+        if (r == 0 && live->is_placed)
+            raise_peak_resident(ledger, set, life);
+        else if (r == 0 && !cell->is_alias)
             change_coreless(ledger, set, life->footprint_bytes);
         change_cbs(ledger, time_ns);
     } else {

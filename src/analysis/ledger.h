@@ -163,6 +163,8 @@ struct ttm_ledger {
     bool are_cbs_changed;
     uint64_t cbs_changed_ns; /* the last time */
     bool are_cbs_closed;     /* they go with their device or process, and remain */
+    uint64_t cb_program;     /* the one that was laid out last, and what it takes */
+    uint64_t cb_program_bytes;
     uint64_t cbs_summed_ns;
     uint64_t cbs_interval_ns;
     uint32_t cb_sums;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/board.h"
+
 #define PROGRESS_RECORDS 65536
 #define REUSED_SHOWN 16
 #define BANK_RUNS_ALL 16384
@@ -729,6 +731,10 @@ static void make_device(const struct making *making, uint16_t id,
         ret->bank_count[r] = known->bank_count[r];
         ret->region[r].capacity_bytes = known->bank_bytes[r] * known->bank_count[r];
     }
+    /* No bank has circular buffers: they may take all of L1. */
+    const struct ttm_board *board = known ? ttm_board_find(known->board) : NULL;
+    if (board)
+        ret->region[TTM_REGION_CB].capacity_bytes = ttm_board_capacity(board, TTM_REGION_CB);
 }
 
 static bool has_group(const struct ttm_group_set *set, uint32_t group)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/region_line.h"
@@ -52,20 +51,17 @@ static void put_region(struct sheet *sheet, const struct ttm_report_device *devi
 {
     const struct ttm_report_region *region = &device->region[r];
     const bool is_cb = r == TTM_REGION_CB;
-    const uint64_t now = is_cb ? device->cbs.registered_bytes : region->remaining.footprint_bytes;
-    const uint64_t peak = is_cb ? device->cbs.peak_resident_bytes > 0
-                                      ? device->cbs.peak_resident_bytes
-                                      : device->cbs.peak_registered_bytes
-                                : region->peak_footprint_bytes;
+    /* Programs share that memory: what is there, not what all of them have. */
+    const bool is_resident = device->cbs.peak_resident_bytes > 0;
+    const uint64_t now = !is_cb        ? region->remaining.footprint_bytes
+                         : is_resident ? device->cbs.resident_bytes
+                                       : device->cbs.registered_bytes;
+    const uint64_t peak = !is_cb        ? region->peak_footprint_bytes
+                          : is_resident ? device->cbs.peak_resident_bytes
+                                        : device->cbs.peak_registered_bytes;
     const size_t width = sheet->terminal->columns;
-    char label[64];
-
-    (void)snprintf(label, sizeof(label), "%s%s", ttm_region_name(r),
-                   !is_cb                                ? ""
-                   : device->cbs.peak_resident_bytes > 0 ? " (peak resident)"
-                                                         : "");
     const struct ttm_region_line row = {
-        .label = label,
+        .label = ttm_region_name(r),
         .now_bytes = now,
         .peak_bytes = peak,
         .capacity_bytes = region->capacity_bytes,

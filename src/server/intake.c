@@ -99,7 +99,7 @@ static bool take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
         return false;
     }
     if (cores >= 0)
-        ttm_resident_place(tracked, &birth, cores);
+        ttm_resident_place(tracked, &birth, cores, told->devices);
     /* One that is told before its record is read was heard of all the same, if nothing is missing. */
     const struct ttm_process_counters *counters = &client->process->counters;
     ttm_record_birth(client, told, birth.site.origin,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/resident.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/record.h"
 #include "server/tracked.h"
 
 static void raise_peak_resident(struct ttm_tracked *tracked, uint32_t device_set, uint64_t bytes)
@@ -22,7 +26,8 @@ static void raise_peak_resident(struct ttm_tracked *tracked, uint32_t device_set
     }
 }
 
-void ttm_resident_place(struct ttm_tracked *tracked, const struct ttm_birth *birth, int cores)
+void ttm_resident_place(struct ttm_tracked *tracked, const struct ttm_birth *birth, int cores,
+                        uint32_t devices)
 {
     struct ttm_cb_map *map = &tracked->client->process->cbs;
     const struct ttm_cb cb = {
@@ -36,6 +41,10 @@ void ttm_resident_place(struct ttm_tracked *tracked, const struct ttm_birth *bir
 
     if (ttm_cb_map_add(map, &cb) < 0)
         tracked->client->server->counter[TTM_COUNTER_REFUSED_MEMORY]++;
+    if (devices >= TTM_NOTE_FIRST) {
+        tracked->mesh_note = devices;
+        tracked->mesh_set = cb.device_set;
+    }
     /* Resident is all that one program has, be it for a moment between two sums. */
     tracked->cb_program_bytes =
         (tracked->cb_program == birth->id ? tracked->cb_program_bytes : 0) + birth->footprint_bytes;
@@ -83,6 +92,63 @@ static uint64_t dispatched(const struct ttm_tracked *tracked)
     return sum;
 }
 
+/* ---- which programs were sent, for the recording ---- */
+
+/* What the device was sent since the last time, the oldest first; of many the latest. */
+static void record_programs(struct ttm_tracked *tracked, uint32_t devices,
+                            const struct ttm_device_state *state, uint32_t recorded)
+{
+    uint32_t fresh = state->dispatched - recorded;
+
+    for (fresh = fresh < state->program_count ? fresh : state->program_count; fresh > 0; fresh--)
+        ttm_record_dispatch(tracked->client, state->programs[fresh - 1], devices);
+}
+
+/*
+ * A mesh is usually sent the same, and recorded as one: devices that differ in their records are
+ * counted apart by whoever reads it.
+ */
+static void record_mesh(struct ttm_tracked *tracked)
+{
+    const struct ttm_device_set set =
+        ttm_device_sets_get(&tracked->client->server->reg->sets, tracked->mesh_set);
+    uint32_t *recorded = tracked->cbs_recorded;
+    struct ttm_device_state first, other;
+
+    ttm_ring_reader_device(&tracked->reader, set.devices[0], &first);
+    for (uint16_t i = 1; i < set.count; i++) {
+        ttm_ring_reader_device(&tracked->reader, set.devices[i], &other);
+        if (other.dispatched != first.dispatched ||
+            recorded[set.devices[i]] != recorded[set.devices[0]] ||
+            memcmp(other.programs, first.programs, sizeof(first.programs)) != 0)
+            return;
+    }
+    record_programs(tracked, tracked->mesh_note, &first, recorded[set.devices[0]]);
+    for (uint16_t i = 0; i < set.count; i++)
+        recorded[set.devices[i]] = first.dispatched;
+}
+
+static void record_sent(struct ttm_tracked *tracked)
+{
+    const struct ttm_process *process = tracked->client->process;
+
+    if (!ttm_record_is_on(tracked->client))
+        return;
+    if (!tracked->cbs_recorded)
+        tracked->cbs_recorded = calloc(TTM_SEGMENT_DEVICES, sizeof(tracked->cbs_recorded[0]));
+    if (!tracked->cbs_recorded)
+        return;
+    if (tracked->mesh_note != 0)
+        record_mesh(tracked);
+    for (uint32_t i = 0; i < process->device_count; i++) {
+        const uint16_t id = process->devices[i].id;
+        struct ttm_device_state state;
+        ttm_ring_reader_device(&tracked->reader, id, &state);
+        record_programs(tracked, id, &state, tracked->cbs_recorded[id]);
+        tracked->cbs_recorded[id] = state.dispatched;
+    }
+}
+
 void ttm_resident_sum(struct ttm_tracked *tracked)
 {
     struct ttm_process *process = tracked->client->process;
@@ -95,4 +161,5 @@ void ttm_resident_sum(struct ttm_tracked *tracked)
     tracked->cbs_summed_ns = tracked->client->server->now_ns;
     for (uint32_t i = 0; i < process->device_count; i++)
         sum_cbs_of_device(tracked, &process->devices[i]);
+    record_sent(tracked);
 }

@@ -8,13 +8,19 @@
 #ifndef TTM_SERVER_RESIDENT_H
 #define TTM_SERVER_RESIDENT_H
 
+#include <stdint.h>
+
 struct ttm_birth;
 struct ttm_tracked;
 
-/* A circular buffer whose cores are known takes part in the sums over cores. */
-void ttm_resident_place(struct ttm_tracked *tracked, const struct ttm_birth *birth, int cores);
+/*
+ * A circular buffer whose cores are known takes part in the sums over cores. 'devices' is what the
+ * process calls its devices: the id of one, or the number of a note.
+ */
+void ttm_resident_place(struct ttm_tracked *tracked, const struct ttm_birth *birth, int cores,
+                        uint32_t devices);
 
-/* Makes the sums, if anything has changed since they were made. */
+/* Makes the sums, if anything has changed since they were made, and records which programs were sent. */
 void ttm_resident_sum(struct ttm_tracked *tracked);
 
 #endif /* TTM_SERVER_RESIDENT_H */

@@ -202,6 +202,7 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     ttm_u64_set_done(&tracked->ended);
     ttm_u64_set_done(&tracked->ended_before);
     ttm_early_ends_done(&tracked->early_ends);
+    free(tracked->cbs_recorded);
     (void)ttm_life_view_release(&tracked->before, UINT32_MAX);
     ttm_notes_done(&tracked->notes);
     free(tracked->late_names);
@@ -385,8 +386,7 @@ uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
     server->counter[TTM_COUNTER_EVENTS] += n;
     if (n > 0) {
         count_rate(tracked, n);
-        if (tracked->client->process->cbs.is_changed &&
-            server->now_ns - tracked->cbs_summed_ns > SUM_CBS_NS)
+        if (server->now_ns - tracked->cbs_summed_ns > SUM_CBS_NS)
             ttm_resident_sum(tracked);
     }
     tracked->empty_reads = n > 0 ? 0 : tracked->empty_reads + 1;

@@ -75,6 +75,10 @@ struct ttm_tracked {
     uint64_t cb_program_bytes;
     uint64_t cbs_summed_ns;
     uint64_t cbs_dispatched; /* programs sent to all devices, when they were summed */
+    uint32_t
+        *cbs_recorded;  /* for each device: programs sent there that were recorded; NULL: none */
+    uint32_t mesh_set;  /* the last set of several devices with a circular buffer, */
+    uint32_t mesh_note; /* and what the process calls it; 0: none yet */
 
     struct ttm_failure_watch failures;
 };
