@@ -80,9 +80,10 @@ static struct ttm_report_row *find_row(const struct ttm_u64_map *first, struct t
 {
     uint32_t at;
 
-    if (!ttm_u64_map_find(first, hash, &at) || !is_alike(rows[at].origin, origin))
+    if (!ttm_u64_map_find(first, hash, &at))
         return NULL;
-    return &rows[at];
+    const struct ttm_report_origin *leader = rows[at].origin;
+    return leader && is_alike(leader, origin) ? &rows[at] : NULL;
 }
 
 /* What takes most first, else as the origins were. */

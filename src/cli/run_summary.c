@@ -329,6 +329,12 @@ static void put_next(const struct sheet *sheet)
             ttm_text_append_safe(sheet->out, summary->recording);
         }
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+        put(sheet, "\n  as a page: ");
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
+        put(sheet, "tt-mem export ");
+        ttm_text_append_safe(sheet->out, summary->recording);
+        put(sheet, " --format html -o run.html");
+        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
         put(sheet, "\n");
     } else if (sheet->departed->sums.remaining > sheet->departed->sums.program_parts) {
         put(sheet, "\n  while it runs: ");
@@ -366,11 +372,11 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     }
     put_oddities(&sheet);
     put_trouble(&sheet);
-    /* Three for the head, two around the devices, two for what comes last, one for the prompt. */
+    /* Three for the head, two around the devices, three for what comes last, one for the prompt. */
     const bool has_suspects = summary->report && ttm_report_leaked_bytes(summary->report) > 0;
     const size_t analysis_rows = is_high || !terminal->is_terminal ? 24 : 8;
     size_t others =
-        8 + 3 + (has_suspects ? analysis_rows : within(d->remains.count, 0, remains_max));
+        9 + 3 + (has_suspects ? analysis_rows : within(d->remains.count, 0, remains_max));
     others += d->sums.program_parts > 0 ? 1 : 0;
     others += ttm_departed_trouble(d) ? 1 : 0;
     if (process_total(d) > 1)
