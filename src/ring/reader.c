@@ -87,7 +87,8 @@ int ttm_ring_reader_open(int fd, struct ttm_ring_reader *ret)
         goto fail;
     reader.heads = calloc(reader.ring_count, sizeof(reader.heads[0]));
     reader.marks = calloc(reader.ring_count, sizeof(reader.marks[0]));
-    if (!reader.heads || !reader.marks) {
+    reader.goals = calloc(reader.ring_count, sizeof(reader.goals[0]));
+    if (!reader.heads || !reader.marks || !reader.goals) {
         r = -ENOMEM;
         goto fail;
     }
@@ -99,6 +100,7 @@ int ttm_ring_reader_open(int fd, struct ttm_ring_reader *ret)
 fail:
     free(reader.heads);
     free(reader.marks);
+    free(reader.goals);
     (void)munmap(mem, (size_t)st.st_size);
     return r;
 }
@@ -109,6 +111,7 @@ void ttm_ring_reader_close(struct ttm_ring_reader *reader)
         (void)munmap(reader->segment, reader->bytes);
     free(reader->heads);
     free(reader->marks);
+    free(reader->goals);
     *reader = (struct ttm_ring_reader){0};
 }
 
@@ -175,20 +178,42 @@ uint32_t ttm_ring_reader_read(struct ttm_ring_reader *reader, struct ttm_record 
     return 0;
 }
 
+static uint32_t take_tails(const struct ttm_ring_reader *reader, uint64_t *tails)
+{
+    const uint32_t used = rings_used(reader);
+
+    for (uint32_t i = 0; i < used; i++) /* acquire: as in read_ring() */
+        tails[i] = atomic_load_explicit(&ring_at(reader, i)->tail, memory_order_acquire);
+    return used;
+}
+
+static bool is_past(const struct ttm_ring_reader *reader, const uint64_t *tails, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if ((int64_t)(reader->heads[i] - tails[i]) < 0)
+            return false;
+    }
+    return true;
+}
+
 void ttm_ring_reader_mark(struct ttm_ring_reader *reader)
 {
-    reader->marked = rings_used(reader);
-    for (uint32_t i = 0; i < reader->marked; i++) /* acquire: as in read_ring() */
-        reader->marks[i] = atomic_load_explicit(&ring_at(reader, i)->tail, memory_order_acquire);
+    reader->marked = take_tails(reader, reader->marks);
 }
 
 bool ttm_ring_reader_is_past_mark(const struct ttm_ring_reader *reader)
 {
-    for (uint32_t i = 0; i < reader->marked; i++) {
-        if ((int64_t)(reader->heads[i] - reader->marks[i]) < 0)
-            return false;
-    }
-    return true;
+    return is_past(reader, reader->marks, reader->marked);
+}
+
+void ttm_ring_reader_aim(struct ttm_ring_reader *reader)
+{
+    reader->aimed = take_tails(reader, reader->goals);
+}
+
+bool ttm_ring_reader_is_past_aim(const struct ttm_ring_reader *reader)
+{
+    return is_past(reader, reader->goals, reader->aimed);
 }
 
 uint64_t ttm_ring_reader_lost(const struct ttm_ring_reader *reader)

@@ -29,6 +29,8 @@ struct ttm_ring_reader {
     uint64_t *heads; /* of each ring, ours; the segment's is only told */
     uint64_t *marks; /* tails of the first 'marked' rings at ttm_ring_reader_mark() */
     uint32_t marked;
+    uint64_t *goals; /* the same of ttm_ring_reader_aim() */
+    uint32_t aimed;
     uint32_t at_ring; /* the ring to go on with */
     uint64_t corrupt; /* times a tail made no sense */
     bool is_late;
@@ -52,6 +54,10 @@ void ttm_ring_reader_mark(struct ttm_ring_reader *reader);
 
 /* Whether all that was in the rings when they were marked has been read. */
 bool ttm_ring_reader_is_past_mark(const struct ttm_ring_reader *reader);
+
+/* The same once more, for a second purpose. */
+void ttm_ring_reader_aim(struct ttm_ring_reader *reader);
+bool ttm_ring_reader_is_past_aim(const struct ttm_ring_reader *reader);
 
 /* Events that found a ring full, ever, over all rings. */
 uint64_t ttm_ring_reader_lost(const struct ttm_ring_reader *reader);

@@ -272,7 +272,8 @@ int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, si
         return 0;
     struct ttm_process *process = tracked->client->process;
     if (is_on == 0) {
-        ttm_tracked_drain(tracked);
+        uint32_t budget = DRAIN_MAX / RECORDS_PER_SLICE;
+        ttm_tracked_catch_up(tracked, &budget);
         ttm_telling_stop(tracked);
         record_forgotten(tracked);
         ttm_registry_forget_lives(tracked->client->server->reg, process);
@@ -418,9 +419,9 @@ void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget)
 {
     if (!ttm_ring_reader_has_more(&tracked->reader))
         return;
-    const uint64_t looked = tracked->looked;
-    /* Each ring is looked at once: after two rounds that began now, all is read that was there. */
-    while (*budget > 0 && tracked->looked - looked < 2) {
+    /* All that is there now; its threads may go on for ever. */
+    ttm_ring_reader_aim(&tracked->reader);
+    while (*budget > 0 && !ttm_ring_reader_is_past_aim(&tracked->reader)) {
         (*budget)--;
         (void)ttm_tracked_read(tracked);
         if (tracked->empty_reads > 0)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from pages import course_values, data_of, export
+from runs import WORKER_OPTIONS
 from support import run, run_json, run_ok
 
 
@@ -58,7 +59,7 @@ def test_the_page_has_the_numbers_of_the_report(story: str) -> None:
 
 
 def test_a_program_without_python() -> None:
-    run("run", "-o", "decoder.ttmem", os.environ["DECODER"])
+    run("run", "-o", "decoder.ttmem", os.environ["DECODER"], env=WORKER_OPTIONS)
     page = data_of(export("decoder"))
     (process,) = page["processes"]
     assert process["complete"] and process["marks"][1] == "weights loaded"

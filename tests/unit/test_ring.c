@@ -18,6 +18,7 @@
 #include "ring/producer.h"
 #include "ring/reader.h"
 
+#define SETTLE_MS 5
 #define LOST_AFTER_MS 20000 /* a wake that has not come by then never will */
 
 static struct ttm_producer producer;
@@ -599,8 +600,15 @@ static bool sleep_until_woken(void)
 
     if (!ttm_ring_reader_sleep(&reader))
         return true;
-    if (poll(&pollfd, 1, LOST_AFTER_MS) != 1)
-        return false;
+    if (poll(&pollfd, 1, SETTLE_MS) != 1) {
+        /* What crossed the announcement is seen by now; for the rest there is a wake. */
+        if (ttm_ring_reader_has_more(&reader)) {
+            ttm_ring_reader_wake(&reader);
+            return true;
+        }
+        if (poll(&pollfd, 1, LOST_AFTER_MS) != 1)
+            return false;
+    }
     return wakes() > 0;
 }
 
