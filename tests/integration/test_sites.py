@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each site holds, told as sums; and the lives of one device or one origin."""
 
+from __future__ import annotations
+
+import re
+import socket
 import struct
+import threading
+from pathlib import Path
 
 import pytest
+from screens import Screen, needs_tmux
 from support import (
     DRAM,
     ERROR,
@@ -16,6 +23,7 @@ from support import (
     GET_LIVES,
     GET_LIVES_OF,
     GET_SITES,
+    HELLO,
     L1,
     NOBODY,
     SOMEBODY,
@@ -33,8 +41,50 @@ from support import (
     wait_until_exact,
 )
 
+class OlderServer:
+    """A server as it was before it had sums: the real one, whose hello has no features."""
+
+    def __init__(self, server: Server, folder: Path):
+        self.path = str(folder / "older.sock")
+        self.requests: list[int] = []
+        self._target = server.socket
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(self.path)
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                ours, _ = self._listener.accept()
+            except OSError:
+                return
+            theirs = socket.socket(socket.AF_UNIX)
+            theirs.connect(self._target)
+            threading.Thread(target=self._pass_on, args=(ours, theirs, True), daemon=True).start()
+            threading.Thread(target=self._pass_on, args=(theirs, ours, False), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, is_request: bool) -> None:
+        with source, sink, source.makefile("rb") as frames:
+            try:
+                while head := frames.read(8):
+                    kind, _, length = struct.unpack("<HHI", head)
+                    payload = frames.read(length)
+                    if is_request:
+                        self.requests.append(kind)
+                    elif kind == HELLO:
+                        payload = payload[:8] + bytes(8) + payload[16:]
+                    sink.sendall(head + payload)
+            except OSError:
+                pass  # one of them has hung up
+
+    def close(self) -> None:
+        self._listener.close()
+
+
 SITES_MAX = 16384
 LIVES_MAX = 65536
+SCREEN = {"COLUMNS": "100", "LINES": "30", "LC_ALL": "C.UTF-8"}
 
 
 def sites_request(lines: int = 0) -> bytes:
@@ -188,3 +238,52 @@ def test_a_foreign_user_sees_no_sites_of_others(server: Server) -> None:
             counts = [line.split()[1] for line in text.splitlines() if "original protocol" in line]
             assert sorted(counts, reverse=True) == shown.split()
             assert ("only other users have memory" in text) == (uid == SOMEBODY)
+
+
+def test_an_older_server_is_asked_for_lives_and_looks_the_same(
+    server: Server, folder: Path
+) -> None:
+    def top(path: str) -> list[str]:
+        text = run("top", "--snapshot", "--view", "3", "--socket", path, env=SCREEN).out
+        return [re.sub(r"\d\d:\d\d:\d\d|\d+(\.\d+)? m?s ", "", line) for line in text.splitlines()]
+
+    older = OlderServer(server, folder)
+    with Tracked(server) as worker:
+        for part in range(3):
+            worker.do(f"within {part}")
+            worker.do(f"alloc {part} {part % 2} 100 2048")
+        worker.do("free 50")
+        wait_until_exact(server, worker)
+        lines = top(server.socket)
+        assert sum(f" {worker.pid} " in line for line in lines) == 3, lines
+        assert any(line.startswith("device 1 L1: the banks") for line in lines), lines
+        assert top(older.path) == lines
+        assert GET_LIVES in older.requests
+        assert not {GET_SITES, GET_LIVES_OF} & set(older.requests)
+    older.close()
+
+
+@needs_tmux
+def test_the_selected_origin_is_looked_at_closer(server: Server, folder: Path) -> None:
+    env = {"TTMEM_SOCKET": server.socket, "XDG_CONFIG_HOME": str(folder / "config")}
+    with Tracked(server) as worker:
+        for part, region in ((0, 0), (1, 1)):
+            worker.do(f"within {part}")
+            worker.do(f"alloc {part} {region} {100 - part} 65536")
+        wait_until_exact(server, worker)
+        with Screen(folder, "top", "--view", "3", "-r", "100", env=env) as screen:
+            screen.wait_for("in part_0", "in part_1", "selected")
+            assert "asking" not in screen.wait_for("device 0 DRAM")
+            screen.keys("Down")
+            screen.wait_until(
+                lambda text: "device 1 L1" in text and "asking" not in text, "the other bank"
+            )
+            screen.keys("Enter")
+            screen.wait_for("99 allocations", "ages", "addresses, the youngest first", "part_1")
+            screen.keys("Up")
+            screen.wait_for("100 allocations", "device 0 DRAM", "addresses, the youngest first")
+            worker.do("free 30")
+            screen.wait_until(
+                lambda text: re.search(r"\b(7\d|8\d|9\d) allocations", text) is not None,
+                "what was freed to go",
+            )
