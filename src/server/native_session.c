@@ -194,6 +194,8 @@ static void answer_totals(struct ttm_session *session)
 
 static void answer_sites(struct ttm_session *session, uint32_t frames)
 {
+    /* A look at all sites, most of which may hold nothing, makes a small answer of much work. */
+    session->had_sites = true;
     put_totals(session);
     if (ttm_sites_put(session, frames) < 0)
         say_error(session, "memory is short");
@@ -727,7 +729,7 @@ static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_
             return n;
         if (n == 0)
             return (long)used;
-        if (ttm_queue_length(&session->out) >= TTM_OUT_HIGH) {
+        if (ttm_queue_length(&session->out) >= TTM_OUT_HIGH || session->had_sites) {
             session->has_requests = true;
             set_busy(session);
             return (long)used;
@@ -746,6 +748,7 @@ int ttm_native_input(struct ttm_session *session, const uint8_t *bytes, size_t l
     if (session->is_closing)
         return 0;
     session->has_requests = false;
+    session->had_sites = false;
     if (ttm_queue_length(&session->in) > 0) {
         if (length > 0 && ttm_queue_append(&session->in, bytes, length) < 0)
             return -ENOMEM;

@@ -101,6 +101,7 @@ struct ttm_session {
     bool is_bulk;      /* a busy producer: read in the second row, at intervals */
     bool is_paused;    /* does not read its answers, so it is not read either */
     bool has_requests; /* native: whole ones in 'in', which wait until 'out' has room */
+    bool had_sites;    /* native: in this turn; further requests wait for the next one */
     bool wants_out;    /* epoll watches for room */
     bool is_dead;
     bool has_said_hello;
