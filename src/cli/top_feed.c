@@ -361,7 +361,9 @@ static void fill_device(const struct ttm_machine_device *device, struct ttm_fact
         .power_uw = ttm_vitals_sensor(device, TTM_SENSOR_POWER_UW),
         .power_limit_uw = ttm_vitals_limit(device, TTM_LIMIT_POWER_UW),
         .aiclk_mhz = ttm_vitals_sensor(device, TTM_SENSOR_AICLK_MHZ),
-        .age_ns = ttm_vitals_chip(device) && device->chip->is_stalled ? device->chip->age_ns : 0,
+        .age_ns = device->chip && !device->is_remote && device->chip->is_stalled
+                      ? device->chip->age_ns
+                      : 0,
         .l1_reserved_bytes = device->l1_reserved_bytes,
         .cb_registered_bytes = device->regions[TTM_REGION_CB].registered_bytes,
     };
