@@ -127,7 +127,7 @@ static size_t draw_facts(const struct ttm_view *view, struct ttm_grid *grid, siz
         ttm_grid_format(grid, row, 13, grid->columns - 14, TTM_STYLE_PLAIN, "%s to %s",
                         ttm_format_duration(view->detail.youngest_ns, young),
                         ttm_format_duration(view->detail.oldest_ns, old));
-    if (view->detail.left_out > 0)
+    if (view->detail.left_out > 0 && view->detail.seen_count < group->count)
         (void)ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_DIM,
                               ", of %" PRIu64 " that were looked at", view->detail.seen_count);
     return draw_sizes(view, grid, row + 1, end);

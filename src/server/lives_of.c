@@ -4,8 +4,8 @@
  * origin wherever they lie. They are picked from a snapshot in steps, as all lives
  * are; a site is looked at once, so that a life costs one look into a table.
  *
- * There are at most so many lives in an answer, half of them of the origin: whatever
- * else lies on the device cannot crowd them out.
+ * There are at most so many lives in an answer, and half of that is kept for those of the
+ * origin: whatever else lies on the device cannot crowd them out.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -61,40 +61,52 @@ static bool is_chosen(const struct ttm_lives_request *request, const struct ttm_
     return false;
 }
 
-/* How many lives of that process are chosen. */
-static uint64_t count_chosen(const struct ttm_chosen_lives *chosen, const struct ttm_snapshot *snap,
-                             const struct ttm_snapshot_process *p)
+/* Adds up how many lives of that process are chosen. */
+static void count_chosen(const struct ttm_chosen_lives *chosen, const struct ttm_snapshot *snap,
+                         const struct ttm_snapshot_process *p, uint64_t ret[WHOSE_COUNT])
 {
-    uint64_t lives = 0;
-
     for (uint32_t i = 0; i < p->site_count; i++) {
+        const struct ttm_site *site = &p->process->sites.sites[i];
         if (p->site_counts[i].live > 0 &&
-            is_chosen(&chosen->request, &snap->reg->sets, p->process, &p->process->sites.sites[i]))
-            lives += p->site_counts[i].live;
+            is_chosen(&chosen->request, &snap->reg->sets, p->process, site))
+            ret[is_own(&chosen->request, p->process, site) ? OWN : OTHERS] +=
+                p->site_counts[i].live;
     }
-    return lives;
+}
+
+/* Each has half of the room, and what the other does not need. */
+static void share_room(struct ttm_chosen_lives *chosen, const uint64_t lives[WHOSE_COUNT])
+{
+    const uint32_t wanted = chosen->request.most;
+    const uint32_t most = wanted > 0 && wanted < LIVES_MAX ? wanted : LIVES_MAX;
+    const uint32_t half = most / 2;
+
+    chosen->room[OWN] = lives[OTHERS] < most - half ? most - (uint32_t)lives[OTHERS] : half;
+    if (lives[OWN] < chosen->room[OWN])
+        chosen->room[OWN] = (uint32_t)lives[OWN];
+    chosen->room[OTHERS] = most - chosen->room[OWN];
+    chosen->unsent = lives[OWN] + lives[OTHERS];
 }
 
 struct ttm_chosen_lives *ttm_chosen_lives_new(const struct ttm_lives_request *request,
                                               struct ttm_snapshot *snap)
 {
     struct ttm_chosen_lives *chosen = calloc(1, sizeof(*chosen));
+    uint64_t lives[WHOSE_COUNT] = {0};
 
     if (!chosen)
         return NULL;
-    const uint32_t most =
-        request->most > 0 && request->most < LIVES_MAX ? request->most : LIVES_MAX;
     chosen->request = *request;
-    chosen->room[OWN] = most / 2;
-    chosen->room[OTHERS] = most - most / 2;
     ttm_u64_set_init(&chosen->origins);
     for (uint32_t i = 0; i < snap->process_count; i++) {
         struct ttm_snapshot_process *p = &snap->processes[i];
-        const uint64_t lives = p->lives.chunks ? count_chosen(chosen, snap, p) : 0;
-        chosen->unsent += lives;
-        if (lives == 0) /* what is not shown is not kept */
+        const uint64_t before = lives[OWN] + lives[OTHERS];
+        if (p->lives.chunks)
+            count_chosen(chosen, snap, p, lives);
+        if (lives[OWN] + lives[OTHERS] == before) /* what is not shown is not kept */
             ttm_registry_bury(snap->reg, &p->lives);
     }
+    share_room(chosen, lives);
     return chosen;
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import struct
@@ -195,6 +196,14 @@ def test_lives_of_a_device_and_of_an_origin_are_picked(server: Server) -> None:
         # Those of an origin come wherever they lie: nothing is known of these, which is origin 0.
         frames = stream.ask(GET_LIVES_OF, lives_request(0, L1, DRAM, other.pid, 0))
         assert sorted(size for _, size in lives_of(frames)) == [9] * 30 + [100]
+        # What others do not need of the room, the origin has; and the other way round.
+        frames = stream.ask(GET_LIVES_OF, lives_request(pid=os.getpid(), most=100))
+        sizes = [size for _, size in lives_of(frames)]
+        assert len(sizes) == 100 and sizes.count(9) == 30
+        assert left_out_of(frames) == (0, 1430 - 100, 0)
+        frames = stream.ask(GET_LIVES_OF, lives_request(pid=other.pid, most=100))
+        sizes = [size for _, size in lives_of(frames)]
+        assert len(sizes) == 100 and sizes.count(9) == 30
 
 
 def test_so_many_lives_are_cut_and_half_of_them_are_of_the_origin(server: Server) -> None:
