@@ -213,8 +213,7 @@ static void draw_map_words(const struct ttm_view *view, struct ttm_grid *grid, s
     }
     if (bank->left_out > 0) { /* so what is free is not known */
         (void)ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_WARN,
-                              ": %" PRIu64 " allocations are not drawn, of too many",
-                              bank->left_out);
+                              ": too many to draw all, %" PRIu64 " are left out", bank->left_out);
         return;
     }
     if (!bank->has_size) {
