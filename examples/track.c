@@ -19,6 +19,7 @@ int main(void)
         .bytes = 32 << 20,
         .footprint_bytes = 33 << 20, /* what alignment to pages and banks makes of it */
         .devices = ttmem_devices(mesh, 8),
+        .banks = 12,
         .allocator = 1,
         .region = TTMEM_DRAM,
     };

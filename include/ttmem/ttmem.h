@@ -71,7 +71,9 @@ struct ttmem_allocation {
     uint8_t region;           /* enum ttmem_region */
     uint8_t kind;             /* enum ttmem_kernel_kind */
     uint32_t flags;           /* enum ttmem_flags */
-    uint64_t reserved[2];     /* 0 */
+    uint32_t banks;           /* it is spread over, on each device; 0 or over 1023: not known */
+    uint32_t reserved1;       /* 0 */
+    uint64_t reserved2;       /* 0 */
 };
 
 TTMEM_EXPORT void ttmem_alloc(const struct ttmem_allocation *allocation);
@@ -146,6 +148,13 @@ TTMEM_EXPORT int ttmem_name_at(uint16_t device, uint8_t region, uint64_t address
                                const char *name, const char *context);
 
 /*
+ * The same for an id that no other live allocation of the process has, whatever its region and
+ * allocator, as those of TT-Metal's buffers: found at once, unless allocators take turns.
+ */
+TTMEM_EXPORT int ttmem_name_unique(uint64_t id, uint64_t address, const char *name,
+                                   const char *context);
+
+/*
  * What this thread is about: every allocation until the matching pop carries it,
  * "model_init/attention" when they nest. At most 64 deep; deeper ones are counted
  * and add nothing.
@@ -162,13 +171,16 @@ TTMEM_EXPORT void ttmem_context_set(const char *path);
 /* A moment in the program's life, "warm-up done". */
 TTMEM_EXPORT void ttmem_mark(const char *name);
 
+/* From now on the peaks that the server shows of this process are those since this call. */
+TTMEM_EXPORT void ttmem_reset_peaks(void);
+
 enum ttmem_failure_kind {
     TTMEM_OUT_OF_MEMORY = 0,
     TTMEM_CB_CLASH = 1 /* circular buffers would have grown into L1 buffers */
 };
 
 /* An allocation that could not be made. Sizes are per bank. */
-struct ttmem_failure {
+struct ttmem_failed_allocation {
     uint64_t wanted_bytes;      /* of the whole allocation */
     uint64_t bank_wanted_bytes; /* of a clash: the address where the circular buffers would end */
     uint64_t bank_free_bytes;
@@ -180,7 +192,7 @@ struct ttmem_failure {
     uint64_t reserved[2];
 };
 
-TTMEM_EXPORT void ttmem_failure(const struct ttmem_failure *failure);
+TTMEM_EXPORT void ttmem_failure(const struct ttmem_failed_allocation *failure);
 
 /* ---- on and off ---- */
 

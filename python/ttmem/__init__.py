@@ -17,8 +17,6 @@ Tracking is active under `tt-mem run`, with the environment of `tt-mem env`, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ttmem._context import context
 from ttmem._library import Inactive
 from ttmem._tell import (
@@ -26,12 +24,16 @@ from ttmem._tell import (
     deallocate,
     is_active,
     mark,
+    reset_peaks,
     start,
     stop,
     track_buffer,
 )
 
+TYPE_CHECKING = False  # typing takes longer to import than all of this package
 if TYPE_CHECKING:
+    from typing import Any
+
     from ttmem._holders import Holder, who_holds
     from ttmem._snapshot import (
         Buffer,
@@ -65,6 +67,7 @@ __all__ = [
     "mark",
     "no_leaks",
     "report",
+    "reset_peaks",
     "snapshot",
     "start",
     "stop",

@@ -12,17 +12,23 @@ whole path whenever it changes:
 
 from __future__ import annotations
 
-import contextvars
-import functools
 import sys
-from typing import Any, Callable, TypeVar
+from _contextvars import ContextVar
 
 from ttmem import _library
 
-_PATH: contextvars.ContextVar[bytes] = contextvars.ContextVar("ttmem_context", default=b"")
+TYPE_CHECKING = False  # as in _library
+if TYPE_CHECKING:
+    from contextvars import Token
+    from typing import Any, Callable, TypeVar
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+    _F = TypeVar("_F", bound=Callable[..., Any])
+
+_PATH: ContextVar[bytes] = ContextVar("ttmem_context", default=b"")
+_get_path, _set_path = _PATH.get, _PATH.set
+
 _is_following_asyncio = False
+_modules = sys.modules
 
 _CO_GENERATOR, _CO_COROUTINE = 0x20, 0x80  # as in inspect, which takes long to import
 
@@ -41,6 +47,7 @@ def _follow_asyncio() -> None:
     """
     global _is_following_asyncio
     _is_following_asyncio = True
+    import functools
     from asyncio import events
 
     run = events.Handle._run
@@ -86,16 +93,16 @@ class context:  # noqa: N801, it is used like a function
 
     def __init__(self, name: str):
         self._name = str(name).encode("utf-8", "replace")
-        self._tokens: list[contextvars.Token[bytes]] = []
+        self._tokens: list[Token[bytes]] = []
 
     def __enter__(self) -> context:
-        outer = _PATH.get()
+        outer = _get_path()
         path = outer + b"/" + self._name if outer else self._name
-        self._tokens.append(_PATH.set(path))
+        self._tokens.append(_set_path(path))
         library = _library._loaded
         if library is not None:
             library.context_set(path)
-            if not _is_following_asyncio and _is_in_event_loop():
+            if not _is_following_asyncio and "asyncio.events" in _modules and _is_in_event_loop():
                 _follow_asyncio()
         return self
 
@@ -104,27 +111,31 @@ class context:  # noqa: N801, it is used like a function
             _PATH.reset(self._tokens.pop())
         except (ValueError, IndexError):  # left by another task than the one that entered
             pass
-        tell()
+        library = _library._loaded
+        if library is not None:
+            library.context_set(_get_path())
 
     def __call__(self, function: _F) -> _F:
+        from functools import wraps
+
         name = self._name.decode()
         flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
         if flags & _CO_COROUTINE:
 
-            @functools.wraps(function)
+            @wraps(function)
             async def in_coroutine(*args: Any, **kwargs: Any) -> Any:
                 return await _Steps(name, function(*args, **kwargs).__await__())
 
             return in_coroutine  # type: ignore[return-value]
         if flags & _CO_GENERATOR:
 
-            @functools.wraps(function)
+            @wraps(function)
             def in_generator(*args: Any, **kwargs: Any) -> Any:
                 return (yield from _Steps(name, function(*args, **kwargs)))
 
             return in_generator  # type: ignore[return-value]
 
-        @functools.wraps(function)
+        @wraps(function)
         def in_call(*args: Any, **kwargs: Any) -> Any:
             with context(name):
                 return function(*args, **kwargs)

@@ -9,15 +9,22 @@ Neither are frames that run, nor dictionaries and tuples with nothing in them th
 a cycle, as a dictionary of tensors has: frames are asked for their variables, those containers
 looked for inside of others. Nothing of ours is named: only what was there before the search counts.
 Nothing is kept: the copy that Python makes of a frame's variables is emptied again.
+
+All objects are gone through once to find the tensors, and once for each step of the way back, for
+however many tensors at a time.
+
+The text of this file is a part of libttmem-hook too, which runs it inside programs that were
+started by `tt-mem run --holders` (see find() below). So it needs nothing of the package.
 """
 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import gc
+import os.path
 import sys
 import threading
+import time
 from types import (
     AsyncGeneratorType,
     CellType,
@@ -25,6 +32,7 @@ from types import (
     FrameType,
     FunctionType,
     GeneratorType,
+    MemberDescriptorType,
     ModuleType,
     TracebackType,
 )
@@ -33,40 +41,56 @@ from typing import Any, Iterator, Optional
 LEVELS = 12  # from a tensor to its root
 WIDTH = 64  # objects looked at on one level
 HOLDERS = 8
+NESTED = 8  # containers that the collector does not know, inside of each other
+FIND_S = 5.0  # what a program that ends is kept waiting for, at most
+FIND_OBJECTS = 4_000_000  # it has many more: their numbers alone would take half a gigabyte
+LOOK_EVERY = 4096  # objects between looks at the clock
+
+# In the order in which they are told, where all else is equal; src/wire/keepers.h numbers them so.
+CAUSES = ("", "container", "cycle", "traceback", "closure", "frame")
+REGIONS = ("DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE")
 
 _CO_OPTIMIZED = 0x1  # a function's, with variables that are in no dictionary
 
 
-@dataclasses.dataclass(frozen=True)
+# Plain classes: named tuples and dataclasses are made by exec(), which makes Python forget, in a
+# program that ends, that it was interrupted.
 class Holder:
     """One way in which a buffer is kept alive."""
 
-    kind: str  # "container" | "closure" | "frame" | "traceback" | "cycle"
-    text: str  # "list KEPT in module decode"
-    path: str = ""  # "KEPT[3].cache['k']", where that says more
+    __slots__ = ("kind", "text", "path")
+
+    def __init__(self, kind: str, text: str, path: str = ""):
+        self.kind = kind  # "container" | "closure" | "frame" | "traceback" | "cycle"
+        self.text = text  # "list KEPT in module decode"
+        self.path = path  # "KEPT[3].cache['k']", where that says more
 
     def __str__(self) -> str:
         return f"{self.text}: {self.path}" if self.path else self.text
+
+    def __repr__(self) -> str:
+        return f"Holder({self.kind!r}, {self.text!r}, {self.path!r})"
 
 
 # An object on the way back and what it holds, innermost None.
 Way = tuple[Any, Optional["Way"]]
 
 
-@dataclasses.dataclass(frozen=True)
 class _Root:
     """What lives by itself: 'text' is how it is called, 'name' its first step to the tensor."""
 
-    kind: str
-    text: str
-    name: str
+    __slots__ = ("kind", "text", "name")
+
+    def __init__(self, kind: str, text: str, name: str):
+        self.kind = kind
+        self.text = text
+        self.name = name
 
 
 # ---- tensors ----
 
 
-def _is_tensor(thing: Any) -> bool:
-    kind = type(thing)
+def _is_tensor_type(kind: type) -> bool:
     return kind.__name__ == "Tensor" and str(kind.__module__).startswith("ttnn")
 
 
@@ -81,6 +105,13 @@ def _region_of(tensor: Any) -> str | None:
     try:
         return str(tensor.memory_config().buffer_type.name)
     except Exception:  # as above
+        return None
+
+
+def _id_of(tensor: Any) -> int | None:
+    try:
+        return int(tensor.buffer_unique_id())
+    except Exception:  # as above, or an older ttnn
         return None
 
 
@@ -131,109 +162,176 @@ def _thread_name(number: int) -> str:
     return names.get(number, str(number))
 
 
-# ---- containers that the collector does not know ----
+# ---- all objects ----
 
 
-def _is_hidden(thing: Any) -> bool:
-    return type(thing) in (dict, tuple) and not gc.is_tracked(thing)
+class _Unfinished(Exception):
+    """Time is up."""
 
 
-def _hidden_in(container: Any) -> Iterator[Any]:
-    for thing in gc.get_referents(container):
-        if _is_hidden(thing):
+class _Heap:
+    """
+    What there is: every tensor, and what holds it directly. Containers that the collector does not
+    know, and with them what they are in, are noted where there are tensors inside.
+    """
+
+    def __init__(self, existing: frozenset[int], until: float):
+        """Of what there was before it, by id. Raises _Unfinished when it takes longer."""
+        self._existing = existing
+        self._until = until
+        self.tensors: dict[int, Any] = {}
+        self._holders: dict[int, list[Any]] = {}
+        self._is_tensor: dict[type, bool] = {}
+        frames = _running_frames()
+        self._running = {id(frame) for frame, _ in frames}
+        self.variables = [
+            (frame, thread, {id(value): name for name, value in self._look_at_variables(frame)})
+            for frame, thread in frames
+            if frame.f_code.co_flags & _CO_OPTIMIZED  # of others they are found as a dictionary
+        ]
+        for container in self._objects():
+            if self._is_old(container):
+                for thing in gc.get_referents(container):
+                    self._look_at(thing, container, NESTED)
+
+    def _objects(self) -> Iterator[Any]:
+        for number, thing in enumerate(gc.get_objects()):
+            if number % LOOK_EVERY == 0 and time.monotonic() > self._until:
+                raise _Unfinished
             yield thing
-            yield from _hidden_in(thing)
 
+    def _is_old(self, thing: Any) -> bool:
+        """It is not ours. A frame that runs is asked for its variables instead."""
+        return id(thing) in self._existing and id(thing) not in self._running
 
-def _all_referents(container: Any) -> Iterator[Any]:
-    yield from gc.get_referents(container)
-    for hidden in _hidden_in(container):
-        yield from gc.get_referents(hidden)
+    def _look_at_variables(self, frame: FrameType) -> list[tuple[str, Any]]:
+        found = _variables(frame)
+        for _, value in found:
+            self._look_at(value, None, NESTED)
+        return found
+
+    def _look_at(self, thing: Any, holder: Any, nested: int) -> bool:
+        """Whether it is a tensor, or something hidden with tensors inside."""
+        kind = type(thing)
+        is_tensor = self._is_tensor.get(kind)
+        if is_tensor is None:
+            is_tensor = self._is_tensor[kind] = _is_tensor_type(kind)
+        if is_tensor:
+            self.tensors[id(thing)] = thing
+        elif not self._has_hidden_tensors(thing, nested):
+            return False
+        known = self._holders.setdefault(id(thing), [])
+        if holder is not None and not any(holder is other for other in known):
+            known.append(holder)
+        return True
+
+    def _has_hidden_tensors(self, thing: Any, nested: int) -> bool:
+        if type(thing) not in (dict, tuple) or nested == 0 or gc.is_tracked(thing):
+            return False
+        return any([self._look_at(t, thing, nested - 1) for t in gc.get_referents(thing)])
+
+    def learn_holders(self, things: list[Any]) -> None:
+        """What holds each of them, of all in one pass."""
+        wanted = {id(thing) for thing in things if id(thing) not in self._holders}
+        if not wanted:
+            return
+        found: dict[int, list[Any]] = {number: [] for number in wanted}
+        for container in self._objects():
+            held = gc.get_referents(container)
+            if wanted.isdisjoint(map(id, held)) or not self._is_old(container):
+                continue
+            for number in wanted.intersection(map(id, held)):
+                found[number].append(container)
+        self._holders.update(found)
+
+    def holders_of(self, thing: Any) -> list[Any]:
+        """Directly, as learned before."""
+        return self._holders.get(id(thing), [])
 
 
 # ---- the way back ----
 
 
+def _module_name(module: ModuleType, name: str) -> str:
+    """A program is called by its file: `decode`, not `__main__`."""
+    own = str(module.__dict__.get("__name__", name))
+    if own != "__main__":
+        return own
+    spec = module.__dict__.get("__spec__")
+    if spec is not None:  # python -m
+        return str(getattr(spec, "name", own))
+    # Python forgets the file of a script when that has run to its end.
+    file = module.__dict__.get("__file__") or (sys.argv[:1] or [""])[0]
+    stem, ending = os.path.splitext(os.path.basename(str(file)))
+    return stem if ending == ".py" else own
+
+
+class _Trail:
+    """The ways back from one tensor, as far as they were gone."""
+
+    def __init__(self, tensor: Any):
+        self.found: dict[str, Holder] = {}
+        self.passed: list[Way] = []
+        self.frontier: list[Way] = [(tensor, None)]
+        self.seen = {id(tensor)}
+
+    def put(self, root: _Root, way: Way) -> None:
+        holder = _describe(root, way)
+        self.found.setdefault(holder.text, holder)
+
+
 class _Search:
-    def __init__(self, existing: frozenset[int]):
-        self._existing = existing
-        frames = _running_frames()
-        self._running = {id(frame) for frame, _ in frames}
-        self._variables = [
-            (frame, thread, {id(value): name for name, value in _variables(frame)})
-            for frame, thread in frames
-            if frame.f_code.co_flags & _CO_OPTIMIZED  # of others they are found as a dictionary
-        ]
+    def __init__(self, heap: _Heap):
+        self._heap = heap
         self._modules: dict[int, str] = {}
         for name, module in list(sys.modules.items()):
             if isinstance(module, ModuleType):
-                self._modules.setdefault(id(module.__dict__), module.__dict__.get("__name__", name))
+                self._modules.setdefault(id(module.__dict__), _module_name(module, name))
+        remembered = [getattr(sys, n, None) for n in ("last_exc", "last_value", "last_traceback")]
+        self._remembered = {id(t): "last exception" for t in remembered if t is not None}
+        handled = sys.exc_info()[1]
+        if handled is not None:
+            self._remembered[id(handled)] = "the exception that is being handled"
 
-    def holders_of(self, tensor: Any) -> list[Holder]:
-        found: dict[str, Holder] = {}
-        passed: list[Way] = []
-        frontier: list[Way] = [(tensor, None)]
-        seen = {id(tensor)}
+    def holders_of(self, tensors: list[Any]) -> list[list[Holder]]:
+        """Of each."""
+        trails = [_Trail(tensor) for tensor in tensors]
         for _ in range(LEVELS):
-            for way in frontier:
-                for root in self._frames_with(way[0]):
-                    _put(found, root, way)
-            rest: list[Way] = []
-            for way in self._referrers(frontier, seen):
-                end = self._root(way)
-                if end is None:
-                    rest.append(way)
-                elif end.text:
-                    _put(found, end, _inner(way))
-            frontier = rest[:WIDTH]
-            passed += frontier
-            if not frontier or len(found) >= HOLDERS:
+            active = [trail for trail in trails if trail.frontier and len(trail.found) < HOLDERS]
+            if not active:
                 break
-        if not found:
-            cycle = _find_cycle(passed)
-            if cycle:
-                found[cycle.text] = cycle
-        return list(found.values())
+            self._heap.learn_holders([way[0] for trail in active for way in trail.frontier])
+            for trail in active:
+                self._go_back(trail)
+        return [self._holders(trail) for trail in trails]
 
-    def _referrers(self, frontier: list[Way], seen: set[int]) -> list[Way]:
-        by_id = {id(way[0]): way for way in frontier}
-        found: list[Way] = []
-        for holder in gc.get_referrers(*(way[0] for way in frontier)):
-            number = id(holder)
-            if number in seen or number in self._running or number not in self._existing:
-                continue
-            held = next((by_id[id(r)] for r in gc.get_referents(holder) if id(r) in by_id), None)
-            if held is not None:
-                seen.add(number)
-                found.append((holder, held))
-        for hidden, held in self._hidden_referrers(by_id):
-            if id(hidden) not in seen:
-                seen.add(id(hidden))
-                found.append((hidden, held))
-        return found
+    def _holders(self, trail: _Trail) -> list[Holder]:
+        cycle = None if trail.found else self._find_cycle(trail.passed)
+        return [cycle] if cycle else list(trail.found.values())
 
-    def _hidden_referrers(self, by_id: dict[int, Way]) -> Iterator[Way]:
-        """Containers that are not known, with things that are not: a few per program."""
-        if not any(_is_hidden(thing) or not gc.is_tracked(thing) for thing, _ in by_id.values()):
-            return
-        for container in gc.get_objects():
-            if id(container) not in self._existing:
-                continue
-            for hidden in _hidden_in(container):
-                for thing in gc.get_referents(hidden):
-                    if id(thing) in by_id:
-                        yield hidden, by_id[id(thing)]
-        for frame, _ in _running_frames():
-            for _, value in _variables(frame):
-                for hidden in [value, *_hidden_in(value)] if _is_hidden(value) else []:
-                    for thing in gc.get_referents(hidden):
-                        if id(thing) in by_id:
-                            yield hidden, by_id[id(thing)]
+    def _go_back(self, trail: _Trail) -> None:
+        """One step, from all that was reached."""
+        rest: list[Way] = []
+        for way in trail.frontier:
+            for root in self._frames_with(way[0]):
+                trail.put(root, way)
+            for holder in self._heap.holders_of(way[0]):
+                if id(holder) in trail.seen:
+                    continue
+                trail.seen.add(id(holder))
+                further: Way = (holder, way)
+                end = self._root(further)
+                if end is None:
+                    rest.append(further)
+                elif end.text:
+                    trail.put(end, _inner(further))
+        trail.frontier = rest[:WIDTH]
+        trail.passed += trail.frontier
 
     def _frames_with(self, thing: Any) -> Iterator[_Root]:
         """Frames that run and have it in a variable."""
         own = threading.get_ident()
-        for frame, thread, names in self._variables:
+        for frame, thread, names in self._heap.variables:
             name = names.get(id(thing))
             if name is None:
                 continue
@@ -255,10 +353,33 @@ class _Search:
         if isinstance(thing, type):
             name = _step(thing, inner[0] if inner else None)
             return _Root("container", f"class {thing.__qualname__}", thing.__qualname__ + name)
-        last = [getattr(sys, n, None) for n in ("last_exc", "last_value", "last_traceback")]
-        if any(thing is other for other in last):
-            return _Root("traceback", "last exception", "")
+        remembered = self._remembered.get(id(thing))
+        return _Root("traceback", remembered, "") if remembered else None
+
+    def _find_cycle(self, passed: list[Way]) -> Holder | None:
+        """Nothing that lives by itself holds it, so some holder is held by what it holds."""
+        for way in passed:
+            inside = set()
+            step: Way | None = way
+            while step is not None:
+                inside.add(id(step[0]))
+                step = step[1]
+            for referrer in self._heap.holders_of(way[0]):
+                if id(referrer) not in inside:
+                    continue
+                owner, held = self._owner(referrer), self._owner(way[0])
+                if owner is held and isinstance(way[0], dict):
+                    continue  # an object and its attributes are no cycle yet
+                return Holder("cycle", f"cycle through {type(owner).__name__}{_step(owner, held)}")
         return None
+
+    def _owner(self, thing: Any) -> Any:
+        """The object whose attributes a dictionary has, or the thing itself."""
+        if not isinstance(thing, dict):
+            return thing
+        self._heap.learn_holders([thing])
+        owners = (o for o in self._heap.holders_of(thing) if _own_dict(o) is thing)
+        return next(owners, thing)
 
 
 def _inner(way: Way) -> Way:
@@ -267,23 +388,30 @@ def _inner(way: Way) -> Way:
     return inner if inner is not None and isinstance(thing, (dict, type)) else way
 
 
-def _put(found: dict[str, Holder], root: _Root, way: Way) -> None:
-    holder = _describe(root, way)
-    found.setdefault(holder.text, holder)
-
-
 # ---- words ----
 
 
+def _own_dict(thing: Any) -> Any:
+    """Its attributes, without asking its class for an opinion; None where there are none."""
+    try:
+        return object.__getattribute__(thing, "__dict__")
+    except Exception:
+        return None
+
+
+def _slots_of(thing: Any) -> Iterator[tuple[str, Any]]:
+    for kind in type(thing).__mro__:
+        for name, member in list(kind.__dict__.items()):
+            if type(member) is MemberDescriptorType:
+                try:
+                    yield name, member.__get__(thing)
+                except AttributeError:  # not set
+                    continue
+
+
 def _attributes_of(thing: Any) -> dict[str, Any]:
-    names = [
-        name
-        for kind in type(thing).__mro__
-        for name in (lambda s: (s,) if isinstance(s, str) else s)(getattr(kind, "__slots__", ()))
-    ]
-    values = {name: getattr(thing, name, None) for name in names if name != "__dict__"}
-    own = getattr(thing, "__dict__", None)
-    return {**values, **own} if isinstance(own, dict) else values
+    own = _own_dict(thing)
+    return {**dict(_slots_of(thing)), **(own if isinstance(own, dict) else {})}
 
 
 def _step(holder: Any, held: Any) -> str:
@@ -294,12 +422,9 @@ def _step(holder: Any, held: Any) -> str:
         return next((f"[{n}]" for n, v in enumerate(holder) if v is held), "[…]")
     if isinstance(holder, (CellType, FunctionType, TracebackType, FrameType)):
         return ""
-    if getattr(holder, "__dict__", None) is held:
+    if _own_dict(holder) is held:
         return ""
-    try:
-        own = _attributes_of(holder)
-    except Exception:  # a property of the program's that fails
-        return ".…"
+    own = _attributes_of(holder)
     return next((f".{name}" for name, value in own.items() if value is held), ".…")
 
 
@@ -368,8 +493,9 @@ def _describe(root: _Root, way: Way) -> Holder:
             raised = type(step[0]).__name__
         found = _suspended(step) or _closure(step) or _dead_frame(step)
         if found and found[0] == "traceback":
-            of = "last exception" if root.text == "last exception" else raised or "an exception"
-            held = "" if root.text == "last exception" else f", held by {root.text}"
+            is_root = root.kind == "traceback"
+            of = root.text if is_root else raised or "an exception"
+            held = "" if is_root else f", held by {root.text}"
             return Holder("traceback", f"traceback of {of}: {found[1]}{held}")
         if found:
             return Holder(found[0], f"{found[1]}, held by {root.text}")
@@ -379,76 +505,107 @@ def _describe(root: _Root, way: Way) -> Holder:
     return Holder(root.kind, root.text, "" if is_plain else root.name + path)
 
 
-def _owner(thing: Any) -> Any:
-    """The object whose attributes a dictionary has, or the thing itself."""
-    if not isinstance(thing, dict):
-        return thing
-    owners = (o for o in gc.get_referrers(thing) if getattr(o, "__dict__", None) is thing)
-    return next(owners, thing)
-
-
-def _find_cycle(passed: list[Way]) -> Holder | None:
-    """Nothing that lives by itself holds it, so some holder is held by what it holds."""
-    for way in passed:
-        inside = {}
-        step: Way | None = way
-        while step is not None:
-            inside[id(step[0])] = step[0]
-            step = step[1]
-        for referrer in gc.get_referrers(way[0]):
-            if id(referrer) not in inside:
-                continue
-            owner, held = _owner(referrer), _owner(way[0])
-            if owner is held and isinstance(way[0], dict):
-                continue  # an object and its attributes are no cycle yet
-            return Holder("cycle", f"cycle through {type(owner).__name__}{_step(owner, held)}")
-    return None
-
-
 # ---- asking ----
 
 
-def _tensors_at(address: int, region: str | None) -> list[Any]:
-    """Every tensor object with that address: they are found in what holds them."""
-    found: dict[int, Any] = {}
-    seen: set[int] = set()
+class _CollectorOff:
+    """
+    Python's collector waits while we search: what we make would set it going, and it would take
+    away the very cycles that we look for, earlier than the program would have lost them.
+    """
 
-    def look_at(thing: Any) -> None:
-        if not _is_tensor(thing) or id(thing) in seen:
-            return
-        seen.add(id(thing))
-        if _address_of(thing) == address and (region is None or _region_of(thing) == region):
-            found[id(thing)] = thing
+    def __enter__(self) -> None:
+        self._was_on = gc.isenabled()
+        gc.disable()
 
-    for container in gc.get_objects():
-        for thing in _all_referents(container):
-            look_at(thing)
-    for frame, _ in _running_frames():
-        for _, value in _variables(frame):
-            look_at(value)
-            for thing in _all_referents(value) if _is_hidden(value) else ():
-                look_at(thing)
-    return list(found.values())
+    def __exit__(self, *_: object) -> None:
+        if self._was_on:
+            gc.enable()
 
 
 def who_holds(target: Any, *, region: str | None = None) -> list[Holder]:
     """
     The Python objects that keep a buffer alive; 'target' is its address or a tensor. Empty when
-    none can be seen: then it is held outside Python, or not at all. It goes through all objects
-    once for each step of the way, about a tenth of a second each.
+    none can be seen: then it is held outside Python, or not at all.
     """
-    existing = frozenset(map(id, gc.get_objects()))
     address = target if isinstance(target, int) else _address_of(target)
     if address is None:
         return []
-    if not isinstance(target, int) and region is None:
-        region = _region_of(target)
-    tensors = _tensors_at(address, region)
-    if not isinstance(target, int) and not any(tensor is target for tensor in tensors):
-        tensors.append(target)
-    search = _Search(existing)
-    holders: dict[str, Holder] = {}
-    while tensors:
-        for holder in search.holders_of(tensors.pop()):
-            holders.setdefault(holder.text, holder)
+    if not isinstance(target, int):
+        region = region or _region_of(target)
+    with _CollectorOff():
+        heap = _Heap(frozenset(map(id, gc.get_objects())), float("inf"))
+        tensors = [
+            tensor
+            for tensor in heap.tensors.values()
+            if _address_of(tensor) == address and (region is None or _region_of(tensor) == region)
+        ]
+        heap.tensors.clear()
+        found = _Search(heap).holders_of(tensors)
+    holders = {holder.text: holder for one in found for holder in one}
     return list(holders.values())[:HOLDERS]
+
+
+def _most_telling(found: list[Holder]) -> list[Holder]:
+    """Those that several of the samples have come first."""
+    counts = collections.Counter(holder.text for holder in found)
+    once = {holder.text: holder for holder in reversed(found)}
+    return sorted(once.values(), key=lambda h: (-counts[h.text], CAUSES.index(h.kind), h.text))
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _line(origin: int, found: list[Holder]) -> str:
+    best = _most_telling(found)[:HOLDERS]
+    cause = CAUSES.index(best[0].kind) if best else 0
+    words = (f"\x1f{_printable(str(holder))}" for holder in best)
+    return f"{origin} {cause}" + "".join(words)
+
+
+def _samples(heap: _Heap, question: bytes) -> list[tuple[int, list[Any]]]:
+    """Each line's origin, and the tensors of its allocation."""
+    by_id: dict[int | None, list[Any]] = collections.defaultdict(list)
+    by_place: dict[tuple[str | None, int | None], list[Any]] = collections.defaultdict(list)
+    for tensor in heap.tensors.values():
+        number = _id_of(tensor)
+        if number is not None:
+            by_id[number].append(tensor)
+        else:
+            by_place[_region_of(tensor), _address_of(tensor)].append(tensor)
+    found = []
+    for line in question.splitlines():
+        origin, region, address, number = map(int, line.split())
+        tensors = by_id.get(number) or by_place.get((REGIONS[region], address), [])
+        found.append((origin, tensors))
+    return found
+
+
+def find(question: bytes) -> bytes:
+    """
+    For libttmem-hook (src/hook/keepers.c, which has the format, and switches the collector off):
+    allocations in, origins with what holds them out. Nothing when there was no time.
+    """
+    try:
+        return _find(question)
+    except _Unfinished:
+        return b""
+
+
+def _find(question: bytes) -> bytes:
+    until = time.monotonic() + FIND_S
+    if len(gc.get_objects()) > FIND_OBJECTS:
+        return b""
+    heap = _Heap(frozenset(map(id, gc.get_objects())), until)
+    samples = _samples(heap, question)
+    heap.tensors.clear()
+    found = _Search(heap).holders_of([tensor for _, some in samples for tensor in some])
+    origins: dict[int, list[Holder]] = {}
+    holders = iter(found)
+    for origin, some in samples:
+        so_far = origins.setdefault(origin, [])
+        for _ in some:
+            so_far += next(holders)
+    lines = [_line(origin, some) for origin, some in origins.items()]
+    return "\n".join(lines).encode("utf-8", "replace")

@@ -2,43 +2,62 @@
 """Finds libttmem, the hook and the command, and says how the library's functions are called.
 
 The library is used when the process has it already, or when tracking is asked for; it is never
-loaded into a program that has nothing to do with it.
+loaded into a program that has nothing to do with it. Its functions are called through _fast, a
+module in C; where that cannot be loaded, through ctypes (_ctypes_library), which is slower.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
+
+TYPE_CHECKING = False  # typing takes longer to import than all of this package
+if TYPE_CHECKING:
+    from typing import Protocol, Sequence
+
+    class Library(Protocol):
+        """The functions of ttmem.h. Those that are called often keep the GIL: they never wait."""
+
+        def is_enabled(self) -> int: ...
+        def enable(self) -> int: ...
+        def disable(self) -> None: ...
+        def context_set(self, path: bytes, /) -> None: ...
+        def mark(self, name: bytes, /) -> None: ...
+        def reset_peaks(self) -> None: ...
+        def name_unique(self, id: int, address: int, name: str, context: str, /) -> bool: ...
+        def name_at(
+            self, device: int, region: int, address: int, id: int, name: str, context: str, /
+        ) -> bool: ...
+        def name(
+            self, allocator: int, region: int, id: int, name: str, context: str, /
+        ) -> None: ...
+        def alloc(
+            self,
+            id: int,
+            address: int,
+            bytes: int,
+            footprint: int,
+            devices: int,
+            allocator: int,
+            region: int,
+            /,
+        ) -> None: ...
+        def free(self, allocator: int, region: int, id: int, /) -> None: ...
+        def devices(self, ids: Sequence[int], /) -> int: ...
+        def attach(self, path: str, is_loading: bool, /) -> bool: ...
+        def install_hook(self, path: str, /) -> int: ...
+
 
 LIBRARY = "libttmem.so.0"
 HOOK = "libttmem-hook.so"
 COMMAND = "tt-mem"
+FAST = "_fast.abi3.so"
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Inactive(RuntimeError):
     """Something was asked that only a tracked program can answer; the message says what lacks."""
-
-
-class Allocation(ctypes.Structure):
-    """struct ttmem_allocation"""
-
-    _fields_ = [
-        ("id", ctypes.c_uint64),
-        ("address", ctypes.c_uint64),
-        ("bytes", ctypes.c_uint64),
-        ("footprint_bytes", ctypes.c_uint64),
-        ("program", ctypes.c_uint64),
-        ("devices", ctypes.c_uint32),
-        ("cores", ctypes.c_uint32),
-        ("allocator", ctypes.c_uint16),
-        ("region", ctypes.c_uint8),
-        ("kind", ctypes.c_uint8),
-        ("flags", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint64 * 2),
-    ]
 
 
 def folders() -> list[str]:
@@ -67,73 +86,59 @@ def find_file(name: str) -> str | None:
     return None
 
 
-class Library:
-    """The functions of ttmem.h. Those that are called often keep the GIL: they never wait."""
+def _load_fast() -> Library | None:
+    """From where our other files are, as in a build folder it is not in the package."""
+    path = find_file(FAST)
+    if path is None:
+        return None
+    try:
+        from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
-    def __init__(self, path: str):
-        self.path = path
-        quick = ctypes.PyDLL(path)
-        slow = ctypes.CDLL(path)  # switching waits for threads that are inside TT-Metal
-        text, number = ctypes.c_char_p, ctypes.c_uint64
-        region, device = ctypes.c_uint8, ctypes.c_uint16
+        loader = ExtensionFileLoader("_fast", path)
+        module = loader.create_module(ModuleSpec("_fast", loader, origin=path))
+        loader.exec_module(module)
+    except Exception:  # of another kind of Python
+        return None
+    return module
 
-        self.is_enabled = quick.ttmem_is_enabled
-        self.is_enabled.argtypes = []
-        self.context_set = quick.ttmem_context_set
-        self.context_set.argtypes = [text]
-        self.context_set.restype = None
-        self.mark = quick.ttmem_mark
-        self.mark.argtypes = [text]
-        self.mark.restype = None
-        self.name_at = quick.ttmem_name_at
-        self.name_at.argtypes = [device, region, number, number, text, text]
-        self.name = quick.ttmem_name
-        self.name.argtypes = [ctypes.c_uint16, region, number, text, text]
-        self.name.restype = None
-        self.alloc = quick.ttmem_alloc
-        self.alloc.argtypes = [ctypes.POINTER(Allocation)]
-        self.alloc.restype = None
-        self.free = quick.ttmem_free
-        self.free.argtypes = [ctypes.c_uint16, region, number]
-        self.free.restype = None
-        self.devices = quick.ttmem_devices
-        self.devices.argtypes = [ctypes.POINTER(ctypes.c_uint16), ctypes.c_uint32]
-        self.devices.restype = ctypes.c_uint32
-        self.enable = slow.ttmem_enable
-        self.enable.argtypes = []
-        self.disable = slow.ttmem_disable
-        self.disable.argtypes = []
-        self.disable.restype = None
+
+def _caller() -> Library:
+    """Whatever calls the library: attached to none yet."""
+    fast = _load_fast()
+    if fast is not None:
+        return fast
+    from ttmem._ctypes_library import CtypesLibrary
+
+    return CtypesLibrary()
 
 
 _loaded: Library | None = None
+_unattached: Library | None = None
 
 
-def _open(path: str) -> Library | None:
-    global _loaded
-    try:
-        _loaded = Library(path)
-    except (OSError, AttributeError):  # none, or one that is older than this package
-        return None
+def _attach(path: str, is_loading: bool) -> Library | None:
+    global _loaded, _unattached
+    if _unattached is None:
+        _unattached = _caller()
+    if _unattached.attach(path, is_loading):  # not when it is older than this package
+        _loaded = _unattached
     return _loaded
 
 
-def _is_in_process(name: str) -> bool:
-    """Asked of the loader, which knows its libraries by the names they give themselves."""
+def _is_mapped() -> bool:
+    """Whether the process may have the library: looked up before anything is loaded to ask."""
     try:
-        ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        with open("/proc/self/maps", "rb") as file:
+            return LIBRARY.partition(".")[0].encode() in file.read()
     except OSError:
-        return False
-    return True
+        return True
 
 
 def loaded() -> Library | None:
     """The library, if this process has it."""
-    if _loaded is not None:
+    if _loaded is not None or not sys.platform.startswith("linux") or not _is_mapped():
         return _loaded
-    if not sys.platform.startswith("linux") or not _is_in_process(LIBRARY):
-        return None
-    return _open(LIBRARY)
+    return _attach(LIBRARY, False)
 
 
 def load() -> Library | None:
@@ -142,21 +147,22 @@ def load() -> Library | None:
     if library is not None:
         return library
     path = find_file(LIBRARY)
-    return _open(path) if path else None
+    return _attach(path, True) if path else None
 
 
-def load_hook() -> ctypes.CDLL:
+def install_hook() -> int:
     """
-    The hook, in front of whatever is loaded from now on. Raises Inactive when it cannot be found
-    or loaded.
+    The hook, in front of whatever is loaded from now on. Returns as ttmem_hook_install(). Raises
+    Inactive when it or the library cannot be found or loaded.
     """
-    if _is_in_process(HOOK):
-        return ctypes.CDLL(HOOK, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
     path = find_file(HOOK)
     if path is None:
         raise Inactive(f"cannot find {HOOK} in the package, beside tt-mem or in TTMEM_LIBRARY")
+    library = load()
+    if library is None:
+        raise Inactive(f"cannot find {LIBRARY} beside the hook")
     try:
-        return ctypes.CDLL(path, mode=os.RTLD_GLOBAL | os.RTLD_LAZY)
+        return library.install_hook(path)
     except OSError as failure:
         raise Inactive(f"cannot load {path}: {failure}") from None
 

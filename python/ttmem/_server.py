@@ -23,12 +23,14 @@ from ttmem._library import Inactive
 
 START_S = 20.0
 KNOWN_S = 10.0
+RECORDED_S = 3.0
 
 # Ends the server when its input does.
 _WATCH = '"$@" </dev/null & server=$!; read -r _; kill "$server" 2>/dev/null; wait "$server"'
 
 _lock = threading.Lock()
 _own: _OwnServer | None = None
+_is_recording = False
 
 
 def _environment(**extra: str) -> dict[str, str]:
@@ -43,6 +45,7 @@ class _OwnServer:
         self.pid = os.getpid()  # a forked child is not its owner
         self.folder = tempfile.mkdtemp(prefix="ttmem-")
         self.socket = os.path.join(self.folder, "s.sock")
+        self.recordings = ""
         self._process: subprocess.Popen[bytes] | None = None
         try:
             self._start()
@@ -56,6 +59,10 @@ class _OwnServer:
             notify.bind(ready)
             notify.settimeout(START_S)
             serve = [_library.command(), "serve", "--socket", self.socket, "--no-legacy"]
+            if _is_recording:
+                self.recordings = os.path.join(self.folder, "recordings")
+                os.mkdir(self.recordings, 0o700)
+                serve += ["--record", self.recordings]
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _WATCH, "sh", *serve],
                 stdin=subprocess.PIPE,
@@ -112,6 +119,40 @@ def _socket() -> str:
         return _own.socket
 
 
+def record_own() -> None:
+    """A server that will be started here, if there is none, records."""
+    global _is_recording
+    _is_recording = True
+
+
+def _has_mark(recording: str, mark: str) -> bool:
+    report = _ask("report", "--json", recording)
+    return any(row["name"] == mark for process in report["processes"] for row in process["marks"])
+
+
+def copy_recording(mark: str, path: str) -> bool:
+    """
+    Copies what our own server has recorded, once it has that mark; it writes at least every second.
+    Returns whether there was something to copy.
+    """
+    folder = _own.recordings if _own is not None else ""
+    until = time.monotonic() + RECORDED_S
+    try:
+        while folder:
+            names = sorted(os.listdir(folder))
+            newest = os.path.join(folder, names[-1]) if names else ""
+            if newest and (_has_mark(newest, mark) or time.monotonic() > until):
+                os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+                shutil.copyfile(newest, path)
+                return True
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.1)
+    except (Inactive, OSError):
+        pass
+    return False
+
+
 def stop_own() -> None:
     """Ends the server that was started here, if one was."""
     global _own
@@ -145,7 +186,7 @@ def _is_known(path: str, pid: int) -> bool:
     return any(
         row["pid"] == pid
         and row["source"] == "tracked"
-        and (row["lost_events"] == 0 or row["resyncs"] > 0)
+        and not row["catching_up"]
         for row in clients
     )
 

@@ -93,6 +93,8 @@ class Snapshot:
     """What this process has live: every buffer, and the same by origin."""
 
     buffers: tuple[Buffer, ...]
+    # By device and region, the most that was taken at once: since tracking began, or reset_peaks().
+    peaks: dict[tuple[int, str], int] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def origins(self) -> list[Change]:
@@ -123,11 +125,11 @@ class Diff:
     @property
     def count(self) -> int:
         """Of buffers that are new, without circular buffers and kernels."""
-        return sum(change.count for change in self._new_buffers())
+        return sum(change.count for change in self.new_buffers)
 
     @property
     def bytes(self) -> int:
-        return sum(change.bytes for change in self._new_buffers())
+        return sum(change.bytes for change in self.new_buffers)
 
     @property
     def footprint_bytes(self) -> int:
@@ -137,19 +139,21 @@ class Diff:
     def by_device(self) -> dict[int, int]:
         """What new buffers take on each device."""
         sums: dict[int, int] = collections.defaultdict(int)
-        for change in self._new_buffers():
+        for change in self.new_buffers:
             for buffer in change.buffers:
                 for device in buffer.device_ids:
                     sums[device] += buffer.footprint_bytes
         return dict(sorted(sums.items()))
 
-    def _new_buffers(self) -> list[Change]:
+    @property
+    def new_buffers(self) -> list[Change]:
+        """What is new, without circular buffers and kernels."""
         return [change for change in self.new if change.origin.region in BUFFER_REGIONS]
 
     def __str__(self) -> str:
         gone = sum(change.count for change in self.gone)
         head = f"{_count(self.count, 'new buffer')}, {human(self.footprint_bytes)}; {gone} gone"
-        return "\n".join([head, *_describe(self._new_buffers())])
+        return "\n".join([head, *_describe(self.new_buffers)])
 
 
 class LeakError(AssertionError):
@@ -165,8 +169,9 @@ class LeakError(AssertionError):
 
 def _origin(row: dict[str, Any], buffer: dict[str, Any]) -> Origin:
     origin = row["origins"][buffer["origin"]]
+    ours = ":allocate_with_context"  # who called it is meant
     return Origin(
-        python=tuple(origin["python"]),
+        python=tuple(line for line in origin["python"] if not line.endswith(ours)),
         operation=origin["operation"],
         region=buffer["region"],
         device_ids=tuple(buffer["device_ids"]),
@@ -199,7 +204,12 @@ def snapshot() -> Snapshot:
     row = _server.row_of_this_process()
     if row is None:
         return Snapshot(())
-    return Snapshot(tuple(_buffer(row, buffer) for buffer in row["buffers"]))
+    peaks = {
+        (device["id"], region): totals["peak_footprint_bytes"]
+        for device in row["devices"]
+        for region, totals in device["regions"].items()
+    }
+    return Snapshot(tuple(_buffer(row, buffer) for buffer in row["buffers"]), peaks)
 
 
 def diff(before: Snapshot, after: Snapshot) -> Diff:
@@ -276,9 +286,11 @@ def _callers(origin: Origin) -> list[str]:
     """A line in a helper says little without who called it."""
     lines = []
     for where in origin.python[1:4]:
+        if where.endswith(":pytest_pyfunc_call"):  # below it all is pytest's own
+            break
         code = _source_line(where)
         file, _, function = where.rpartition(":")
-        if code and not file.startswith("python.py"):  # pytest's, below which are its own
+        if code:
             lines.append(f"    from {file} {function}  {code}")
     return lines
 
@@ -301,27 +313,74 @@ def _held_by(change: Change) -> list[str]:
     return [f"  held by: {holder}" for holder in list(found)[:3]]
 
 
-def describe_leak(who: str, difference: Diff) -> str:
+def _describe_held(changes: list[Change]) -> list[str]:
+    """From which line, and held by whom."""
+    lines = []
+    for change in changes[:SHOWN]:
+        lines += [f"  {_describe_one(change)}", *_callers(change.origin), *_held_by(change)]
+    if len(changes) > SHOWN:
+        lines.append(f"  … and {_count(len(changes) - SHOWN, 'other origin')}")
+    return lines
+
+
+def describe_leak(who: str, difference: Diff, limit: int = 0) -> str:
     """The text of a failure: how much, from which line, held by whom."""
     on = ", ".join(f"{human(size)} on device {d}" for d, size in difference.by_device().items())
     lines = [
         f"device memory: {who} left {_count(difference.count, 'buffer')} behind "
         f"({human(difference.bytes)} requested, {on})"
+        + (f", the limit is {human(limit)}" if limit else "")
     ]
-    changes = _by_line(difference._new_buffers())
-    for change in changes[:SHOWN]:
-        lines += [f"  {_describe_one(change)}", *_callers(change.origin), *_held_by(change)]
-    if len(changes) > SHOWN:
-        lines.append(f"  … and {_count(len(changes) - SHOWN, 'other origin')}")
+    return "\n".join(lines + _describe_held(_by_line(difference.new_buffers)))
+
+
+def describe_growth(
+    who: str, difference: Diff, known: dict[str, tuple[int, int]], grown: list[str]
+) -> str:
+    """The same for what a baseline knows less of."""
+    from ttmem import _baseline
+
+    lines = [f"device memory: {who} left more behind than its baseline knows of"]
+    left = _baseline.left_of(difference.new_buffers)
+    for key in grown:
+        count, size = left[key]
+        old_count, old_size = known.get(key, (0, 0))
+        lines.append(
+            f"  +{human(size - old_size)}: {_count(count, 'buffer')}, {human(size)}, "
+            f"and not {old_count}, {human(old_size)}"
+        )
+        of_key = [c for c in difference.new_buffers if _baseline.origin_key(c) == key]
+        lines += _describe_held(_by_line(of_key))
     return "\n".join(lines)
 
 
-def left_since(before: Snapshot, limit: int) -> Diff | None:
+def describe_peak(who: str, taken: dict[tuple[int, str], int], limit: int) -> str:
+    """The text of a failure: how much more there was for a while than the limit allows."""
+    (device, region), most = max(taken.items(), key=lambda row: row[1])
+    return (
+        f"device memory: {who} took {human(most)} of {region} on device {device}, "
+        f"the limit is {human(limit)}"
+    )
+
+
+def taken_since(before: Snapshot, after: Snapshot) -> dict[tuple[int, str], int]:
+    """
+    By device and region, what was taken at most above what was live before; reset_peaks() was
+    called just before that.
+    """
+    return {
+        (device, region): peak - before.bytes_on(device, region)
+        for (device, region), peak in after.peaks.items()
+        if region in BUFFER_REGIONS
+    }
+
+
+def left_since(before: Snapshot, limit: int, after: Snapshot | None = None) -> Diff | None:
     """
     What is new since then, when it takes more than that on some device. Objects that only wait
     for Python's collector are collected first: they are late and not lost.
     """
-    difference = diff(before, snapshot())
+    difference = diff(before, after or snapshot())
     if difference.footprint_bytes <= limit:
         return None
     gc.collect()

@@ -3,24 +3,25 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import threading
-from typing import Any, Iterable
+from _thread import allocate_lock
 
 from ttmem import _context, _library
-from ttmem._library import Allocation, Inactive
+from ttmem._library import Inactive
+
+TYPE_CHECKING = False  # as in _library
+if TYPE_CHECKING:
+    from typing import Any, Iterable
 
 REGIONS = ("DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE", "CB", "KERNEL")
 
-_NO_ID = 2**64 - 1
 _DEVICES = 1024
-_switch = threading.Lock()
+_switch = allocate_lock()
 
 
 def is_active() -> bool:
     """Whether this process is tracked now."""
-    library = _library._loaded or _library.loaded()
+    library = _library._loaded
     return library is not None and library.is_enabled() != 0
 
 
@@ -31,8 +32,11 @@ def mark(name: str) -> None:
         library.mark(str(name).encode("utf-8", "replace"))
 
 
-def _text(text: str) -> bytes | None:
-    return text.encode("utf-8", "replace") if text else None
+def reset_peaks() -> None:
+    """From now on `snapshot().peaks`, and what `tt-mem dump` shows, are peaks since this call."""
+    library = _library._loaded
+    if library is not None:
+        library.reset_peaks()
 
 
 def track_buffer(tensor: Any, name: str = "", context: str = "") -> bool:
@@ -44,19 +48,22 @@ def track_buffer(tensor: Any, name: str = "", context: str = "") -> bool:
     if library is None:
         return False
     try:
-        address = tensor.buffer_address()
-        find_id = getattr(tensor, "buffer_unique_id", None)
-        return bool(
-            library.name_at(
-                tensor.device().get_device_ids()[0],
-                tensor.memory_config().buffer_type.value,
-                address,
-                find_id() if find_id else _NO_ID,
-                _text(name),
-                _text(context),
-            )
+        # An id is unique in the process, so that device and region need not be asked for.
+        return library.name_unique(
+            tensor.buffer_unique_id(), tensor.buffer_address(), name, context
         )
+    except AttributeError:  # a ttnn that has no ids, or no tensor at all
+        return _track_at(library, tensor, name, context)
     except Exception:  # of ttnn, of something that is no tensor: never the program's business
+        return False
+
+
+def _track_at(library: _library.Library, tensor: Any, name: str, context: str) -> bool:
+    try:
+        device = tensor.device().get_device_ids()[0]
+        region = tensor.memory_config().buffer_type.value
+        return library.name_at(device, region, tensor.buffer_address(), 2**64 - 1, name, context)
+    except Exception:  # as above
         return False
 
 
@@ -70,7 +77,7 @@ def _devices_number(library: _library.Library, devices: int | Iterable[int]) -> 
             raise ValueError(f"a device id is 0 to {_DEVICES - 1}")
         return devices
     ids = list(devices)
-    return int(library.devices((ctypes.c_uint16 * len(ids))(*ids), len(ids)))
+    return library.devices(ids)
 
 
 def allocate_with_context(
@@ -95,18 +102,13 @@ def allocate_with_context(
         if library is None or not library.is_enabled():
             return False
         number = _region_number(region)
-        allocation = Allocation(
-            id=buffer_id,
-            address=buffer_id if address is None else address,
-            bytes=size,
-            footprint_bytes=footprint,
-            devices=_devices_number(library, device),
-            allocator=allocator,
-            region=number,
-        )
-        library.alloc(allocation)
+        place = buffer_id if address is None else address
+        if size < 1 or min(buffer_id, place, footprint, allocator) < 0:
+            return False
+        devices = _devices_number(library, device)
+        library.alloc(buffer_id, place, size, footprint, devices, allocator, number)
         if name or context:
-            library.name(allocator, number, buffer_id, _text(name), _text(context))
+            library.name(allocator, number, buffer_id, name, context)
     except Exception:  # values that make no sense
         return False
     return True
@@ -129,12 +131,9 @@ def start() -> None:
     when that cannot be done, and says why.
     """
     with _switch:
-        hook = _library.load_hook()
-        library = _library.load()
-        if library is None:
-            raise Inactive(f"cannot find {_library.LIBRARY} beside the hook")
-        changed = hook.ttmem_hook_install()
-        if changed < 0:
+        changed = _library.install_hook()
+        library = _library._loaded
+        if changed < 0 or library is None:
             raise Inactive(f"cannot listen to TT-Metal in this process: {os.strerror(-changed)}")
         failure = library.enable()
         if failure < 0:

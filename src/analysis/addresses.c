@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "wire/life_row.h"
 
 struct ttm_memory {
@@ -86,7 +85,7 @@ void ttm_addresses_take(struct ttm_addresses *addresses, const struct ttm_record
 static uint32_t watch_address(struct ttm_addresses *addresses, const struct ttm_recorded_life *life)
 {
     const uint64_t key =
-        ttm_hash_u64(life->address ^ (uint64_t)life->region << 60 ^ (uint64_t)life->devices << 40);
+        life->address ^ (uint64_t)life->region << 60 ^ (uint64_t)life->devices << 40;
     uint32_t place;
 
     if (ttm_u64_map_find(&addresses->reused_places, key, &place))

@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The question is whether births go on. Let the births of the process be numbered
- * and the own interval of some code begin with its first one and end with the
- * process's last.
+ * The question is whether births go on, or would have.
  *
  * - The program must have come back to the code at least three times, from other
- *   lines: eight weights from one comprehension are one visit.
- * - The births of what remains must reach the end of the own interval, within the
- *   distance that so many births have between them by nature: weights that are
- *   loaded before a decode loop, and a warm-up that settles, do not.
- * - Where some were freed, what remains must be of all ages: the newest few are a
- *   working set (a pool, ping-pong buffers).
+ *   lines: eight weights from one comprehension are one visit. A loop that is all
+ *   the program does has no other lines, and is told by how much it keeps.
+ * - The births of what remains must reach the end: weights that are loaded before a
+ *   decode loop, and a warm-up that settles, do not. How far from the end the last
+ *   one may lie follows from the gaps there were between them, and from whether the
+ *   program worked meanwhile, which is to give something back: a phase in which all
+ *   is kept is one that loads, and is over when anything else begins.
+ * - A thread that ends takes its loop with it: its births must reach its own end.
+ * - Where some were freed, what remains must be of all ages, and be more than there
+ *   was before: the newest few, or always as many, are a working set (a pool,
+ *   ping-pong buffers, a cache that evicts). The oldest few are what was kept.
  */
 #include "analysis/classify.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "wire/region.h"
 
-#define GROWING_LEAST 3         /* births, and visits */
-#define SLOW_LEAST 5            /* births without visits that may still be a loop */
+#define GROWING_LEAST 3         /* births */
+#define SLOW_LEAST 10           /* births without visits that may still be a loop */
+#define TIGHT_LEAST 20          /* the same, if they take no time */
+#define SETTLING_LEAST 10       /* births of which it can be said that they came early */
 #define SECOND_NS 1000000000ull /* a log tells times no better */
 #define IDLE_NS 30000000000ull  /* after which a program without births has changed what it does */
 
@@ -48,23 +54,30 @@ static uint64_t kept_by(const struct ttm_evidence *e)
 
 enum course { COURSE_FEW, COURSE_AT_ONCE, COURSE_STOPPED, COURSE_NEWEST, COURSE_GROWING };
 
-/* A loop that allocates nothing else: its births take most of the run. */
-static bool is_slow_loop(const struct ttm_evidence *e)
+static double larger(double a, double b)
 {
-    return kept_by(e) >= SLOW_LEAST &&
-           (e->last_ns - e->first_ns) >= (e->run_last_ns - e->run_first_ns) / 2;
+    return a > b ? a : b;
 }
 
-static bool has_stopped(const struct ttm_evidence *e)
+/* Some were given back while others were kept. */
+static bool is_mixed(const struct ttm_evidence *e)
 {
-    const double own = (double)(e->births - e->first_birth);
-    const double tail = (double)(e->births - 1 - e->last_birth);
-    const double natural = 1.5 / (double)kept_by(e);
+    return e->remaining > 0 && e->frees > e->late;
+}
 
-    if (tail > own * (natural > 0.15 ? natural : 0.15))
-        return true;
-    const uint64_t idle_ns = e->run_last_ns - e->last_ns;
-    return idle_ns >= IDLE_NS && idle_ns / 4 >= (e->run_last_ns - e->first_ns) / 5;
+/* A loop that is all the program does, up to its end. */
+static bool is_lonely_loop(const struct ttm_evidence *e)
+{
+    if (e->last_visit < e->all_visits)
+        return false;
+    const bool is_long = (e->last_ns - e->first_ns) >= (e->run_last_ns - e->run_first_ns) / 2;
+    return kept_by(e) >= (is_long ? SLOW_LEAST : TIGHT_LEAST);
+}
+
+/* A loop, as far as can be told from how often the program came back and left something. */
+static bool is_loop(const struct ttm_evidence *e)
+{
+    return e->visits * kept_by(e) >= TTM_LOOP_VISITS * e->allocs || is_lonely_loop(e);
 }
 
 /* The share of what remains that was born in the first half of the own interval. */
@@ -81,18 +94,88 @@ static double older_half(const struct ttm_evidence *e)
     return all > 0 ? (double)older / (double)all : 0;
 }
 
+/* Something was given back while these were born. */
+static bool has_worked(const struct ttm_evidence *e)
+{
+    return e->work > e->visits / 4;
+}
+
+static bool has_stopped_keeping(const struct ttm_evidence *e)
+{
+    const double own = (double)(e->births - e->first_birth);
+    const double tail = (double)(e->births - 1 - e->last_birth);
+
+    /* Where they come by chance, one in fifty last gaps is four times as long as the others. */
+    return tail > own * larger(4.0 / (double)e->remaining, 0.2);
+}
+
+static bool has_stopped_coming(const struct ttm_evidence *e)
+{
+    const uint64_t tail = e->all_visits - e->last_visit;
+    const double own = (double)(e->all_visits - e->first_visit + 1);
+
+    if (!has_worked(e))
+        return tail > e->longest_gap || e->has_successor;
+    if (tail <= e->longest_gap)
+        return false;
+    if (e->is_followed && (double)tail > own / 20)
+        return true;
+    return tail > 2 * e->longest_gap && (double)tail > own * larger(1.5 / (double)kept_by(e), 0.15);
+}
+
+/* Most of them were born up to the end of a thread that worked meanwhile. */
+static bool is_cut_short(const struct ttm_evidence *e)
+{
+    return !e->is_program && e->region < TTM_REGION_CB && e->remaining >= GROWING_LEAST &&
+           e->kept_by_threads > e->remaining / 2 && has_worked(e);
+}
+
+static bool has_stopped(const struct ttm_evidence *e)
+{
+    const uint64_t idle_ns = e->run_last_ns - e->last_ns;
+
+    if (idle_ns >= IDLE_NS && idle_ns / 4 >= (e->run_last_ns - e->first_ns) / 5)
+        return true;
+    if (!has_stopped_coming(e) && !(is_mixed(e) && has_stopped_keeping(e)))
+        return kept_by(e) >= SETTLING_LEAST && e->remaining > 0 && older_half(e) > 0.8;
+    return !is_cut_short(e);
+}
+
+/*
+ * How likely one of those that remain is younger than one that was given back: 1 for
+ * the newest, 0 for the oldest, a half when age has nothing to do with it.
+ */
+static double youth(const struct ttm_evidence *e)
+{
+    const double kept = (double)e->remaining, gone = (double)(e->allocs - e->remaining);
+
+    return ((double)e->remaining_ranks - kept * (kept - 1) / 2) / (kept * gone);
+}
+
+/*
+ * The newest of many, or always as many. A leak that began late has the newest too, but
+ * holds more with each of them.
+ */
+static bool is_working_set(const struct ttm_evidence *e)
+{
+    if (e->frees == 0)
+        return false;
+    if (youth(e) > 0.9)
+        return e->remaining < GROWING_LEAST || e->since_most > e->remaining / 8;
+    return is_mixed(e) && youth(e) > 0.6 && e->since_most > 3 &&
+           (double)e->since_most > 2 * (double)e->allocs / (double)e->remaining;
+}
+
 static enum course course_of(const struct ttm_evidence *e)
 {
-    if (e->remaining < GROWING_LEAST && e->frees > 0 && older_half(e) < 0.2)
+    if (is_working_set(e))
         return COURSE_NEWEST;
     if (e->remaining < GROWING_LEAST)
         return e->visits < 2 || has_stopped(e) ? COURSE_AT_ONCE : COURSE_FEW;
-    if (e->visits < GROWING_LEAST && !is_slow_loop(e))
+    if (!is_loop(e))
         return COURSE_AT_ONCE;
-    if (has_stopped(e))
+    if (has_stopped(e) || (is_mixed(e) && youth(e) < 0.1))
         return COURSE_STOPPED;
-    if (e->frees > 0 && older_half(e) < 0.2)
-        return COURSE_NEWEST;
     return COURSE_GROWING;
 }
 
@@ -103,7 +186,7 @@ static enum course course_of(const struct ttm_evidence *e)
 static bool was_kept_to_the_end(const struct ttm_evidence *e)
 {
     return e->remaining == 0 && e->late >= GROWING_LEAST && e->late >= e->allocs - e->allocs / 10 &&
-           (e->visits >= GROWING_LEAST || is_slow_loop(e)) && !has_stopped(e);
+           is_loop(e) && !has_stopped(e);
 }
 
 static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
@@ -166,11 +249,15 @@ static void advise_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
         ADVICE("some paths free it and others do not: look for an exception, an early return or "
                "a reference cycle before the free (gc.collect() tells)");
     else if (e->is_creation)
-        ADVICE("a list, dict or attribute that outlives the step keeps these tensors: bound it, "
-               "or ttnn.deallocate() the old ones");
+        ADVICE("a list, dict or attribute that outlives the step, or a reference cycle "
+               "(gc.collect() tells), keeps these tensors: bound it, or ttnn.deallocate() the old "
+               "ones");
     else
-        ADVICE("a result of each step is kept by a list, a closure or a kept exception: drop it, "
-               "or ttnn.deallocate() it before the next step");
+        ADVICE("a result of each step is kept by a list, a closure, a kept exception or a cycle: "
+               "drop it, or ttnn.deallocate() it before the next step");
+    if (e->device_count > 1 && !e->is_program && e->region < TTM_REGION_CB)
+        (void)snprintf(v->advice + strlen(v->advice), sizeof(v->advice) - strlen(v->advice),
+                       "; one call frees it on all %u devices", e->device_count);
 }
 
 static void tell_steady(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)

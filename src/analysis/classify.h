@@ -3,9 +3,10 @@
  * classify - what an origin is, whether it is a suspect, and the evidence in words.
  *
  * Pure: from counts to a verdict. Growing is what leaks do: births that come back
- * all through the run and are not given back. Time is counted in births of the
- * process rather than seconds, so that neither a slow start nor a long sleep at the
- * end changes the verdict.
+ * all through the run and are not given back. Time is counted in what the process
+ * does rather than seconds, so that neither a slow start nor a long sleep at the
+ * end changes the verdict: in births, and in visits, which is how often the process
+ * came from one line of code that allocates to another.
  */
 #ifndef TTM_ANALYSIS_CLASSIFY_H
 #define TTM_ANALYSIS_CLASSIFY_H
@@ -30,24 +31,38 @@ enum ttm_class {
 /* "growing", "program_cache". */
 const char *ttm_class_name(enum ttm_class class);
 
+#define TTM_LOOP_VISITS 3 /* that make a loop */
+
 /* What is known of code that allocates; counts are of all its lives. */
 struct ttm_evidence {
     uint8_t region;
     bool is_program;     /* a part of a program, or its binary */
     bool is_device_open; /* allocated by opening a device */
     bool has_origin;
-    bool is_creation; /* makes a tensor from data rather than from other tensors */
-    bool is_logged;   /* known from a text log alone, */
-    bool is_untimed;  /* which has no times: those below tell the order */
-    bool is_l1_base;  /* all of it at the lowest address of L1 that anything has */
+    bool is_creation;   /* makes a tensor from data rather than from other tensors */
+    bool has_successor; /* code that was new allocated after its last birth */
+    bool is_followed;   /* the same, and the program came back to it: another loop */
+    bool is_logged;     /* known from a text log alone, */
+    bool is_untimed;    /* which has no times: those below tell the order */
+    bool is_l1_base;    /* all of it at the lowest address of L1 that anything has */
     uint16_t device_count;
     uint64_t allocs;
     uint64_t frees;
     uint64_t replaced;
     uint64_t remaining;
-    uint64_t late;        /* freed only after the last birth of the process */
-    uint64_t visits;      /* how often the program came back to it */
-    uint64_t lifetime_ns; /* of all that were freed */
+    uint64_t late;            /* freed only after the last birth of the process */
+    uint64_t kept_by_threads; /* of what remains: born up to the end of a thread of its own */
+    uint64_t lifetime_ns;     /* of all that were freed */
+    /* In visits of the process: */
+    uint64_t visits; /* of this code */
+    uint64_t first_visit;
+    uint64_t last_visit;
+    uint64_t longest_gap; /* between two that followed each other */
+    uint64_t all_visits;  /* of the process */
+    uint64_t work; /* buffers that the process gave back between its first birth and its last */
+    /* In births of this code: */
+    uint64_t since_most;      /* that came after it had held most */
+    uint64_t remaining_ranks; /* the sum of the numbers of what remains, from 0 on */
     /* In births of the process: */
     uint64_t births;      /* of the process, all */
     uint64_t first_birth; /* of this code */

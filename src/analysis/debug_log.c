@@ -69,7 +69,7 @@ struct ttm_debug_log *ttm_debug_log_new(const struct ttm_frame_namer *namer, uin
     log->namer = *namer;
     log->seed = seed;
     ttm_arena_init(&log->texts);
-    ttm_u64_set_init(&log->live);
+    ttm_u64_set_init(&log->live, seed);
     return log;
 }
 

@@ -82,7 +82,7 @@ static bool is_chosen(const struct listening *l, const struct teller *teller, ui
     return false;
 }
 
-/* Whether it reaches over the address, as far as the banks of its device are known. */
+/* Whether it reaches over the address, as far as its banks are known, or those of its device. */
 static bool reaches(const struct listening *l, const struct teller *teller,
                     const struct ttm_recorded_life *life)
 {
@@ -92,7 +92,8 @@ static bool reaches(const struct listening *l, const struct teller *teller,
         ttm_notebook_devices(&teller->notes, life->devices, devices) == 0 ||
         devices[0] >= TTM_DEVICE_COUNT)
         return false;
-    const uint32_t banks = teller->bank_count[devices[0]][life->region];
+    const uint32_t banks =
+        life->banks > 0 ? life->banks : teller->bank_count[devices[0]][life->region];
     return banks > 0 && l->options->address - life->address < life->footprint_bytes / banks;
 }
 

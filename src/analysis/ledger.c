@@ -27,6 +27,7 @@
 #include "wire/origin.h"
 
 #define CELLS_MAX (1u << 22)
+#define THREADS_MAX 4096
 #define CB_INTERVAL_NS 1000000u
 #define CB_SUMS_PER_INTERVAL 256
 
@@ -35,8 +36,10 @@ struct ttm_live {
     uint64_t birth; /* number among the births of the process */
     uint64_t address;
     struct ttm_held held;
-    uint32_t cell;   /* + 1, 0: none */
-    uint32_t reused; /* place of its address + 1, 0: not watched */
+    uint32_t cell;    /* + 1, 0: none */
+    uint32_t reused;  /* place of its address + 1, 0: not watched */
+    uint32_t ordinal; /* number among the births of its kin */
+    uint32_t visit;   /* of the process; what tells it from the one before is enough */
     bool is_placed;
 };
 
@@ -66,6 +69,7 @@ void ttm_ledger_done(struct ttm_ledger *ledger)
     free(ledger->cells);
     free(ledger->cell_index);
     free(ledger->kins);
+    free(ledger->threads);
     free(ledger->lives);
     free(ledger->marks);
     free(ledger->failures);
@@ -157,7 +161,7 @@ static uint64_t hash_of(const struct ttm_ledger *ledger, const struct ttm_record
     const uint64_t high = (uint64_t)life->region << 16 | (uint64_t)life->kind << 8 |
                           (life->flags & (TTM_SITE_ALIAS | TTM_SITE_PROGRAM));
 
-    return ttm_hash_u64(low ^ ttm_hash_u64(high ^ ledger->seed));
+    return ttm_hash_u64(low ^ high << 40 ^ ledger->seed);
 }
 
 static bool is_of(const struct ttm_cell *cell, const struct ttm_recorded_life *life)
@@ -209,10 +213,29 @@ static int make_cell_room(struct ttm_ledger *ledger)
     return 0;
 }
 
-/* The kin of a new cell, or -ENOMEM. */
-static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
+/* The index of a thread, or -ENOMEM. */
+static int thread_of(struct ttm_ledger *ledger, uint32_t note)
 {
-    const struct ttm_origin_line line = ttm_origin_line(&ledger->notes, life->origin);
+    for (uint32_t i = 0; i < ledger->thread_count; i++) {
+        if (ledger->threads[i].note == note)
+            return (int)i;
+    }
+    /* A program that makes a thread for each task: from here on they are not told apart. */
+    if (ledger->thread_count == THREADS_MAX)
+        return THREADS_MAX - 1;
+    struct ttm_ledger_thread *grown =
+        realloc(ledger->threads, (ledger->thread_count + 1) * sizeof(grown[0]));
+    if (!grown)
+        return -ENOMEM;
+    ledger->threads = grown;
+    grown[ledger->thread_count] = (struct ttm_ledger_thread){.note = note};
+    return (int)ledger->thread_count++;
+}
+
+/* The kin of a new cell, or -ENOMEM. */
+static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                  struct ttm_origin_line line)
+{
     const uint64_t key =
         ttm_hash_u64(line.code ^ ttm_hash_u64(((uint64_t)life->devices << 16) +
                                               ((uint64_t)life->region << 8) + life->kind));
@@ -229,8 +252,11 @@ static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *lif
     }
     if (ttm_u64_map_add(&ledger->kin_places, key, ledger->kin_count) < 0)
         return -ENOMEM;
-    ledger->kins[ledger->kin_count] =
-        (struct ttm_kin){.line = line.line, .first_birth = ledger->births};
+    ledger->kins[ledger->kin_count] = (struct ttm_kin){
+        .line = line.line,
+        .first_birth = ledger->births,
+        .given_back = ledger->given_back,
+    };
     return (int)ledger->kin_count++;
 }
 
@@ -256,10 +282,15 @@ static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
         .remaining = {.first_ns = UINT64_MAX, .first_birth = UINT64_MAX},
     };
     ttm_u64_map_init(&cell.remaining.size_places, ledger->seed);
-    const int kin = kin_of(ledger, life);
-    if (kin < 0)
-        return kin;
+    const struct ttm_origin_line line = ttm_origin_line(&ledger->notes, life->origin);
+    const int kin = kin_of(ledger, life, line), thread = thread_of(ledger, line.thread);
+    if (kin < 0 || thread < 0)
+        return -ENOMEM;
     cell.kin = (uint32_t)kin;
+    cell.thread = (uint32_t)thread;
+    cell.thread_first = ledger->threads[thread].births;
+    /* Without any origin, sizes take the place of lines. */
+    cell.line = line.line ? ttm_hash_u64(line.line ^ line.context) | 1 : 0;
     cell.peaks = calloc(ledger->groups.sets[set].group_count, sizeof(cell.peaks[0]));
     if (!cell.peaks)
         return -ENOMEM;
@@ -453,6 +484,20 @@ static int place_cb(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     return r == -ENOMEM ? r : 0;
 }
 
+/* A program that is laid out is about to be sent: resident is all that it has, be it for a moment. */
+static void raise_peak_resident(struct ttm_ledger *ledger, const struct ttm_group_set *set,
+                                const struct ttm_recorded_life *life)
+{
+    ledger->cb_program_bytes =
+        (ledger->cb_program == life->id ? ledger->cb_program_bytes : 0) + life->footprint_bytes;
+    ledger->cb_program = life->id;
+    for (uint32_t i = 0; i < set->group_count; i++) {
+        struct ttm_group_cbs *cbs = &ledger->groups.groups[set->groups[i]].cbs;
+        if (ledger->cb_program_bytes > cbs->peak_resident_bytes)
+            cbs->peak_resident_bytes = ledger->cb_program_bytes;
+    }
+}
+
 static void change_coreless(struct ttm_ledger *ledger, const struct ttm_group_set *set,
                             uint64_t bytes)
 {
@@ -629,23 +674,60 @@ static int add_remaining(struct ttm_ledger *ledger, struct ttm_cell *cell,
     ttm_spread_add(&remaining->times,
                    live->birth_ns > ledger->first_ns ? live->birth_ns - ledger->first_ns : 0);
     ttm_spread_add(&remaining->births, live->birth);
+    ledger->kins[cell->kin].remaining_ranks += live->ordinal;
     const int r = add_size(remaining, live->held.bytes);
     return r < 0 ? r : add_seat(ledger, live, births);
 }
 
-static void count_visit(struct ttm_ledger *ledger, struct ttm_kin *kin, uint64_t bytes)
+/*
+ * A loop that allocates on one line alone, and gives back the last buffer when it has the
+ * next: the program comes back, although from nowhere else. A comprehension keeps all of them.
+ */
+static bool is_next_turn(const struct ttm_ledger *ledger)
 {
-    /* Without any origin, sizes take the place of lines. */
-    const uint64_t line = kin->line ? kin->line : ttm_hash_u64(bytes) | 1;
+    return ledger->visit_live <= 1 &&
+           (ledger->is_turning ||
+            (ledger->visit_births > 2 && ledger->visit_births - ledger->visit_live > 1));
+}
 
-    if (line != ledger->last_line) {
+static void count_visit(struct ttm_ledger *ledger, const struct ttm_cell *cell, uint64_t bytes)
+{
+    struct ttm_kin *kin = &ledger->kins[cell->kin];
+    const uint64_t line = cell->line ? cell->line : ttm_hash_u64(bytes) | 1;
+
+    if (line != ledger->last_line || is_next_turn(ledger)) {
+        ledger->is_turning = line == ledger->last_line;
         ledger->last_line = line;
         ledger->visit++;
+        ledger->given_back += ledger->visit_births > 0 && ledger->visit_live == 0;
+        ledger->visit_births = ledger->visit_live = 0;
     }
-    if (kin->last_visit != ledger->visit) {
-        kin->last_visit = ledger->visit;
-        kin->visits++;
+    if (cell->region < TTM_REGION_CB) {
+        ledger->visit_births++;
+        ledger->visit_live++;
     }
+    if (kin->last_visit == ledger->visit)
+        return;
+    if (kin->visits++ == 0)
+        kin->first_visit = ledger->visit;
+    else if (ledger->visit - kin->last_visit > kin->longest_gap)
+        kin->longest_gap = ledger->visit - kin->last_visit;
+    kin->last_visit = ledger->visit;
+}
+
+/* What its kin and its thread have in common with others of theirs. */
+static void count_kin(struct ttm_ledger *ledger, struct ttm_cell *cell, struct ttm_live *live)
+{
+    struct ttm_kin *kin = &ledger->kins[cell->kin];
+
+    live->visit = (uint32_t)ledger->visit;
+    live->ordinal = kin->births++;
+    kin->work = ledger->given_back - kin->given_back;
+    if (++kin->live > kin->most) {
+        kin->most = kin->live;
+        kin->most_birth = live->ordinal;
+    }
+    cell->thread_last = ledger->threads[cell->thread].births++;
 }
 
 static void count_birth(const struct ttm_ledger *ledger, struct ttm_cell *cell,
@@ -689,14 +771,17 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
         ledger->are_cbs_closed = false;
         if (r == 0 && !cell->is_alias)
             r = place_cb(ledger, life, set, &live->is_placed);
-        if (r == 0 && !cell->is_alias && !live->is_placed)
+        if (r == 0 && live->is_placed)
+            raise_peak_resident(ledger, set, life);
+        else if (r == 0 && !cell->is_alias)
             change_coreless(ledger, set, life->footprint_bytes);
         change_cbs(ledger, time_ns);
     } else {
         live->is_placed = ttm_addresses_put(&ledger->addresses, life,
                                             bank_bytes_of(ledger, cell, life->footprint_bytes));
     }
-    count_visit(ledger, &ledger->kins[cell->kin], life->bytes);
+    count_visit(ledger, cell, life->bytes);
+    count_kin(ledger, cell, live);
     count_birth(ledger, cell, live, life->address);
     live->reused = ttm_addresses_count(&ledger->addresses, life);
     ledger->births++;
@@ -721,6 +806,14 @@ static void count_late(const struct ttm_ledger *ledger, struct ttm_cell *cell,
         late->first_ns = live->birth_ns;
     if (live->birth_ns > late->last_ns)
         late->last_ns = live->birth_ns;
+}
+
+static void count_given_back(struct ttm_ledger *ledger, const struct ttm_live *live)
+{
+    if (live->visit != (uint32_t)ledger->visit)
+        ledger->given_back++;
+    else if (ledger->visit_live > 0)
+        ledger->visit_live--;
 }
 
 static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint8_t how,
@@ -753,8 +846,11 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     const int taken =
         cell->is_alias ? 0 : take_from_groups(ledger, cell, &live->held, how, time_ns);
     r = r < 0 ? r : taken;
+    ledger->kins[cell->kin].live--;
     if (is_freeing_end(how)) {
         cell->frees++;
+        if (life->region < TTM_REGION_CB)
+            count_given_back(ledger, live);
         count_late(ledger, cell, live);
         cell->lifetime_ns += time_ns > live->birth_ns ? time_ns - live->birth_ns : 0;
         if (live->reused > 0)

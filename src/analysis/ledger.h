@@ -57,10 +57,28 @@ struct ttm_remaining {
  * does the same. Whether it leaks is asked of all of them together.
  */
 struct ttm_kin {
-    uint64_t line;   /* tells the lines of code apart that allocate; 0: not known */
-    uint64_t visits; /* how often the program came back to it from another line or a mark */
+    /* In visits of the process: it comes from one line to another, or passes a mark. */
     uint64_t last_visit;
+    uint64_t visits;      /* of this code */
+    uint64_t longest_gap; /* between two visits that followed each other */
+    uint64_t given_back;  /* how much the process had given back until its first birth */
+    uint64_t work;        /* and then until its last */
+    /* In births of its own: */
+    uint32_t births;
+    uint32_t live;
+    uint32_t most;       /* that were live together */
+    uint32_t most_birth; /* at which it came to that */
+    /* What is not looked at with each birth: */
+    uint64_t line;        /* tells the lines of code apart that allocate; 0: not known */
     uint64_t first_birth; /* counted in births of the process */
+    uint64_t first_visit;
+    uint64_t remaining_ranks; /* the sum of the numbers of what remains */
+};
+
+/* A thread that allocates. */
+struct ttm_ledger_thread {
+    uint32_t note; /* 0: not known */
+    uint64_t births;
 };
 
 /* What was freed since the last birth of the process: at the end, what was freed at its end. */
@@ -81,6 +99,8 @@ struct ttm_cell {
     bool is_program;
     uint32_t set; /* of the groups */
     uint32_t kin;
+    uint32_t thread; /* index */
+    uint64_t line;   /* that of the kin, in its context */
     struct ttm_held now;
     uint64_t allocs;
     uint64_t born_bytes; /* footprints of all that were allocated */
@@ -90,6 +110,8 @@ struct ttm_cell {
     uint64_t lifetime_ns; /* of all that were freed */
     uint64_t first_ns;    /* births */
     uint64_t last_ns;
+    uint64_t thread_last; /* birth, counted in those of the thread */
+    uint64_t thread_first;
     uint64_t lowest_address;
     uint64_t highest_address;
     struct ttm_spread times;
@@ -141,6 +163,8 @@ struct ttm_ledger {
     bool are_cbs_changed;
     uint64_t cbs_changed_ns; /* the last time */
     bool are_cbs_closed;     /* they go with their device or process, and remain */
+    uint64_t cb_program;     /* the one that was laid out last, and what it takes */
+    uint64_t cb_program_bytes;
     uint64_t cbs_summed_ns;
     uint64_t cbs_interval_ns;
     uint32_t cb_sums;
@@ -157,8 +181,15 @@ struct ttm_ledger {
     struct ttm_kin *kins;
     uint32_t kin_count;
     struct ttm_u64_map kin_places;
+    struct ttm_ledger_thread *threads; /* the first is the first that has allocated */
+    uint32_t thread_count;
     uint64_t last_line;
-    uint64_t visit; /* goes up as another line allocates */
+    uint64_t visit;        /* goes up as another line allocates */
+    uint32_t visit_births; /* buffers born in it so far */
+    uint32_t visit_live;   /* of these, live */
+    bool is_turning;       /* one line makes one buffer after the other: each is a visit */
+    /* Frees of what had outlived its visit, and visits of which nothing was left: work, not loading. */
+    uint64_t given_back;
     struct ttm_addresses addresses;
     struct ttm_ledger_mark *marks;
     uint32_t mark_count;

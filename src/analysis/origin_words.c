@@ -7,34 +7,9 @@
 #include "base/hash.h"
 #include "wire/note.h"
 
-const char *ttm_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static bool contains(const char *file, size_t length, const char *part)
 {
     return memmem(file, length, part, strlen(part)) != NULL;
-}
-
-bool ttm_is_users_file(const char *file, size_t length)
-{
-    static const char *const ours[] = {
-        "-packages/ttnn/",
-        "/ttnn/ttnn/",
-        "-packages/ttmem/",
-        "/python/ttmem/",
-    };
-
-    if (length == 0 || memmem(file, length, "<frozen ", 8) == file)
-        return false;
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-        if (contains(file, length, ours[i]))
-            return false;
-    }
-    return true;
 }
 
 static bool read_origin(const struct ttm_notebook *notes, uint32_t number,
@@ -62,19 +37,17 @@ static bool read_python(const struct ttm_notebook *notes, uint32_t number,
     return note && ttm_python_stack_note_decode(note->bytes, note->length, ret) == 0;
 }
 
-/* The innermost frame of the user's, 0 when there is none. */
-static uint64_t users_line(const struct ttm_notebook *notes,
-                           const struct ttm_python_stack_note *stack)
+static bool has_users_frame(const struct ttm_notebook *notes,
+                            const struct ttm_python_stack_note *stack)
 {
     struct ttm_code_note code;
 
     for (uint16_t i = 0; i < stack->count; i++) {
-        const struct ttm_python_frame *frame = &stack->frames[i];
-        if (read_code(notes, frame->code, &code) &&
+        if (read_code(notes, stack->frames[i].code, &code) &&
             ttm_is_users_file(code.file.bytes, code.file.length))
-            return ttm_hash_u64((uint64_t)frame->code << 32 | frame->line) | 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
 struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_t number)
@@ -85,8 +58,10 @@ struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_
 
     if (!read_origin(notes, number, &origin))
         return ret;
-    if (read_python(notes, origin.python, &stack))
-        ret.line = users_line(notes, &stack);
+    ret.context = origin.context;
+    ret.thread = origin.thread;
+    if (read_python(notes, origin.python, &stack) && has_users_frame(notes, &stack))
+        ret.line = ttm_hash_u64(origin.python) | 1;
     const uint32_t frames = ret.line ? origin.python : origin.native;
     if (frames || origin.operation)
         ret.code = ttm_hash_u64((uint64_t)frames << 32 | origin.operation) | 1;

@@ -53,19 +53,15 @@ void ttm_origin_words_read(const struct ttm_notebook *notes, uint32_t number,
 
 /* Numbers that tell apart what allocates. */
 struct ttm_origin_line {
-    uint64_t line; /* the innermost user frame, else the native stack; 0: not known */
-    uint64_t code; /* the Python stack, else the native one, and the operation */
+    uint64_t line;    /* the innermost user frame, else the native stack; 0: not known */
+    uint64_t code;    /* the Python stack, else the native one, and the operation */
+    uint32_t context; /* numbers of notes, 0: none */
+    uint32_t thread;
 };
 
 struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_t number);
 
 /* Whether the process was imported from a text log, and what of which. */
 bool ttm_origin_log(const struct ttm_notebook *notes, struct ttm_log_note *ret);
-
-/* Whether a Python file is the user's own: neither the interpreter's start nor a part of ttnn or ttmem. */
-bool ttm_is_users_file(const char *file, size_t length);
-
-/* The name behind the last slash. */
-const char *ttm_base_name(const char *path);
 
 #endif /* TTM_ANALYSIS_ORIGIN_WORDS_H */

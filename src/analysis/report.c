@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/board.h"
+
 #define PROGRESS_RECORDS 65536
 #define REUSED_SHOWN 16
 #define BANK_RUNS_ALL 16384
@@ -113,7 +115,7 @@ struct making {
     uint32_t *origin_of_cell; /* UINT32_MAX: none */
     uint64_t first_users_ns;  /* first birth with a line of the user's */
     uint32_t process_total;
-    uint64_t l1_base;         /* the lowest address of L1 that anything has */
+    uint64_t l1_base; /* the lowest address of L1 that anything has */
 };
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -308,6 +310,24 @@ static void make_origin(struct making *making, const struct named *first, uint32
     join_sizes(making, first, count, origin);
 }
 
+/* ---- what keeps it ---- */
+
+static int find_keepers(struct making *making, uint32_t count)
+{
+    struct ttm_keepers_index index;
+    const int r = ttm_keepers_index_init(&index, &making->ledger->notes, making->options->seed);
+
+    /* From the last to the first, so that the largest cell of an origin has the word. */
+    for (uint32_t i = count; r == 0 && i-- > 0;) {
+        const struct ttm_cell *cell = making->named[i].cell;
+        struct ttm_report_origin *origin = &making->process->origins[making->named[i].origin];
+        if (cell->remaining.held.count > 0)
+            ttm_keepers_find(&index, cell->origin, &making->report->arena, &origin->keepers);
+    }
+    ttm_keepers_index_done(&index);
+    return r;
+}
+
 /* ---- classes ---- */
 
 /* What all cells of a kin have in common, summed up. */
@@ -345,9 +365,16 @@ static void begin_kindred(const struct making *making, const struct named *named
         .is_logged = making->process->is_logged,
         .is_untimed = making->process->is_untimed,
         .is_l1_base = named->cell->region == TTM_REGION_L1,
-        .visits = kin->visits,
         .births = ledger->births,
         .first_birth = kin->first_birth,
+        .visits = kin->visits,
+        .first_visit = kin->first_visit,
+        .last_visit = kin->last_visit,
+        .longest_gap = kin->longest_gap,
+        .all_visits = ledger->visit,
+        .work = kin->work,
+        .since_most = kin->births - kin->most_birth - 1,
+        .remaining_ranks = kin->remaining_ranks,
         .first_ns = UINT64_MAX,
         .run_first_ns = ledger->first_ns,
         .run_last_ns = ledger->last_ns,
@@ -402,6 +429,100 @@ static void add_late(const struct ttm_cell *cell, struct ttm_evidence *e)
         e->last_ns = cell->late.last_ns;
 }
 
+/* What one thread did in code of one kind, in births of that thread. */
+struct stint {
+    uint32_t kin;
+    uint32_t thread;
+    uint64_t first;
+    uint64_t last;
+    uint64_t remaining;
+};
+
+static int by_kin_and_thread(const void *a, const void *b)
+{
+    const struct stint *x = a, *y = b;
+    const int order = compare_numbers(x->kin, y->kin);
+
+    return order != 0 ? order : compare_numbers(x->thread, y->thread);
+}
+
+/* Cells of one kin and thread become one. */
+static uint32_t join_stints(struct stint *stints, uint32_t count)
+{
+    uint32_t n = 0;
+
+    qsort(stints, count, sizeof(stints[0]), by_kin_and_thread);
+    for (uint32_t i = 0; i < count; i++) {
+        struct stint *last = &stints[n - 1];
+        if (n == 0 || by_kin_and_thread(last, &stints[i]) != 0) {
+            stints[n++] = stints[i];
+            continue;
+        }
+        last->first = stints[i].first < last->first ? stints[i].first : last->first;
+        last->last = stints[i].last > last->last ? stints[i].last : last->last;
+        last->remaining += stints[i].remaining;
+    }
+    return n;
+}
+
+/*
+ * Whether a thread kept these until it allocated no more. The first thread is the
+ * program itself, and what that does at first is to load what it needs.
+ */
+static bool lasted_to_the_end(const struct ttm_ledger *ledger, const struct stint *stint)
+{
+    const uint64_t births = ledger->threads[stint->thread].births;
+    const double natural = 1.5 / (double)(stint->remaining + 1);
+
+    return stint->thread > 0 &&
+           (double)(births - 1 - stint->last) <=
+               (double)(births - stint->first) * (natural > 0.15 ? natural : 0.15);
+}
+
+static int add_threads(const struct making *making, uint32_t count, struct kindred *kindred)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    struct stint *stints = ledger->thread_count > 1 ? malloc(count * sizeof(stints[0])) : NULL;
+
+    if (ledger->thread_count < 2 || count == 0) {
+        free(stints);
+        return 0;
+    }
+    if (!stints)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_cell *cell = making->named[i].cell;
+        stints[i] = (struct stint){.kin = cell->kin,
+                                   .thread = cell->thread,
+                                   .first = cell->thread_first,
+                                   .last = cell->thread_last,
+                                   .remaining = cell->remaining.held.count};
+    }
+    const uint32_t n = join_stints(stints, count);
+    for (uint32_t i = 0; i < n; i++) {
+        if (lasted_to_the_end(ledger, &stints[i]))
+            kindred[stints[i].kin].evidence.kept_by_threads += stints[i].remaining;
+    }
+    free(stints);
+    return 0;
+}
+
+/* The last visit of code that the program had not come to before, and comes so often to. */
+static uint64_t last_beginning(const struct making *making, const struct kindred *kindred,
+                               uint64_t visits)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    uint64_t last = 0;
+
+    for (uint32_t i = 0; i < ledger->kin_count; i++) {
+        const struct ttm_evidence *e = &kindred[i].evidence;
+        if (kindred[i].is_known && e->region < TTM_REGION_CB && e->visits >= visits &&
+            e->first_visit > last)
+            last = e->first_visit;
+    }
+    return last;
+}
+
 static int classify(struct making *making, uint32_t count)
 {
     const uint32_t kin_count = making->ledger->kin_count;
@@ -413,8 +534,16 @@ static int classify(struct making *making, uint32_t count)
         add_kindred(making, &making->named[i], &kindred[making->named[i].cell->kin]);
     for (uint32_t i = 0; i < count; i++)
         add_late(making->named[i].cell, &kindred[making->named[i].cell->kin].evidence);
+    if (add_threads(making, count, kindred) < 0) {
+        free(kindred);
+        return -ENOMEM;
+    }
+    const uint64_t begun = last_beginning(making, kindred, 1);
+    const uint64_t loop = last_beginning(making, kindred, TTM_LOOP_VISITS);
     for (uint32_t i = 0; i < kin_count; i++) {
         kindred[i].evidence.remaining_births = &kindred[i].births;
+        kindred[i].evidence.has_successor = kindred[i].evidence.last_visit < begun;
+        kindred[i].evidence.is_followed = kindred[i].evidence.last_visit < loop;
         if (kindred[i].is_known)
             ttm_classify(&kindred[i].evidence, &kindred[i].verdict);
     }
@@ -425,6 +554,8 @@ static int classify(struct making *making, uint32_t count)
         /* Nobody is suspected for what is not there. */
         if (origin->remaining.count == 0)
             origin->verdict.is_suspect = false;
+        if (origin->verdict.is_suspect)
+            ttm_keepers_advise(&origin->keepers, origin->verdict.advice);
     }
     free(kindred);
     return 0;
@@ -505,7 +636,9 @@ static int make_origins(struct making *making)
         make_origin(making, &making->named[i], next - i,
                     &process->origins[process->origin_count++]);
     }
-    const int r = classify(making, count);
+    int r = find_keepers(making, count);
+    if (r == 0)
+        r = classify(making, count);
     return r < 0 ? r : sort_origins(making, count);
 }
 
@@ -598,6 +731,10 @@ static void make_device(const struct making *making, uint16_t id,
         ret->bank_count[r] = known->bank_count[r];
         ret->region[r].capacity_bytes = known->bank_bytes[r] * known->bank_count[r];
     }
+    /* No bank has circular buffers: they may take all of L1. */
+    const struct ttm_board *board = known ? ttm_board_find(known->board) : NULL;
+    if (board)
+        ret->region[TTM_REGION_CB].capacity_bytes = ttm_board_capacity(board, TTM_REGION_CB);
 }
 
 static bool has_group(const struct ttm_group_set *set, uint32_t group)

@@ -13,6 +13,7 @@
 
 #include "analysis/arena.h"
 #include "analysis/classify.h"
+#include "analysis/keepers.h"
 #include "analysis/ledger.h"
 #include "analysis/origin_words.h"
 #include "recording/recording.h"
@@ -42,6 +43,7 @@ struct ttm_report_origin {
     uint32_t size_count;
     uint64_t bars[TTM_REPORT_BARS]; /* births over the run: of what remains, else of all */
     struct ttm_verdict verdict;     /* of all code like it */
+    struct ttm_keepers keepers;     /* of what remains */
 };
 
 /* What an origin held at some moment. */
@@ -126,6 +128,7 @@ struct ttm_report {
     struct ttm_recording_info info;
     uint64_t records;
     uint64_t gaps;
+    uint32_t suppressed;    /* suspects that are known, see analysis/suppressions.h */
     struct ttm_arena arena; /* all of it */
 };
 

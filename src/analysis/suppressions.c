@@ -158,5 +158,6 @@ uint32_t ttm_suppressions_apply(struct ttm_suppressions *suppressions, struct tt
             }
         }
     }
+    report->suppressed += cleared;
     return cleared;
 }

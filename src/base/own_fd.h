@@ -4,7 +4,8 @@
  *
  * Such a program may close descriptors that it takes for its own, and open others
  * under the same numbers. So the file is remembered with the number, and looked
- * at before anything is done to it. All anonymous files (eventfds) look the same.
+ * at before anything is done to it. Not for anonymous files (eventfds): they all look
+ * the same.
  */
 #ifndef TTM_BASE_OWN_FD_H
 #define TTM_BASE_OWN_FD_H

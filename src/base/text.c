@@ -227,3 +227,10 @@ char *ttm_format_duration(uint64_t duration_ns, char ret[TTM_NUMBER_SIZE])
                        s % 86400 / 3600);
     return ret;
 }
+
+const char *ttm_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}

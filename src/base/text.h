@@ -69,4 +69,7 @@ char *ttm_format_count(uint64_t count, char ret[TTM_NUMBER_SIZE]);
 /* "12 ms", "3.4 s", "2 min 05 s", "2 h 13 min", "3 d 04 h". */
 char *ttm_format_duration(uint64_t duration_ns, char ret[TTM_NUMBER_SIZE]);
 
+/* The name behind the last slash. */
+const char *ttm_base_name(const char *path);
+
 #endif /* TTM_BASE_TEXT_H */

@@ -7,15 +7,15 @@
 
 #include "base/hash.h"
 
-void ttm_u64_set_init(struct ttm_u64_set *set)
+void ttm_u64_set_init(struct ttm_u64_set *set, uint64_t seed)
 {
-    *set = (struct ttm_u64_set){0};
+    *set = (struct ttm_u64_set){.seed = seed};
 }
 
 void ttm_u64_set_done(struct ttm_u64_set *set)
 {
     free(set->places);
-    ttm_u64_set_init(set);
+    ttm_u64_set_init(set, set->seed);
 }
 
 /* A set that was filled to less than this share of its size is larger than needed. */
@@ -37,15 +37,15 @@ void ttm_u64_set_clear(struct ttm_u64_set *set)
  * Where a search for the number begins. Numbers that follow each other, as serials
  * do, lie side by side by the eight, in one cache line; the eights are scattered.
  */
-static size_t home_of(uint64_t number, size_t size)
+static size_t home_of(uint64_t seed, uint64_t number, size_t size)
 {
-    return ((size_t)ttm_hash_u64(number >> 3) << 3 | (number & 7)) & (size - 1);
+    return ((size_t)ttm_hash_u64(number >> 3 ^ seed) << 3 | (number & 7)) & (size - 1);
 }
 
 /* Where 'number' is, or the empty place where it would go. */
-static size_t find(const uint64_t *places, size_t size, uint64_t number)
+static size_t find(uint64_t seed, const uint64_t *places, size_t size, uint64_t number)
 {
-    size_t at = home_of(number, size);
+    size_t at = home_of(seed, number, size);
 
     while (places[at] != 0 && places[at] != number)
         at = (at + 1) & (size - 1);
@@ -61,7 +61,7 @@ static int grow(struct ttm_u64_set *set)
         return -ENOMEM;
     for (size_t i = 0; i < set->size; i++) {
         if (set->places[i] != 0)
-            places[find(places, size, set->places[i])] = set->places[i];
+            places[find(set->seed, places, size, set->places[i])] = set->places[i];
     }
     free(set->places);
     set->places = places;
@@ -75,7 +75,7 @@ int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
         return -EINVAL;
     if (set->count * 2 >= set->size && grow(set) < 0)
         return -ENOMEM;
-    const size_t at = find(set->places, set->size, number);
+    const size_t at = find(set->seed, set->places, set->size, number);
     set->count += set->places[at] == 0;
     set->places[at] = number;
     return 0;
@@ -84,19 +84,19 @@ int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
 bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number)
 {
     return number != 0 && set->count > 0 &&
-           set->places[find(set->places, set->size, number)] == number;
+           set->places[find(set->seed, set->places, set->size, number)] == number;
 }
 
 bool ttm_u64_set_remove(struct ttm_u64_set *set, uint64_t number)
 {
     if (!ttm_u64_set_has(set, number))
         return false;
-    size_t hole = find(set->places, set->size, number);
+    size_t hole = find(set->seed, set->places, set->size, number);
     const size_t mask = set->size - 1;
 
     /* What follows in the run moves up where it may, so that no search stops at the hole. */
     for (size_t at = (hole + 1) & mask; set->places[at] != 0; at = (at + 1) & mask) {
-        const size_t home = home_of(set->places[at], set->size);
+        const size_t home = home_of(set->seed, set->places[at], set->size);
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             set->places[hole] = set->places[at];
             hole = at;

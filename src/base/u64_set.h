@@ -13,9 +13,11 @@ struct ttm_u64_set {
     uint64_t *places; /* open addressing; 0 is empty */
     size_t size;      /* a power of two, or 0 */
     size_t count;
+    uint64_t seed;
 };
 
-void ttm_u64_set_init(struct ttm_u64_set *set);
+/* Who chooses the numbers does not know 'seed'. */
+void ttm_u64_set_init(struct ttm_u64_set *set, uint64_t seed);
 
 /* Empties it and gives its memory back; it can be used again. */
 void ttm_u64_set_done(struct ttm_u64_set *set);

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "analysis/frame_names.h"
 #include "analysis/history.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/seed.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -55,6 +55,10 @@ static void put_life(struct ttm_json *json, const struct ttm_history *history,
     ttm_json_put_u64(json, "address", life->life.address);
     ttm_json_put_u64(json, "bytes", life->life.bytes);
     ttm_json_put_u64(json, "footprint_bytes", life->life.footprint_bytes);
+    if (life->life.banks > 0)
+        ttm_json_put_u64(json, "banks", life->life.banks);
+    else
+        ttm_json_put_null(json, "banks");
     ttm_json_put_u64(json, "birth_ns", life->birth_ns + offset_ns);
     if (life->has_ended) {
         ttm_json_put_u64(json, "end_ns", life->end_ns + offset_ns);
@@ -244,8 +248,7 @@ static int show(const char *path, struct wish *wish)
     struct ttm_history history = {0};
 
     wish->history.namer = ttm_frame_names(symbols);
-    if (getrandom(&wish->history.seed, sizeof(wish->history.seed), GRND_NONBLOCK) < 0)
-        wish->history.seed = ttm_clock_monotonic_ns();
+    wish->history.seed = ttm_seed_random();
     int r = ttm_recording_open(path, &recording);
     if (r == 0) {
         r = ttm_history_read(recording, &wish->history, &history);

@@ -11,12 +11,15 @@
 #include "cli/recording_file.h"
 #include "cli/report_json.h"
 #include "cli/report_text.h"
+#include "cli/suppress.h"
 #include "cli/terminal.h"
 
 enum {
     OPTION_ALL = 256,
     OPTION_FULL_PATHS,
     OPTION_AT,
+    OPTION_BY,
+    OPTION_SUPPRESSIONS,
     OPTION_REGION,
     OPTION_PID,
     OPTION_MIN_BYTES,
@@ -29,6 +32,10 @@ static const struct ttm_option options[] = {
      .name = "at",
      .arg = "MOMENT",
      .help = "what was live then: remaining, peak, or a mark's name"},
+    {.id = OPTION_BY,
+     .name = "by",
+     .arg = "WHAT",
+     .help = "what remains by origin, stack (call stacks) or frees (missing ones)"},
     TTM_OPTION_DEVICE,
     {.id = OPTION_REGION, .name = "region", .arg = "REGION", .help = "only DRAM, L1, CB, ..."},
     {.id = OPTION_PID, .name = "pid", .arg = "PID", .help = "only this process"},
@@ -37,6 +44,10 @@ static const struct ttm_option options[] = {
      .arg = "N",
      .help = "only origins that take at least so much"},
     {.id = OPTION_TOP, .name = "top", .arg = "N", .help = "at most so many origins"},
+    {.id = OPTION_SUPPRESSIONS,
+     .name = "suppressions",
+     .arg = "FILE",
+     .help = "suspects that are known, as lines 'leak:PATTERN'"},
     {.id = OPTION_FULL_PATHS, .name = "full-paths", .help = "files with their folders"},
     TTM_OPTION_JSON,
     TTM_OPTION_HELP_ROW,
@@ -62,6 +73,20 @@ static void parse_moment(const char *word, struct ttm_report_choice *choice)
     choice->mark = choice->at == TTM_AT_MARK ? word : NULL;
 }
 
+static int parse_by(const struct ttm_options *parsed, struct ttm_report_choice *choice)
+{
+    static const char *const words[] = {
+        [TTM_BY_ORIGIN] = "origin", [TTM_BY_STACK] = "stack", [TTM_BY_FREES] = "frees"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(parsed->value, words[i]) == 0) {
+            choice->by = (enum ttm_report_by)i;
+            return 0;
+        }
+    }
+    return ttm_options_complain(parsed, "'%s' is none of origin, stack and frees", parsed->value);
+}
+
 /* Returns 0, or what the option's reader said. */
 static int take_option(const struct ttm_options *parsed, int id, struct ttm_report_choice *choice)
 {
@@ -74,6 +99,10 @@ static int take_option(const struct ttm_options *parsed, int id, struct ttm_repo
         choice->has_full_paths = true;
     else if (id == OPTION_AT)
         parse_moment(parsed->value, choice);
+    else if (id == OPTION_BY)
+        r = parse_by(parsed, choice);
+    else if (id == OPTION_SUPPRESSIONS)
+        choice->suppressions = parsed->value;
     else if (id == 'd')
         r = ttm_options_devices(parsed, &choice->devices);
     else if (id == OPTION_REGION)
@@ -139,6 +168,8 @@ static int show(const char *path, const struct ttm_report_choice *choice)
     struct ttm_report report = {0};
     int status = ttm_recording_report(path, &wanted, &report);
 
+    if (status == TTM_EXIT_OK && choice->suppressions)
+        status = ttm_suppress_suspects(choice->suppressions, &report);
     if (status == TTM_EXIT_OK)
         status = is_there(&report, choice, path) ? print(&report, choice, path) : TTM_EXIT_FAILED;
     ttm_report_done(&report);
@@ -173,7 +204,8 @@ static int run(int argc, char **argv)
 
 const struct ttm_command ttm_command_report = {
     .name = "report",
-    .synopsis = "[FILE] [--at MOMENT] [--all] [-d LIST] [--region REGION] [--json]",
+    .synopsis = "[FILE] [--at MOMENT] [--by WHAT] [--all] [-d LIST] [--region REGION]\n"
+                "                     [--json]",
     .summary = "What a recording shows: peaks, what remains and where it comes from.",
     .details = "FILE is what 'tt-mem run' wrote; without it, the newest *.ttmem of this folder.\n"
                "Suspects come first: what keeps growing and is not given back.",

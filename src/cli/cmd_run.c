@@ -6,13 +6,13 @@
  * starting.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/suppressions.h"
 #include "base/log.h"
 #include "cli/ask.h"
 #include "cli/child.h"
@@ -24,11 +24,13 @@
 #include "cli/record_file.h"
 #include "cli/recording_file.h"
 #include "cli/run_summary.h"
+#include "cli/suppress.h"
 #include "cli/terminal.h"
 #include "cli/tracked_env.h"
 #include "cli/watched.h"
 #include "recording/recorder.h"
 #include "server/server.h"
+#include "wire/attach.h"
 
 #define FRAMES_MAX 128
 #define LOG_STOP_MS 1000
@@ -75,13 +77,12 @@ static const struct ttm_option options[] = {
      .name = "suppressions",
      .arg = "FILE",
      .help = "suspects that are known: lines 'leak:PATTERN'"},
+    {.id = OPTION_HOLDERS, .name = "holders", .help = "say which Python objects keep what remains"},
     {.id = OPTION_DEBUG_LOG,
      .name = "debug-log",
      .arg = "FILE",
      .help = "append each buffer's birth and end to FILE, as text"},
     TTM_OPTION_HELP_ROW,
-    /* Understood, and refused with a line of their own. */
-    {.id = OPTION_HOLDERS, .name = "holders", .help = "who holds what leaks", .is_hidden = true},
     {0},
 };
 
@@ -90,6 +91,7 @@ struct run {
     const char *connect;    /* NULL: a server of our own */
     uint64_t python_frames; /* UINT64_MAX: as the library likes */
     uint64_t native_frames; /* likewise */
+    bool has_holders;       /* they are looked for */
     bool is_untracked;      /* there is no server, which was said */
     const char *output;     /* NULL: named after the program's process */
     bool is_unrecorded;
@@ -110,20 +112,6 @@ struct run {
 
 /* ---- the command line ---- */
 
-/* Options of a later version: better refused than forgotten. */
-static int refuse(int id)
-{
-    for (const struct ttm_option *o = options; o->id; o++) {
-        if (o->id != id)
-            continue;
-        if (o->name)
-            ttm_log("--%s is not part of this version yet", o->name);
-        else
-            ttm_log("-%c is not part of this version yet", o->id);
-    }
-    return TTM_OPTION_WRONG;
-}
-
 static int take_option(struct run *run, const struct ttm_options *parsed, int id)
 {
     switch (id) {
@@ -141,6 +129,9 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
     case OPTION_SUPPRESSIONS:
         run->suppressions_path = parsed->value;
         return 0;
+    case OPTION_HOLDERS:
+        run->has_holders = true;
+        return 0;
     case OPTION_PYTHON_FRAMES:
         return ttm_options_number(parsed, "a number of frames", 0, FRAMES_MAX, &run->python_frames);
     case OPTION_NATIVE_FRAMES:
@@ -155,7 +146,7 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
         run->debug_log_path = parsed->value;
         return 0;
     default:
-        return refuse(id);
+        return 0;
     }
 }
 
@@ -174,6 +165,11 @@ static int parse(struct run *run, int argc, char **argv)
         return ttm_options_complain(&parsed, "the program to run is missing");
     if (run->connect && run->debug_log_path)
         return ttm_options_complain(&parsed, "--debug-log and --connect exclude each other");
+    if (run->has_holders && run->python_frames == 0)
+        return ttm_options_complain(&parsed, "--holders needs Python frames");
+    if (run->connect && run->has_leak_limit)
+        return ttm_options_complain(
+            &parsed, "--fail-on-leak does not go with --connect, which records nothing here");
     return TTM_OPTION_END;
 }
 
@@ -187,6 +183,15 @@ static void set_frames(struct ttm_env *env, const char *name, uint64_t frames)
         return;
     (void)snprintf(number, sizeof(number), "%u", (unsigned)frames);
     ttm_env_set(env, name, number);
+}
+
+/* By which we know our processes among all that the server tells of. */
+static void set_run(struct run *run)
+{
+    char number[TTM_NUMBER_SIZE];
+
+    (void)snprintf(number, sizeof(number), "%016" PRIx64, run->watched.run);
+    ttm_env_set(&run->env, TTM_RUN_VARIABLE, number);
 }
 
 static void set_preload(struct run *run)
@@ -211,6 +216,8 @@ static void set_environment(struct run *run, const char *socket_path)
     ttm_env_set(&run->env, "TTMEM_SOCKET", socket_path);
     set_frames(&run->env, "TTMEM_PYTHON_FRAMES", run->python_frames);
     set_frames(&run->env, "TTMEM_NATIVE_FRAMES", run->native_frames);
+    if (run->has_holders)
+        ttm_env_set(&run->env, "TTMEM_HOLDERS", "1");
     set_preload(run);
 }
 
@@ -222,9 +229,15 @@ static int open_server(struct run *run)
     char why[TTM_LISTENER_WHY_SIZE];
 
     if (run->connect) {
+        if (run->output)
+            ttm_log(
+                "'%s' is not written: with --connect the server records (tt-mem serve --record)",
+                run->output);
         const int status = ttm_watched_open(&run->watched, run->connect);
-        if (status == TTM_EXIT_OK)
+        if (status == TTM_EXIT_OK) {
             set_environment(run, run->connect);
+            set_run(run);
+        }
         return status;
     }
     if (ttm_embedded_open(&run->embedded, why) == 0) {
@@ -236,6 +249,21 @@ static int open_server(struct run *run)
     return TTM_EXIT_OK;
 }
 
+/* A recording that is not kept: the analysis needs one all the same. */
+static struct ttm_recorder *record_aside(struct run *run)
+{
+    char path[128];
+
+    run->is_unrecorded = true;
+    (void)snprintf(run->folder, sizeof(run->folder), "/tmp/tt-mem-run-XXXXXX");
+    if (!mkdtemp(run->folder)) {
+        run->folder[0] = '\0';
+        return NULL;
+    }
+    (void)snprintf(path, sizeof(path), "%s/run.ttmem", run->folder);
+    return ttm_record_file_open(path);
+}
+
 /* Named after the program's process, which is what people see in other tools. */
 static void start_recording(struct run *run)
 {
@@ -244,15 +272,10 @@ static void start_recording(struct run *run)
     if (run->connect || !run->embedded.server)
         return;
     (void)snprintf(path, sizeof(path), "tt-mem.%d.ttmem", (int)run->child.pid);
-    if (run->is_unrecorded) { /* the analysis needs one all the same */
-        (void)snprintf(run->folder, sizeof(run->folder), "/tmp/tt-mem-run-XXXXXX");
-        if (!mkdtemp(run->folder)) {
-            run->folder[0] = '\0';
-            return;
-        }
-        (void)snprintf(path, sizeof(path), "%s/run.ttmem", run->folder);
-    }
-    run->recorder = ttm_record_file_open(run->output && !run->is_unrecorded ? run->output : path);
+    if (!run->is_unrecorded)
+        run->recorder = ttm_record_file_open(run->output ? run->output : path);
+    if (!run->recorder)
+        run->recorder = record_aside(run);
     ttm_server_set_recorder(run->embedded.server, run->recorder);
 }
 
@@ -380,7 +403,7 @@ static char *finish_recording(struct run *run, const struct ttm_departed *depart
         ttm_server_set_recorder(run->embedded.server, NULL);
     char *path = ttm_record_file_close(run->recorder, ret_bytes);
     run->recorder = NULL;
-    if (path && (!run->output || run->is_unrecorded) && departed->process_count == 0) {
+    if (path && (!run->output || run->is_unrecorded) && !ttm_departed_has_news(departed)) {
         (void)unlink(path);
         free(path);
         return NULL;
@@ -410,15 +433,18 @@ static bool analyse(struct run *run, const char *path, struct ttm_report *ret)
 /* Whether the limit on leaks is passed; in words in 'text'. */
 static bool has_leaked(const struct run *run, const struct ttm_report *report, char text[160])
 {
-    char leaked[TTM_NUMBER_SIZE], limit[TTM_NUMBER_SIZE];
+    char leaked[TTM_NUMBER_SIZE], limit[TTM_NUMBER_SIZE], known[48] = "";
     const uint64_t bytes = report ? ttm_report_leaked_bytes(report) : 0;
     const bool is_over = bytes > run->leak_limit_bytes;
 
-    (void)snprintf(text, 160, "%s: suspects take %s of a device, the limit is %s",
+    if (report && report->suppressed > 0)
+        (void)snprintf(known, sizeof(known), ", %u suppressed", report->suppressed);
+    (void)snprintf(text, 160, "%s: suspects take %s of a device, the limit is %s%s",
                    is_over ? "leaks found" : "no leaks over the limit",
-                   ttm_format_bytes(bytes, leaked), ttm_format_bytes(run->leak_limit_bytes, limit));
+                   ttm_format_bytes(bytes, leaked), ttm_format_bytes(run->leak_limit_bytes, limit),
+                   known);
     if (!report)
-        (void)snprintf(text, 160, "no leaks found: nothing was recorded");
+        (void)snprintf(text, 160, "leaks were not looked for: nothing was recorded");
     return is_over;
 }
 
@@ -472,23 +498,6 @@ static void look_at_program(struct run *run)
         run->program = ttm_program_look(file);
 }
 
-/* A file that cannot be read is told before the program starts, which may take hours. */
-static int read_suppressions(struct run *run)
-{
-    unsigned line = 0;
-
-    if (!run->suppressions_path)
-        return TTM_EXIT_OK;
-    const int r = ttm_suppressions_read(run->suppressions_path, &run->suppressions, &line);
-    if (r == 0)
-        return TTM_EXIT_OK;
-    if (r == -EBADMSG)
-        ttm_log("'%s', line %u: not of the form 'leak:PATTERN'", run->suppressions_path, line);
-    else
-        ttm_log("cannot read '%s': %s", run->suppressions_path, strerror(-r));
-    return TTM_EXIT_USAGE;
-}
-
 static int run_command(int argc, char **argv)
 {
     extern char **environ;
@@ -497,7 +506,8 @@ static int run_command(int argc, char **argv)
     const int id = parse(&run, argc, argv);
     if (id != TTM_OPTION_END)
         return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
-    const int suppressed = read_suppressions(&run);
+    /* A file that cannot be read is told before the program starts, which may take hours. */
+    const int suppressed = ttm_suppress_read(run.suppressions_path, &run.suppressions);
     if (suppressed != TTM_EXIT_OK)
         return suppressed;
     ttm_child_init(&run.child);
@@ -521,9 +531,10 @@ static int run_command(int argc, char **argv)
 
 const struct ttm_command ttm_command_run = {
     .name = "run",
-    .synopsis = "[-o FILE | --no-record] [--python-frames N] [--native-frames N]\n"
-                "                  [--no-stacks] [--fail-on-leak[=BYTES]] [--suppressions FILE]\n"
-                "                  [--debug-log FILE] [--connect SOCKET] [--] CMD [ARG…]",
+    .synopsis =
+        "[-o FILE | --no-record] [--python-frames N] [--native-frames N]\n"
+        "                  [--no-stacks] [--fail-on-leak[=BYTES]] [--suppressions FILE]\n"
+        "                  [--holders] [--debug-log FILE] [--connect SOCKET] [--] CMD [ARG…]",
     .summary = "Runs a program with tracking and sums up what it left in device memory.",
     .details = "No server is needed: the command brings one, which the other commands find while\n"
                "the program runs. The program's input, output, signals and exit status are its\n"

@@ -204,6 +204,8 @@ static void put_process_json(struct ttm_json *json, const struct ttm_process_row
     ttm_json_put_u64(json, "refused", row->refused);
     ttm_json_put_u64(json, "lost_events", row->lost_events);
     ttm_json_put_u64(json, "resyncs", row->resyncs);
+    ttm_json_put_u64(json, "resync_ns", (uint64_t)row->resync_us * 1000);
+    ttm_json_put_bool(json, "catching_up", row->is_behind);
     ttm_json_put_u64(json, "events_per_s", row->events_per_s);
     ttm_json_put_u64(json, "ring_permille", row->ring_permille);
     ttm_json_put_u64(json, "untracked", row->untracked);

@@ -9,7 +9,8 @@ bool ttm_completeness_is_live_set_exact(const struct ttm_process_row *row)
     const bool has_lost = row->source != TTM_SOURCE_TRACKED && row->lost_events > 0;
 
     return row->source != TTM_SOURCE_RUNTIME && row->unknown_frees == 0 && row->refused == 0 &&
-           row->untracked == 0 && !row->is_disabled && !has_lost && row->trouble[0] == '\0';
+           row->untracked == 0 && !row->is_disabled && !row->is_behind && !has_lost &&
+           row->trouble[0] == '\0';
 }
 
 bool ttm_completeness_is_history_whole(const struct ttm_process_row *row)
@@ -26,6 +27,7 @@ const char *ttm_completeness_why(const struct ttm_process_row *row)
            : row->unknown_frees > 0 ? "it freed what it had allocated before tracking began"
            : row->refused > 0       ? "some of its messages made no sense"
            : row->untracked > 0     ? "it had no room to keep track of some of its allocations"
+           : row->is_behind         ? "it has still to tell the server what it holds"
            : row->lost_events > 0   ? "some of its events were lost"
            : row->has_gap           ? "it was not listened to from its start without a break"
                                     : "";

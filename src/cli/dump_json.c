@@ -334,6 +334,14 @@ static void put_origin(struct ttm_json *json, const struct ttm_answer *answer,
     ttm_json_object_end(json);
 }
 
+static void put_banks(struct ttm_json *json, const struct ttm_answer_site *site)
+{
+    if (site->banks == 0)
+        ttm_json_put_null(json, "banks");
+    else
+        ttm_json_put_u64(json, "banks", site->banks);
+}
+
 static void put_buffer(struct ttm_json *json, const struct ttm_answer_process *process,
                        const struct ttm_life_row *life, uint32_t place)
 {
@@ -347,6 +355,7 @@ static void put_buffer(struct ttm_json *json, const struct ttm_answer_process *p
     ttm_json_put_u64(json, "address", life->address);
     ttm_json_put_u64(json, "bytes", life->bytes);
     ttm_json_put_u64(json, "footprint_bytes", life->footprint_bytes);
+    put_banks(json, site);
     ttm_json_put_u64(json, "age_ns", life->age_ns);
     ttm_json_put_u64(json, "origin", place);
     ttm_json_put_string(json, "name", from->name);

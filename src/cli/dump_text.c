@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/seed.h"
 #include "cli/histogram.h"
 #include "cli/origin_text.h"
 #include "cli/runtime.h"
@@ -491,7 +492,7 @@ int ttm_dump_text(const struct ttm_answer *answer, const struct ttm_dump_choice 
         .out = out,
     };
 
-    ttm_histogram_init(&dump.histogram);
+    ttm_histogram_init(&dump.histogram, ttm_seed_random());
     put_all(&dump);
     const bool failed = dump.failed || dump.histogram.failed || ttm_text_failed(out);
     ttm_histogram_done(&dump.histogram);

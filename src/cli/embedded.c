@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/seed.h"
 #include "server/server.h"
 #include "telemetry/cards.h"
 
@@ -79,7 +80,7 @@ int ttm_embedded_open(struct ttm_embedded *embedded, char why[TTM_LISTENER_WHY_S
     char why_second[TTM_LISTENER_WHY_SIZE];
 
     *embedded = (struct ttm_embedded){0};
-    ttm_departed_init(&embedded->departed);
+    ttm_departed_init(&embedded->departed, ttm_seed_random());
     const struct ttm_terminal terminal = ttm_terminal_of(STDERR_FILENO);
     ttm_failure_reporter_init(&embedded->reporter, &terminal);
     const int r = open_choice(embedded, 0, why);

@@ -33,7 +33,7 @@ static void find_programs(const struct ttm_registry *reg, const struct ttm_proce
     struct ttm_cb_sums sums = {0};
     struct ttm_u64_set programs;
 
-    ttm_u64_set_init(&programs);
+    ttm_u64_set_init(&programs, reg->seed);
     for (uint32_t i = 0; i < process->cbs.count; i++) {
         const struct ttm_cb *cb = &process->cbs.cbs[i];
         const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, cb->device_set);

@@ -3,24 +3,25 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/seed.h"
 #include "recording/recorder.h"
 
-static struct ttm_recorder *open_with(struct ttm_recorder_options *options, const char *where)
+/* 'next' is what follows from it, when it fails. */
+static struct ttm_recorder *open_with(struct ttm_recorder_options *options, const char *where,
+                                      const char *next)
 {
     struct ttm_recorder *recorder = NULL;
 
     options->now_ns = ttm_clock_monotonic_ns();
     options->now_wall_ns = ttm_clock_wall_ns();
-    if (getrandom(&options->seed, sizeof(options->seed), GRND_NONBLOCK) < 0)
-        options->seed = options->now_ns;
+    options->seed = ttm_seed_random();
     const int r = ttm_recorder_open(options, &recorder);
     if (r < 0) {
-        ttm_log("cannot record to '%s': %s", where, strerror(-r));
+        ttm_log("cannot record to '%s': %s%s", where, strerror(-r), next);
         return NULL;
     }
     return recorder;
@@ -30,14 +31,14 @@ struct ttm_recorder *ttm_record_file_open(const char *path)
 {
     struct ttm_recorder_options options = {.path = path};
 
-    return open_with(&options, path);
+    return open_with(&options, path, ", there will be no recording");
 }
 
 struct ttm_recorder *ttm_record_folder_open(const char *folder)
 {
     struct ttm_recorder_options options = {.folder = folder};
 
-    return open_with(&options, folder);
+    return open_with(&options, folder, "");
 }
 
 char *ttm_record_file_close(struct ttm_recorder *recorder, uint64_t *ret_bytes)

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/frame_names.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/seed.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "symbols/symbols.h"
@@ -118,8 +118,7 @@ int ttm_recording_report(const char *path, const struct ttm_report_options *opti
     own.namer = ttm_frame_names(symbols);
     own.progress = draw;
     own.progress_arg = &progress;
-    if (getrandom(&own.seed, sizeof(own.seed), GRND_NONBLOCK) < 0)
-        own.seed = progress.next_ns;
+    own.seed = ttm_seed_random();
     int r = ttm_recording_open(path, &recording);
     if (r == 0) {
         r = ttm_report_read(recording, &own, ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
 #include <string.h>
 
+#include "cli/region_line.h"
 #include "cli/report_sheet.h"
 #include "wire/region.h"
 
@@ -51,32 +51,26 @@ static void put_region(struct sheet *sheet, const struct ttm_report_device *devi
 {
     const struct ttm_report_region *region = &device->region[r];
     const bool is_cb = r == TTM_REGION_CB;
-    const uint64_t now = is_cb ? device->cbs.registered_bytes : region->remaining.footprint_bytes;
-    const uint64_t peak = is_cb ? device->cbs.peak_resident_bytes > 0
-                                      ? device->cbs.peak_resident_bytes
-                                      : device->cbs.peak_registered_bytes
-                                : region->peak_footprint_bytes;
-    const uint64_t capacity = region->capacity_bytes;
+    /* Programs share that memory: what is there, not what all of them have. */
+    const bool is_resident = device->cbs.peak_resident_bytes > 0;
+    const uint64_t now = !is_cb        ? region->remaining.footprint_bytes
+                         : is_resident ? device->cbs.resident_bytes
+                                       : device->cbs.registered_bytes;
+    const uint64_t peak = !is_cb        ? region->peak_footprint_bytes
+                          : is_resident ? device->cbs.peak_resident_bytes
+                                        : device->cbs.peak_registered_bytes;
     const size_t width = sheet->terminal->columns;
-    char text[TTM_NUMBER_SIZE], label[64];
-
-    (void)snprintf(label, sizeof(label), "%s%s", ttm_region_name(r),
-                   !is_cb                                ? ""
-                   : device->cbs.peak_resident_bytes > 0 ? " (peak resident)"
-                                                         : "");
-    ttm_text_format(sheet->out, "    %-*s%10s", LABEL_COLUMNS - 2, label,
-                    now ? ttm_format_bytes(now, text) : "0");
-    ttm_text_format(sheet->out, " %10s", ttm_format_bytes(peak, text));
-    if (capacity > 0) {
-        ttm_text_format(sheet->out, " %10s  ", ttm_format_bytes(capacity, text));
-        ttm_terminal_colour(sheet->terminal, sheet->out, ttm_terminal_load_colour(peak, capacity));
-        ttm_terminal_bar(sheet->terminal, sheet->out, peak, capacity,
-                         width > 100  ? 24
-                         : width > 76 ? 8
-                                      : 0);
-        ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
-        ttm_text_format(sheet->out, " %5.1f %%", 100.0 * (double)peak / (double)capacity);
-    }
+    const struct ttm_region_line row = {
+        .label = ttm_region_name(r),
+        .now_bytes = now,
+        .peak_bytes = peak,
+        .capacity_bytes = region->capacity_bytes,
+        .label_columns = LABEL_COLUMNS - 2,
+        .bar_columns = width > 100  ? 24
+                       : width > 76 ? 8
+                                    : 0,
+    };
+    ttm_region_line_text(sheet->terminal, &row, sheet->out);
     end_line(sheet);
 }
 

@@ -120,15 +120,23 @@ static void put_sizes(struct ttm_json *json, const struct ttm_report_origin *ori
     ttm_json_object_end(json);
 }
 
-static void put_verdict(struct ttm_json *json, const struct ttm_verdict *verdict)
+static void put_verdict(struct ttm_json *json, const struct ttm_report_origin *origin)
 {
+    const struct ttm_verdict *verdict = &origin->verdict;
+    const char *cause = ttm_cause_name(origin->keepers.cause);
+
     ttm_json_put_string(json, "class", ttm_class_name(verdict->class));
     ttm_json_put_bool(json, "suspect", verdict->is_suspect);
-    ttm_json_put_null(json, "cause");
+    if (cause)
+        ttm_json_put_string(json, "cause", cause);
+    else
+        ttm_json_put_null(json, "cause");
     ttm_json_put_string(json, "why", verdict->why);
     ttm_json_put_string(json, "advice", verdict->advice);
     ttm_json_key(json, "holders");
     ttm_json_array_begin(json);
+    for (uint32_t i = 0; i < origin->keepers.count; i++)
+        ttm_json_string(json, origin->keepers.texts[i]);
     ttm_json_array_end(json);
 }
 
@@ -166,7 +174,7 @@ static void put_origin(const struct sheet *sheet, const struct ttm_report_origin
     for (uint32_t i = 0; i < TTM_REPORT_BARS; i++)
         ttm_json_u64(json, origin->bars[i]);
     ttm_json_array_end(json);
-    put_verdict(json, &origin->verdict);
+    put_verdict(json, origin);
     ttm_json_object_end(json);
 }
 

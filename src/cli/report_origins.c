@@ -9,11 +9,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/report_rows.h"
 #include "cli/report_sheet.h"
 #include "cli/source_line.h"
 #include "wire/region.h"
 
 #define CALLERS_SHOWN 2
+#define KEEPERS_SHOWN 2
 #define SUSPECTS_LEAST 3
 #define SPARK_BARS 8
 
@@ -86,16 +88,16 @@ static void put_place_and_caller(const struct sheet *sheet, const struct ttm_ori
 }
 
 /* What was there as the run went on: growth is a ramp, what came at the start a block. */
-static void put_spark(const struct sheet *sheet, const struct ttm_report_origin *origin)
+static void put_spark(const struct sheet *sheet, const uint64_t bars[TTM_REPORT_BARS])
 {
     static const char *const levels[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const plain[] = {" ", ".", ".", ":", ":", "+", "+", "#", "#"};
     uint64_t all = 0, sum = 0;
 
     for (uint32_t i = 0; i < TTM_REPORT_BARS; i++)
-        all += origin->bars[i];
+        all += bars[i];
     for (uint32_t i = 0; i < TTM_REPORT_BARS; i++) {
-        sum += origin->bars[i];
+        sum += bars[i];
         if ((i + 1) % (TTM_REPORT_BARS / SPARK_BARS) != 0)
             continue;
         const uint64_t level = all > 0 ? (sum * 8 + all - 1) / all : 0;
@@ -147,10 +149,11 @@ static void put_titles(struct sheet *sheet, uint64_t all_bytes)
     end_line(sheet);
 }
 
-static void put_row(struct sheet *sheet, const struct ttm_report_origin *origin, uint32_t number,
+static void put_row(struct sheet *sheet, const struct ttm_report_row *row, uint32_t number,
                     uint64_t all_bytes)
 {
-    const struct ttm_held held = ttm_report_held(sheet->choice, origin);
+    const struct ttm_report_origin *origin = row->origin;
+    const struct ttm_held held = row->held;
     const bool is_suspect = origin->verdict.is_suspect;
     const unsigned share =
         all_bytes > 0 ? (unsigned)((double)held.footprint_bytes * 100 / (double)all_bytes + 0.5)
@@ -175,7 +178,7 @@ static void put_row(struct sheet *sheet, const struct ttm_report_origin *origin,
     ttm_text_format(sheet->out, "%8s %10s %3u %%  ", ttm_format_count(held.count, count),
                     ttm_format_bytes(held.footprint_bytes, bytes), share);
     ttm_terminal_colour(sheet->terminal, sheet->out, is_suspect ? TTM_RED : TTM_DIM);
-    put_spark(sheet, origin);
+    put_spark(sheet, row->bars);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
     put(sheet, " ");
     put_in(sheet, is_suspect ? TTM_RED : TTM_PLAIN, class_words(origin));
@@ -203,7 +206,7 @@ static void put_source(struct sheet *sheet, const struct ttm_frame_words *frame)
 #define FRAME_COLUMNS 30
 
 /* "from decode.py:15 cache_kv   LEAKED.append(zeros(dev))" */
-static void put_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
+void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
 {
     const uint64_t until_ns = ttm_report_wall(sheet->report, sheet->report->info.last_ns);
     struct ttm_text place, line;
@@ -255,8 +258,28 @@ static void put_wrapped(struct sheet *sheet, const char *text, size_t indent)
     end_line(sheet);
 }
 
+/* " · held by list LEAKED in module decode, and 2 others" */
+static void put_keepers(const struct sheet *sheet, const struct ttm_keepers *keepers,
+                        struct ttm_text *line)
+{
+    if (!keepers->is_known)
+        return;
+    ttm_text_append(line, dot(sheet));
+    if (keepers->count == 0) {
+        ttm_text_append(line, "held by no Python object that could be seen");
+        return;
+    }
+    for (uint32_t i = 0; i < keepers->count && i < KEEPERS_SHOWN; i++) {
+        ttm_text_append(line, i == 0 ? "held by " : ", ");
+        ttm_text_append_safe(line, keepers->texts[i]);
+    }
+    if (keepers->count > KEEPERS_SHOWN)
+        ttm_text_format(line, ", and %u more", keepers->count - KEEPERS_SHOWN);
+}
+
 /* "ttnn.zeros · on devices 0-7 each · "weights" in model_init · MainThread" */
-static void put_particulars(struct sheet *sheet, const struct ttm_report_origin *origin)
+static void put_particulars(struct sheet *sheet, const struct ttm_report_origin *origin,
+                            uint32_t other_names)
 {
     const struct ttm_origin_words *words = &origin->words;
     struct ttm_text line;
@@ -268,6 +291,9 @@ static void put_particulars(struct sheet *sheet, const struct ttm_report_origin 
         ttm_text_format(&line, "%s\"", line.length ? dot(sheet) : "");
         ttm_text_append_safe(&line, words->name);
         ttm_text_append(&line, "\"");
+        if (other_names > 0)
+            ttm_text_format(&line, " and %u other %s", other_names,
+                            plural(other_names, "name", "names"));
     }
     if (words->context[0] != '\0') {
         ttm_text_format(&line, "%sin ", line.length ? dot(sheet) : "");
@@ -281,6 +307,7 @@ static void put_particulars(struct sheet *sheet, const struct ttm_report_origin 
         ttm_text_format(&line, "%son each of %u devices", line.length ? dot(sheet) : "",
                         origin->device_count);
     ttm_text_format(&line, "%s%s", line.length ? dot(sheet) : "", origin->verdict.why);
+    put_keepers(sheet, &origin->keepers, &line);
     put_wrapped(sheet, ttm_text_string(&line), 5);
     sheet->out->failed |= line.failed;
     ttm_text_done(&line);
@@ -293,7 +320,7 @@ static void put_whole(struct sheet *sheet, const struct ttm_report_origin *origi
 
     for (uint32_t i = origin->verdict.is_suspect ? CALLERS_SHOWN + 1 : 1;
          i < origin->words.python_count; i++)
-        put_frame(sheet, &origin->words.python[i]);
+        ttm_report_frame(sheet, &origin->words.python[i]);
     for (uint32_t i = 0; i < origin->words.native_count; i++) {
         put(sheet, "       ");
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
@@ -310,15 +337,16 @@ static void put_whole(struct sheet *sheet, const struct ttm_report_origin *origi
 }
 
 /* 'spare' rows may be used for the evidence and the advice. */
-static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *origin, size_t spare)
+static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *origin,
+                        uint32_t other_names, size_t spare)
 {
     if (origin->words.python_count > 0)
         put_source(sheet, &origin->words.python[0]);
     /* Callers first: the line that keeps a buffer is seldom the one that makes it. */
     for (uint32_t i = 1; i < origin->words.python_count && i <= CALLERS_SHOWN && spare > i + 1; i++)
-        put_frame(sheet, &origin->words.python[i]);
+        ttm_report_frame(sheet, &origin->words.python[i]);
     if (spare >= 2)
-        put_particulars(sheet, origin);
+        put_particulars(sheet, origin, other_names);
     if (spare < 7)
         return;
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_GREEN);
@@ -326,24 +354,18 @@ static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *ori
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
 }
 
-static bool is_shown(const struct sheet *sheet, const struct ttm_report_origin *origin)
-{
-    return ttm_report_held(sheet->choice, origin).count > 0;
-}
-
 /* The rest, in one line. */
-static void put_left_out(struct sheet *sheet, const struct ttm_report_origin *const *order,
-                         uint32_t from, uint32_t count)
+static void put_left_out(struct sheet *sheet, const struct ttm_report_row *rows, uint32_t from,
+                         uint32_t count)
 {
     char number[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
     uint64_t buffers = 0, sum = 0;
     uint32_t left = 0;
 
     for (uint32_t i = from; i < count; i++) {
-        const struct ttm_held held = ttm_report_held(sheet->choice, order[i]);
-        left += held.count > 0;
-        buffers += held.count;
-        sum += held.footprint_bytes;
+        left += rows[i].origins;
+        buffers += rows[i].held.count;
+        sum += rows[i].held.footprint_bytes;
     }
     if (left == 0)
         return;
@@ -355,66 +377,64 @@ static void put_left_out(struct sheet *sheet, const struct ttm_report_origin *co
 }
 
 /* Suspects behind this one that should be on the screen as well, with two rows each. */
-static size_t rows_of_suspects(const struct ttm_report_origin *const *order, uint32_t from,
-                               uint32_t count)
+static size_t rows_of_suspects(const struct ttm_report_row *rows, uint32_t from, uint32_t count)
 {
-    size_t rows = 0;
+    size_t needed = 0;
 
-    while (from < count && order[from]->verdict.is_suspect && rows < 6) {
-        rows += 2;
+    while (from < count && rows[from].origin->verdict.is_suspect && needed < 6) {
+        needed += 2;
         from++;
     }
-    return rows;
+    return needed;
 }
 
-static void put_list(struct sheet *sheet, const struct ttm_report_origin *const *order,
-                     uint32_t count)
+static void put_list(struct sheet *sheet, const struct ttm_report_row *rows, uint32_t count)
 {
     const struct ttm_report_choice *choice = sheet->choice;
     uint64_t all_bytes = 0;
-    uint32_t shown = 0, i;
+    uint32_t i;
 
     for (i = 0; i < count; i++)
-        all_bytes += ttm_report_held(choice, order[i]).footprint_bytes;
+        all_bytes += rows[i].held.footprint_bytes;
     put_titles(sheet, all_bytes);
     for (i = 0; i < count; i++) {
+        const struct ttm_report_origin *origin = rows[i].origin;
         /* A screen that leaves out a suspect has failed: rather three rows too many. */
-        const bool is_needed = order[i]->verdict.is_suspect && shown < SUSPECTS_LEAST;
-        const bool is_full =
-            choice->top > 0 ? shown == choice->top
-                            : !choice->is_unfolded && shown > 0 && sheet->rows < 4 && !is_needed;
+        const bool is_needed = origin->verdict.is_suspect && i < SUSPECTS_LEAST;
+        const bool is_full = choice->top > 0 ? i == choice->top
+                                             : !choice->is_unfolded && i > 0 &&
+                                                   sheet->rows < 4 + sheet->below && !is_needed;
         if (is_full)
             break;
-        if (!is_shown(sheet, order[i]))
-            continue;
-        put_row(sheet, order[i], ++shown, all_bytes);
-        const size_t others = rows_of_suspects(order, i + 1, count) + 5;
-        if (order[i]->verdict.is_suspect && choice->at == TTM_AT_REMAINING)
-            put_suspect(sheet, order[i],
+        put_row(sheet, &rows[i], i + 1, all_bytes);
+        const size_t others = rows_of_suspects(rows, i + 1, count) + 5 + sheet->below;
+        if (origin->verdict.is_suspect && choice->at == TTM_AT_REMAINING)
+            put_suspect(sheet, origin, rows[i].names,
                         choice->is_unfolded    ? SIZE_MAX
                         : sheet->rows > others ? sheet->rows - others
                                                : 0);
         else if (choice->is_unfolded)
-            put_particulars(sheet, order[i]);
+            put_particulars(sheet, origin, 0);
         if (choice->is_unfolded)
-            put_whole(sheet, order[i]);
+            put_whole(sheet, origin);
     }
-    put_left_out(sheet, order, i, count);
+    put_left_out(sheet, rows, i, count);
 }
 
-static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *const *order,
-                       uint32_t count)
+static void put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, uint32_t count)
 {
-    uint64_t suspects = 0, buffers = 0, bytes = 0, all = 0;
+    uint64_t suspects = 0, buffers = 0, bytes = 0, all = 0, unsure = 0;
     char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE], text[160];
 
     for (uint32_t i = 0; i < count; i++) {
-        all += order[i]->remaining.count;
-        if (!order[i]->verdict.is_suspect)
+        const struct ttm_verdict *verdict = &rows[i].origin->verdict;
+        all += rows[i].held.count;
+        unsure += verdict->class == TTM_CLASS_UNSURE ? rows[i].held.count : 0;
+        if (!verdict->is_suspect)
             continue;
         suspects++;
-        buffers += order[i]->remaining.count;
-        bytes += order[i]->remaining.footprint_bytes;
+        buffers += rows[i].held.count;
+        bytes += rows[i].held.footprint_bytes;
     }
     put(sheet, "  ");
     if (suspects > 0) {
@@ -423,6 +443,11 @@ static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *cons
                        ttm_format_count(buffers, number), plural(buffers, "buffer", "buffers"),
                        ttm_format_bytes(bytes, sum));
         put_in(sheet, TTM_RED, text);
+    } else if (unsure > 0) {
+        (void)snprintf(text, sizeof(text), "no suspects; %s of the %s %s left %s unsure",
+                       ttm_format_count(unsure, sum), ttm_format_count(all, number),
+                       plural(all, "buffer", "buffers"), unsure == 1 ? "is" : "are");
+        put_in(sheet, TTM_YELLOW, text);
     } else if (all > 0) {
         (void)snprintf(text, sizeof(text), "no suspects: the %s %s left look intended",
                        ttm_format_count(all, number), plural(all, "buffer", "buffers"));
@@ -432,6 +457,9 @@ static void put_sum_up(struct sheet *sheet, const struct ttm_report_origin *cons
                sheet->process->allocs > 0 ? "nothing remains: all that was allocated was freed"
                                           : "nothing was allocated");
     }
+    if (sheet->report->suppressed > 0)
+        ttm_text_format(sheet->out, "%s%u known and suppressed", dot(sheet),
+                        sheet->report->suppressed);
     end_line(sheet);
 }
 
@@ -491,29 +519,31 @@ static void put_kept(struct sheet *sheet)
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
         ttm_text_format(sheet->out, "  %s", ttm_region_name(origin->region));
         end_line(sheet);
-        put_suspect(sheet, origin, sheet->choice->is_unfolded ? SIZE_MAX : 4);
+        put_suspect(sheet, origin, 0, sheet->choice->is_unfolded ? SIZE_MAX : 4);
     }
 }
 
 static int put_table(struct sheet *sheet)
 {
-    uint32_t count = 0;
+    uint32_t origins = 0, count = 0;
     const struct ttm_report_origin **order = ttm_report_order(
-        sheet->choice, sheet->process, sheet->choice->at == TTM_AT_REMAINING, &count);
-    bool has_any = false;
+        sheet->choice, sheet->process, sheet->choice->at == TTM_AT_REMAINING, &origins);
+    struct ttm_report_row *rows = NULL;
 
-    if (!order)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < count && !has_any; i++)
-        has_any = is_shown(sheet, order[i]);
+    const int r = order ? ttm_report_rows(sheet->choice, order, origins,
+                                          !sheet->choice->is_unfolded, &rows, &count)
+                        : -ENOMEM;
+    free(order);
+    if (r < 0)
+        return r;
     end_line(sheet);
     if (sheet->choice->at == TTM_AT_REMAINING)
-        put_sum_up(sheet, order, count);
-    if (has_any)
-        put_list(sheet, order, count);
+        put_sum_up(sheet, rows, count);
+    if (count > 0)
+        put_list(sheet, rows, count);
     else if (sheet->choice->at != TTM_AT_REMAINING)
         put(sheet, "  nothing was live then\n");
-    free(order);
+    free(rows);
     return 0;
 }
 

@@ -20,7 +20,8 @@ struct sheet {
     const struct ttm_terminal *terminal;
     struct ttm_text *out;
     const char *path;
-    size_t rows; /* that are left */
+    size_t rows;  /* that are left */
+    size_t below; /* of these, kept for what comes after the table */
 };
 
 static inline void put(const struct sheet *sheet, const char *text)
@@ -66,6 +67,12 @@ void ttm_report_devices(struct sheet *sheet);
 
 /* What remains or was live, by origin; what grew or came and went besides. Returns 0 or -ENOMEM. */
 int ttm_report_origins(struct sheet *sheet);
+
+/* The same, by call stack or where frees are missing. Returns 0 or -ENOMEM. */
+int ttm_report_view(struct sheet *sheet);
+
+/* A line with a frame and its line of source. */
+void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame);
 
 /* "decode.py:28 cache_kv", or what is known instead. */
 void ttm_report_place(const struct sheet *sheet, const struct ttm_origin_words *words,

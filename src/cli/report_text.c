@@ -11,12 +11,15 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/seed.h"
+#include "cli/histogram.h"
 #include "cli/recording_file.h"
 #include "cli/report_sheet.h"
 #include "cli/report_words.h"
 #include "wire/region.h"
 
 #define ROWS_ELSEWHERE 40
+#define ROWS_NARROW 14 /* for the table and all below it */
 
 /* ---- the head ---- */
 
@@ -191,14 +194,63 @@ static void put_findings(struct sheet *sheet)
     put_finding(sheet, process->counters.ambiguous_frees, "frees that fitted several");
 }
 
-/* With --all: the addresses that were used most often. */
+/* ---- sizes, addresses ---- */
+
+/* The sizes of what remains: the most common ones in a line, with --all a histogram. */
+static void put_sizes(struct sheet *sheet)
+{
+    const struct ttm_report_process *process = sheet->process;
+    struct ttm_histogram histogram;
+
+    if (sheet->choice->at != TTM_AT_REMAINING || (!sheet->choice->is_unfolded && sheet->rows == 0))
+        return;
+    ttm_histogram_init(&histogram, ttm_seed_random());
+    for (uint32_t i = 0; i < process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &process->origins[i];
+        if (origin->region == TTM_REGION_KERNEL || !ttm_report_has_origin(sheet->choice, origin))
+            continue;
+        for (uint32_t k = 0; k < origin->size_count; k++)
+            ttm_histogram_add_many(&histogram, origin->sizes[k].bytes, origin->sizes[k].count);
+    }
+    if (histogram.count > 0 && sheet->choice->is_unfolded) {
+        end_line(sheet);
+        ttm_histogram_text(&histogram, sheet->terminal, sheet->out);
+    } else if (histogram.count > 0) {
+        put(sheet, "  sizes: ");
+        ttm_histogram_line(&histogram, sheet->terminal, sheet->terminal->columns - 10, sheet->out);
+        end_line(sheet);
+    }
+    sheet->out->failed |= histogram.failed;
+    ttm_histogram_done(&histogram);
+}
+
+/* The address that was used most often, in a line. */
+static void put_address(struct sheet *sheet)
+{
+    const struct ttm_reused *most = &sheet->process->reused[0];
+    char births[TTM_NUMBER_SIZE], frees[TTM_NUMBER_SIZE];
+
+    if (sheet->rows == 0)
+        return;
+    ttm_text_format(sheet->out, "  address used most: 0x%llx in %s, %s allocations, %s %s",
+                    (unsigned long long)most->address, ttm_region_name(most->region),
+                    ttm_format_count(most->births, births), ttm_format_count(most->frees, frees),
+                    plural(most->frees, "free", "frees"));
+    end_line(sheet);
+}
+
+/* The addresses that were used most often. */
 static void put_addresses(struct sheet *sheet)
 {
     const struct ttm_report_process *process = sheet->process;
     char births[TTM_NUMBER_SIZE], frees[TTM_NUMBER_SIZE];
 
-    if (!sheet->choice->is_unfolded || process->reused_count == 0 || process->reused[0].births < 2)
+    if (process->reused_count == 0 || process->reused[0].births < 2)
         return;
+    if (!sheet->choice->is_unfolded) {
+        put_address(sheet);
+        return;
+    }
     end_line(sheet);
     put_in(sheet, TTM_DIM, "  addresses used most often       allocations      frees");
     end_line(sheet);
@@ -248,8 +300,11 @@ static int put_process(struct sheet *sheet)
     put_caution(sheet);
     ttm_report_devices(sheet);
     put_failures(sheet);
-    const int r = ttm_report_origins(sheet);
+    sheet->below = sheet->rows > ROWS_NARROW ? 2 : 1;
+    const int r =
+        sheet->choice->by == TTM_BY_ORIGIN ? ttm_report_origins(sheet) : ttm_report_view(sheet);
     put_findings(sheet);
+    put_sizes(sheet);
     put_addresses(sheet);
     return r;
 }

@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/seed.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "query/answer.h"
@@ -32,6 +35,7 @@ struct ttm_seen {
     uint64_t lives; /* at its end */
     uint64_t bytes;
     char command[TTM_STRING_MAX + 1];
+    char trouble[TTM_STRING_MAX + 1];
 };
 
 /* ---- whose is it ---- */
@@ -61,7 +65,7 @@ static bool is_descendant(const struct ttm_watched *watched, pid_t pid)
 {
     char state;
 
-    for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
+    for (int i = 0; watched->shares_pids && i < ANCESTORS_MAX && pid > 1; i++) {
         if (pid == watched->program)
             return true;
         if (!look_up(pid, &state, &pid))
@@ -90,7 +94,8 @@ static struct ttm_seen *find_seen(struct ttm_watched *watched, int32_t pid, uint
     return NULL;
 }
 
-static struct ttm_seen *new_seen(struct ttm_watched *watched, int32_t pid, uint64_t start_ns)
+static struct ttm_seen *new_seen(struct ttm_watched *watched, int32_t pid, uint64_t start_ns,
+                                 uint64_t run)
 {
     if (watched->seen_count == SEEN_MAX)
         return NULL;
@@ -100,8 +105,11 @@ static struct ttm_seen *new_seen(struct ttm_watched *watched, int32_t pid, uint6
         return NULL;
     watched->seen = grown;
     struct ttm_seen *seen = &grown[watched->seen_count++];
-    *seen =
-        (struct ttm_seen){.pid = pid, .start_ns = start_ns, .is_ours = is_descendant(watched, pid)};
+    *seen = (struct ttm_seen){
+        .pid = pid,
+        .start_ns = start_ns,
+        .is_ours = run == watched->run || is_descendant(watched, pid),
+    };
     return seen;
 }
 
@@ -149,10 +157,15 @@ static void take_totals(struct ttm_watched *watched, const struct ttm_answer *an
         const struct ttm_answer_process *process = &answer->processes[i];
         struct ttm_seen *seen = find_seen(watched, process->row.pid, process->row.start_ns);
         if (!seen)
-            seen = new_seen(watched, process->row.pid, process->row.start_ns);
-        if (!seen || !seen->is_ours)
+            seen = new_seen(watched, process->row.pid, process->row.start_ns, process->row.run);
+        if (!seen)
+            continue;
+        /* It may have been met by a row that has no run, of the original protocol. */
+        seen->is_ours |= process->row.run == watched->run;
+        if (!seen->is_ours)
             continue;
         memcpy(seen->command, process->row.command, sizeof(seen->command));
+        memcpy(seen->trouble, process->row.trouble, sizeof(seen->trouble));
         for (size_t d = 0; d < process->device_count; d++)
             add_device(watched, answer, &process->devices[d]);
     }
@@ -174,8 +187,8 @@ static void take_end(struct ttm_watched *watched, const struct ttm_event *event)
 {
     struct ttm_seen *seen = find_seen(watched, event->pid, 0);
 
-    if (!seen) /* it was too short to be seen; only the program itself is ours for sure then */
-        seen = new_seen(watched, event->pid, 0);
+    if (!seen) /* it was too short to be seen */
+        seen = new_seen(watched, event->pid, 0, event->total_bytes);
     if (!seen)
         return;
     seen->has_ended = true;
@@ -207,7 +220,7 @@ static bool is_waiting_for_ends(const struct ttm_watched *watched)
 {
     for (size_t i = 0; i < watched->seen_count; i++) {
         const struct ttm_seen *seen = &watched->seen[i];
-        if (seen->is_ours && !seen->has_ended && has_gone(seen->pid))
+        if (seen->is_ours && !seen->has_ended && (!watched->shares_pids || has_gone(seen->pid)))
             return true;
     }
     return false;
@@ -267,10 +280,30 @@ static void *watch(void *arg)
 
 /* ---- from outside ---- */
 
+/* Whether the server counts processes as we do: the kernel knows it by the pid it has for itself. */
+static bool shares_pids(const struct ttm_connection *conn)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof(peer);
+
+    return getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0 &&
+           peer.pid == conn->server.pid;
+}
+
+/* A number that no other run has; where the kernel has none to give, one that hardly has. */
+static uint64_t make_up_run(void)
+{
+    uint64_t run = 0;
+
+    if (getrandom(&run, sizeof(run), GRND_NONBLOCK) != sizeof(run) || run == 0)
+        run = ttm_clock_wall_ns() ^ (uint64_t)getpid() << 40;
+    return run;
+}
+
 void ttm_watched_init(struct ttm_watched *watched)
 {
     *watched = (struct ttm_watched){.totals.fd = -1, .ends.fd = -1, .stop_fd = -1};
-    ttm_departed_init(&watched->departed);
+    ttm_departed_init(&watched->departed, ttm_seed_random());
 }
 
 int ttm_watched_open(struct ttm_watched *watched, const char *socket_path)
@@ -283,6 +316,8 @@ int ttm_watched_open(struct ttm_watched *watched, const char *socket_path)
         status = ttm_ask_connect(socket_path, &watched->totals);
     if (status != TTM_EXIT_OK)
         return status;
+    watched->run = make_up_run();
+    watched->shares_pids = shares_pids(&watched->totals);
     ttm_events_request_encode(&ends, events);
     ttm_number_request_encode(INTERVAL_MS, number);
     int r = ttm_connection_send(&watched->ends, TTM_FRAME_SUBSCRIBE_EVENTS, events, sizeof(events));
@@ -320,6 +355,7 @@ static void put_processes(struct ttm_watched *watched)
             .sums = {.remaining = seen->lives, .remaining_footprint_bytes = seen->bytes},
         };
         memcpy(process.command, seen->command, sizeof(process.command));
+        memcpy(process.trouble, seen->trouble, sizeof(process.trouble));
         ttm_departed_put_process(&watched->departed, &process);
     }
 }

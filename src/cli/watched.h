@@ -5,6 +5,10 @@
  * That server forgets a process with its end, and others report to it as well. So a
  * second thread listens: to totals, at intervals, and to ends of processes. How much
  * a process held when it ended is exact; its peaks are those last seen before.
+ *
+ * Whose a process is goes by the run that it says to be part of, and, where the server
+ * counts processes as we do, by descent. In a container with the server outside it
+ * does not, and a pid of the server's is nobody's or a stranger's in here.
  */
 #ifndef TTM_CLI_WATCHED_H
 #define TTM_CLI_WATCHED_H
@@ -26,6 +30,8 @@ struct ttm_watched {
     struct ttm_departed departed;
     bool is_server_gone;
     pid_t program;
+    uint64_t run;     /* a number of our own, see wire/attach.h */
+    bool shares_pids; /* the server's pids are ours */
     int stop_fd;
     pthread_t thread;
     bool is_running;
@@ -34,10 +40,10 @@ struct ttm_watched {
 /* As none: it can be released. */
 void ttm_watched_init(struct ttm_watched *watched);
 
-/* Connects. Returns TTM_EXIT_OK, or says why not and returns what to exit with. */
+/* Connects, and makes up 'run'. Returns TTM_EXIT_OK, or says why not and returns what to exit with. */
 int ttm_watched_open(struct ttm_watched *watched, const char *socket_path);
 
-/* Watches 'program' and its descendants. Returns 0 or a negative errno. */
+/* Watches 'program', which has 'run' in its environment, and its descendants. Returns 0 or a negative errno. */
 int ttm_watched_start(struct ttm_watched *watched, pid_t program);
 
 /*

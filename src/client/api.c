@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "client/switch.h"
+#include "wire/keepers.h"
 #include "wire/note.h"
 #include "wire/region.h"
 
@@ -248,30 +249,29 @@ void ttmem_alloc(const struct ttmem_allocation *a)
         ttm_tracker_refuse(&ttm_own_tracker);
         return;
     }
-    struct ttm_report event = {
-        .op = TTM_REPORT_BIRTH,
-        .epoch = epoch,
-        .live = {.id = a->id,
-                 .address = a->address,
-                 .bytes = a->bytes,
-                 .footprint_bytes = a->footprint_bytes ? a->footprint_bytes : a->bytes,
-                 .devices = a->devices,
-                 .origin = origin_of_event(slot, epoch),
-                 .allocator = a->allocator,
-                 .region = a->region,
-                 .kind = a->kind,
-                 .flags = (uint8_t)(a->flags & TTM_RECORD_ALIAS)},
+    struct ttm_live live = {
+        .id = a->id,
+        .address = a->address,
+        .bytes = a->bytes,
+        .footprint_bytes = a->footprint_bytes ? a->footprint_bytes : a->bytes,
+        .devices = a->devices,
+        .origin = origin_of_event(slot, epoch),
+        .allocator = a->allocator,
+        .banks = (uint16_t)(a->banks <= TTM_LIVE_BANKS_MAX ? a->banks : 0),
+        .region = a->region,
+        .kind = a->kind,
+        .flags = (uint8_t)(a->flags & TTM_RECORD_ALIAS),
     };
     if (a->program != 0) {
-        event.live.id = a->program;
-        event.live.allocator = (uint16_t)a->id;
-        event.live.flags |= TTM_RECORD_PROGRAM;
+        live.id = a->program;
+        live.allocator = (uint16_t)a->id;
+        live.flags |= TTM_RECORD_PROGRAM;
     }
     if (a->cores != 0 && a->region == TTM_REGION_CB) {
-        event.live.bytes = a->cores;
-        event.live.flags |= TTM_RECORD_CORES;
+        live.bytes = a->cores;
+        live.flags |= TTM_RECORD_CORES;
     }
-    ttm_tracker_report(&ttm_own_tracker, slot, &event);
+    ttm_tracker_begin(&ttm_own_tracker, slot, &live, epoch);
 }
 
 /* What has no more to it than a key. */
@@ -290,12 +290,49 @@ static void report(enum ttm_report_op op, const struct ttm_live *live)
 
 void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
 {
-    const struct ttm_live live = {.id = id, .allocator = allocator, .region = region};
+    const uint32_t epoch = ttm_switch_epoch();
+    struct ttm_slot *slot = __builtin_expect(epoch != 0, 1) ? ttm_switch_slot() : NULL;
 
-    if (region < TTM_REGION_COUNT)
-        report(TTM_REPORT_END, &live);
-    else if (ttm_switch_epoch() != 0)
+    if (!slot)
+        return;
+    if (region >= TTM_REGION_COUNT) {
         ttm_tracker_count_unknown_end(&ttm_own_tracker);
+        return;
+    }
+    const struct ttm_live key = {.id = id, .allocator = allocator, .region = region};
+    ttm_tracker_end(&ttm_own_tracker, slot, &key, epoch);
+}
+
+static bool has_python_stack(uint32_t number)
+{
+    struct ttm_origin_note origin;
+    uint32_t length;
+    const void *note =
+        ttm_producer_read_note(&ttm_own_tracker.producer, number, TTM_NOTE_ORIGIN, &length);
+
+    return note && ttm_origin_note_decode(note, length, &origin) == 0 && origin.python != 0;
+}
+
+int ttmem_guest_next_live(uint32_t *at, struct ttmem_guest_live *ret)
+{
+    struct ttm_live live;
+
+    if (ttm_switch_epoch() == 0)
+        return 0;
+    while (ttm_live_table_next(&ttm_own_tracker.table, at, &live)) {
+        if ((live.flags & TTM_LIVE_PROGRAM) != 0 || !has_python_stack(live.origin))
+            continue;
+        *ret = (struct ttmem_guest_live){
+            .id = live.id,
+            .address = live.address,
+            .birth_ns = live.birth_ns,
+            .footprint_bytes = live.footprint_bytes,
+            .origin = live.origin,
+            .region = live.region,
+        };
+        return 1;
+    }
+    return 0;
 }
 
 void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t id)
@@ -348,32 +385,74 @@ static bool is_on_device(const struct ttm_live *live, uint16_t device)
     return false;
 }
 
+/* Of the life that was named last. relaxed: a guess, and any will do. */
+static _Atomic uint16_t named_allocator;
+
+static bool is_named_last(const struct ttm_live *wanted, struct ttm_live *ret)
+{
+    struct ttm_live key = *wanted;
+
+    key.allocator = atomic_load_explicit(&named_allocator, memory_order_relaxed);
+    return ttm_live_table_get(&ttm_own_tracker.table, &key, ret) == 0 &&
+           ret->address == wanted->address;
+}
+
+static bool found(struct ttm_live *ret, const struct ttm_live *live)
+{
+    ret->id = live->id;
+    ret->region = live->region;
+    ret->allocator = live->allocator;
+    atomic_store_explicit(&named_allocator, live->allocator, memory_order_relaxed);
+    return true;
+}
+
 /* 'ret' has region, address and id; its allocator is found. */
 static bool find_at(uint16_t device, struct ttm_live *ret)
 {
-    static _Atomic uint16_t last_allocator; /* relaxed: a guess, and any will do */
-    const struct ttm_live wanted = *ret;
-    struct ttm_live live;
+    struct ttm_live live, best = {0};
     uint64_t newest_ns = 0;
     uint32_t at = 0;
 
-    ret->allocator = atomic_load_explicit(&last_allocator, memory_order_relaxed);
-    if (ttm_live_table_get(&ttm_own_tracker.table, ret, &live) == 0 &&
-        live.address == wanted.address && is_on_device(&live, device))
-        return true;
+    if (is_named_last(ret, &live) && is_on_device(&live, device))
+        return found(ret, &live);
     while (ttm_live_table_next(&ttm_own_tracker.table, &at, &live)) {
-        if (live.region != wanted.region || live.address != wanted.address ||
+        if (live.region != ret->region || live.address != ret->address ||
             (live.flags & TTM_LIVE_PROGRAM) != 0 || !is_on_device(&live, device))
             continue;
-        if (newest_ns != 0 && live.id != wanted.id && live.birth_ns < newest_ns)
+        if (newest_ns != 0 && live.id != ret->id && live.birth_ns < newest_ns)
             continue;
-        newest_ns = live.id == wanted.id ? UINT64_MAX : live.birth_ns;
-        ret->id = live.id;
-        ret->allocator = live.allocator;
+        newest_ns = live.id == ret->id ? UINT64_MAX : live.birth_ns;
+        best = live;
     }
-    if (newest_ns != 0)
-        atomic_store_explicit(&last_allocator, ret->allocator, memory_order_relaxed);
-    return newest_ns != 0;
+    return newest_ns != 0 && found(ret, &best);
+}
+
+/* 'ret' has address and id; its allocator and region are found. */
+static bool find_unique(struct ttm_live *ret)
+{
+    struct ttm_live live;
+    uint32_t at = 0;
+
+    for (ret->region = 0; ret->region < TTM_REGION_CB; ret->region++) {
+        if (is_named_last(ret, &live))
+            return found(ret, &live);
+    }
+    while (ttm_live_table_next(&ttm_own_tracker.table, &at, &live)) {
+        if (live.id == ret->id && live.address == ret->address &&
+            (live.flags & TTM_LIVE_PROGRAM) == 0)
+            return found(ret, &live);
+    }
+    return false;
+}
+
+int ttmem_name_unique(uint64_t id, uint64_t address, const char *name, const char *context)
+{
+    struct ttm_live live = {.id = id, .address = address};
+
+    if (ttm_switch_epoch() == 0 || !find_unique(&live))
+        return 0;
+    ttmem_name(live.allocator, live.region, live.id, name, context);
+    return 1;
 }
 
 int ttmem_name_at(uint16_t device, uint8_t region, uint64_t address, uint64_t id, const char *name,
@@ -504,7 +583,14 @@ void ttmem_mark(const char *name)
     report_record(&record);
 }
 
-void ttmem_failure(const struct ttmem_failure *failure)
+void ttmem_reset_peaks(void)
+{
+    const struct ttm_record record = {.op = TTM_RECORD_PEAKS};
+
+    report_record(&record);
+}
+
+void ttmem_failure(const struct ttmem_failed_allocation *failure)
 {
     const uint32_t epoch = ttm_switch_epoch();
     struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
@@ -524,4 +610,28 @@ void ttmem_failure(const struct ttmem_failure *failure)
         .origin = origin_of_event(slot, epoch),
     };
     report_record(&record);
+}
+
+_Static_assert(TTMEM_GUEST_KEEPERS_MAX == TTM_KEEPERS_MAX, "the same limit");
+
+void ttmem_guest_kept(const struct ttmem_guest_keepers *keepers)
+{
+    uint8_t buf[TTM_KEEPERS_NOTE_SIZE_MAX];
+    struct ttm_keepers_note note = {
+        .origin = keepers->origin,
+        .round = keepers->round,
+        .cause = keepers->cause,
+        .count = keepers->count,
+    };
+
+    for (uint8_t i = 0; i < note.count; i++)
+        note.keepers[i] = (struct ttm_note_text){
+            keepers->texts[i], (uint16_t)strnlen(keepers->texts[i], TTM_KEEPER_TEXT_MAX + 1)};
+    const size_t size = ttm_keepers_note_encode(&note, buf);
+    const struct ttm_record record = {
+        .op = TTM_RECORD_KEPT,
+        .origin = ttmem_guest_note(TTM_NOTE_KEEPERS, buf, (uint32_t)size),
+    };
+    if (record.origin != 0)
+        report_record(&record);
 }

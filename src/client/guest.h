@@ -52,4 +52,33 @@ TTMEM_EXPORT void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t
  */
 TTMEM_EXPORT void ttmem_guest_say(const char *runtime, const char *trouble);
 
+/* A live allocation of an allocator that has a Python stack in its origin. */
+struct ttmem_guest_live {
+    uint64_t id;
+    uint64_t address;
+    uint64_t birth_ns;
+    uint64_t footprint_bytes;
+    uint32_t origin; /* number of its note */
+    uint8_t region;
+};
+
+/*
+ * Visits them while others go on, as ttm_live_table_next(). Start with '*at' 0. Returns whether
+ * there was one.
+ */
+TTMEM_EXPORT int ttmem_guest_next_live(uint32_t *at, struct ttmem_guest_live *ret);
+
+/* What keeps the allocations of an origin alive, as in wire/keepers.h. */
+#define TTMEM_GUEST_KEEPERS_MAX 8
+
+struct ttmem_guest_keepers {
+    uint32_t origin;
+    uint16_t round;
+    uint8_t cause;
+    uint8_t count;
+    const char *texts[TTMEM_GUEST_KEEPERS_MAX];
+};
+
+TTMEM_EXPORT void ttmem_guest_kept(const struct ttmem_guest_keepers *keepers);
+
 #endif /* TTM_CLIENT_GUEST_H */

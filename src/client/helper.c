@@ -21,6 +21,7 @@
 
 #define LOOK_AGAIN_MS 200    /* a server that starts is found within 500 ms */
 #define SEND_TIMEOUT_MS 2000 /* a server that hangs is left alone */
+#define TELL_AT_ONCE 32768   /* bytes: as much as a server reads at once */
 #define ALONE_MS 100         /* how often it looks whether it is the last thread */
 #define STACK_BYTES ((size_t)128 * 1024)
 
@@ -160,25 +161,35 @@ static int send_all(struct talk *talk, struct ttm_queue *out)
     return 0;
 }
 
-/* Hello, and the segment and its eventfd with it. What does not fit at once does not fit at all. */
+/* The run that this process is part of, 0: none. */
+static uint64_t own_run(void)
+{
+    const char *text = getenv(TTM_RUN_VARIABLE);
+
+    return text ? strtoull(text, NULL, 16) : 0;
+}
+
+/* Hello, and with it the segment and the end of the socket that wakes. What does not fit at once does not fit at all. */
 static int introduce(int fd, const struct ttm_producer *producer)
 {
     const struct ttm_hello hello = ttm_hello_own(getpid());
-    const int fds[2] = {producer->fd.fd, producer->wake_fd.fd};
-    uint8_t hello_payload[TTM_HELLO_SIZE], bytes[TTM_HELLO_SIZE + 2 * TTM_FRAME_HEADER_SIZE];
+    const int fds[2] = {producer->fd.fd, producer->sleep_fd.fd};
+    uint8_t hello_payload[TTM_HELLO_SIZE], attach_payload[TTM_ATTACH_SIZE];
+    uint8_t bytes[TTM_HELLO_SIZE + TTM_ATTACH_SIZE + 2 * TTM_FRAME_HEADER_SIZE];
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(fds))];
     } control = {0};
     struct ttm_queue out;
 
-    if (!ttm_own_fd_is_ours(&producer->fd) || !ttm_own_fd_is_ours(&producer->wake_fd))
+    if (!ttm_own_fd_is_ours(&producer->fd) || !ttm_own_fd_is_ours(&producer->sleep_fd))
         return -EBADF;
     ttm_queue_init(&out);
     ttm_hello_encode(&hello, hello_payload);
+    ttm_attach_encode(own_run(), attach_payload);
     int r = ttm_frame_append(&out, TTM_FRAME_HELLO, hello_payload, sizeof(hello_payload));
     if (r == 0)
-        r = ttm_frame_append(&out, TTM_FRAME_ATTACH, NULL, 0);
+        r = ttm_frame_append(&out, TTM_FRAME_ATTACH, attach_payload, sizeof(attach_payload));
     if (r == 0) {
         struct iovec iov = {.iov_base = bytes, .iov_len = ttm_queue_length(&out)};
         memcpy(bytes, ttm_queue_front(&out), iov.iov_len);
@@ -223,6 +234,7 @@ static void tell_one(uint8_t *at, const struct ttm_live *live)
         .devices = live->devices,
         .origin = live->origin,
         .allocator = live->allocator,
+        .banks = live->banks,
         .region = live->region,
         .kind = live->kind,
         .flags = live->flags,
@@ -254,7 +266,7 @@ static int tell_all(struct talk *talk, uint32_t epoch)
             ttm_told_head_encode(epoch, 0, buf);
             r = ttm_frame_append(&out, TTM_FRAME_TOLD_END, buf, TTM_TOLD_HEAD_SIZE);
         }
-        if (r == 0)
+        if (r == 0 && (!has_more || ttm_queue_length(&out) >= TELL_AT_ONCE))
             r = send_all(talk, &out);
     }
     ttm_queue_done(&out);

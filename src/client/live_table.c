@@ -23,9 +23,14 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
+#include <emmintrin.h>
+#define HAS_SSE2
+#endif
+
 #include "base/hash.h"
 
-#define ENTRIES 15
+#define ENTRIES 15u
 /*
  * The first generation is small: most programs have a few thousand live at most, and
  * between two events the program's own work leaves little of a large table in the
@@ -51,7 +56,7 @@
 enum word {
     SERIAL,  /* 0: free */
     ID,      /* of a free place in a batch: the next place of the batch + 1 */
-    BIRTH,   /* of the first place in a batch: the first place of the next batch + 1 */
+    BIRTH,   /* birth / 64 ns | banks << 54; of the first place in a batch: that of the next + 1 */
     ADDRESS, /* address | allocator << 40 | region << 56 | kind << 59 | flags << 61 */
     BYTES,   /* bytes | devices << 40 */
     TAKEN,   /* footprint | origin << 40 */
@@ -66,6 +71,11 @@ struct ttm_live_bucket {
     _Alignas(64) _Atomic uint32_t entries[ENTRIES]; /* hash << 24 | place + 1; 0: empty */
     _Atomic uint32_t overflow;                      /* number of a bucket + 1 */
 };
+
+/* 54 bits of 64 ns are 36 years since the machine was started. */
+#define BIRTH_SHIFT 6
+#define BANKS_AT 54
+#define BIRTH_MASK ((UINT64_C(1) << BANKS_AT) - 1)
 
 _Static_assert(sizeof(struct ttm_live_place) == 48, "with its share of a bucket 64 bytes a life");
 _Static_assert(sizeof(struct ttm_live_bucket) == 64, "one cache line");
@@ -270,7 +280,8 @@ static uint64_t key_of(const struct ttm_live *live)
 static void fill_place(struct ttm_live_place *place, const struct ttm_live *live)
 {
     set(place, ID, live->id);
-    set(place, BIRTH, live->birth_ns);
+    set(place, BIRTH,
+        (live->birth_ns >> BIRTH_SHIFT & BIRTH_MASK) | (uint64_t)live->banks << BANKS_AT);
     set(place, ADDRESS,
         live->address | key_of(live) | (uint64_t)live->kind << 59 | (uint64_t)live->flags << 61);
     set(place, BYTES, live->bytes | (uint64_t)live->devices << 40);
@@ -280,12 +291,14 @@ static void fill_place(struct ttm_live_place *place, const struct ttm_live *live
 
 static void read_place(const struct ttm_live_place *place, struct ttm_live *ret)
 {
+    const uint64_t birth = get(place, BIRTH);
     const uint64_t address = get(place, ADDRESS);
     const uint64_t bytes = get(place, BYTES);
     const uint64_t taken = get(place, TAKEN);
 
     ret->id = get(place, ID);
-    ret->birth_ns = get(place, BIRTH);
+    ret->birth_ns = (birth & BIRTH_MASK) << BIRTH_SHIFT;
+    ret->banks = (uint16_t)(birth >> BANKS_AT);
     ret->address = address & TTM_LIVE_NUMBER_MAX;
     ret->bytes = bytes & TTM_LIVE_NUMBER_MAX;
     ret->footprint_bytes = taken & TTM_LIVE_NUMBER_MAX;
@@ -321,10 +334,51 @@ static uint64_t key_hash(const struct ttm_live_table *table, uint64_t key, uint6
     return ttm_hash_u64(id ^ table->seed ^ key);
 }
 
+/* What an entry has of the hash; never 0, so that an empty one is like none. */
+static uint32_t tag_of(uint64_t hash)
+{
+    const uint32_t tag = (uint32_t)(hash >> 56);
+
+    return tag != 0 ? tag : 1;
+}
+
 static uint32_t entry_of(uint64_t hash, uint32_t place)
 {
-    return (uint32_t)(hash >> 56) << 24 | (place + 1);
+    return tag_of(hash) << 24 | (place + 1);
 }
+
+/*
+ * A bit for each entry of a bucket whose tag is that; an empty one has the tag 0. It is
+ * a hint, as others change entries meanwhile: whoever acts on it looks at the entry.
+ */
+#ifdef HAS_SSE2
+static uint32_t entries_with(const struct ttm_live_bucket *bucket, uint32_t tag)
+{
+    const __m128i *rows = (const __m128i *)(const void *)bucket->entries; /* aligned to the line */
+    const __m128i wanted = _mm_set1_epi32((int)tag);
+    const __m128i low =
+        _mm_packs_epi32(_mm_cmpeq_epi32(_mm_srli_epi32(_mm_load_si128(rows), 24), wanted),
+                        _mm_cmpeq_epi32(_mm_srli_epi32(_mm_load_si128(rows + 1), 24), wanted));
+    const __m128i high =
+        _mm_packs_epi32(_mm_cmpeq_epi32(_mm_srli_epi32(_mm_load_si128(rows + 2), 24), wanted),
+                        _mm_cmpeq_epi32(_mm_srli_epi32(_mm_load_si128(rows + 3), 24), wanted));
+
+    /* The last word of the line is no entry. */
+    return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(low, high)) & ((1u << ENTRIES) - 1);
+}
+#else
+static uint32_t entries_with(const struct ttm_live_bucket *bucket, uint32_t tag)
+{
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        const uint32_t entry = atomic_load_explicit(&bucket->entries[i], memory_order_relaxed);
+
+        found |= (uint32_t)(entry >> 24 == tag) << i;
+    }
+    return found;
+}
+#endif
 
 /* Where an entry was found. */
 struct spot {
@@ -335,13 +389,14 @@ struct spot {
 };
 
 /* Looks for the key in one bucket. */
-static bool search_bucket(const struct ttm_live_table *table, struct ttm_live_bucket *bucket,
-                          uint64_t hash, uint64_t key, uint64_t id, struct spot *ret)
+static inline bool search_bucket(const struct ttm_live_table *table, struct ttm_live_bucket *bucket,
+                                 uint64_t hash, uint64_t key, uint64_t id, struct spot *ret)
 {
-    for (unsigned i = 0; i < ENTRIES; i++) {
+    for (uint32_t rest = entries_with(bucket, tag_of(hash)); rest != 0; rest &= rest - 1) {
+        _Atomic uint32_t *at = &bucket->entries[__builtin_ctz(rest)];
         /* acquire: pairs with the release that put it there; its place is filled. */
-        const uint32_t entry = atomic_load_explicit(&bucket->entries[i], memory_order_acquire);
-        if (entry == 0 || entry >> 24 != (uint32_t)(hash >> 56))
+        const uint32_t entry = atomic_load_explicit(at, memory_order_acquire);
+        if (entry == 0)
             continue;
         const uint32_t number = (entry & 0xffffff) - 1;
         struct ttm_live_place *place = place_at(table, number);
@@ -352,9 +407,9 @@ static bool search_bucket(const struct ttm_live_table *table, struct ttm_live_bu
          * The life we saw may have ended and its key been born again in the same place, with its
          * entry elsewhere. Once a new serial was read, an entry cleared before it reads as such.
          */
-        if (atomic_load_explicit(&bucket->entries[i], memory_order_acquire) != entry)
+        if (atomic_load_explicit(at, memory_order_acquire) != entry)
             continue;
-        *ret = (struct spot){&bucket->entries[i], place, number, serial};
+        *ret = (struct spot){at, place, number, serial};
         return true;
     }
     return false;
@@ -393,12 +448,12 @@ static bool find(const struct ttm_live_table *table, uint64_t hash, uint64_t key
 
 static bool put_in_bucket(struct ttm_live_bucket *bucket, uint32_t entry)
 {
-    for (unsigned i = 0; i < ENTRIES; i++) {
-        uint32_t empty = atomic_load_explicit(&bucket->entries[i], memory_order_relaxed);
+    for (uint32_t rest = entries_with(bucket, 0); rest != 0; rest &= rest - 1) {
+        uint32_t empty = 0;
         /* release: pairs with the acquire in search_bucket(). */
-        if (empty == 0 &&
-            atomic_compare_exchange_strong_explicit(&bucket->entries[i], &empty, entry,
-                                                    memory_order_release, memory_order_relaxed))
+        if (atomic_compare_exchange_strong_explicit(&bucket->entries[__builtin_ctz(rest)], &empty,
+                                                    entry, memory_order_release,
+                                                    memory_order_relaxed))
             return true;
     }
     return false;

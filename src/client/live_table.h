@@ -20,13 +20,14 @@
 struct ttm_live {
     uint64_t serial; /* never 0, never used twice */
     uint64_t id;
-    uint64_t birth_ns;
+    uint64_t birth_ns; /* kept to 64 ns */
     uint64_t address;
     uint64_t bytes;
     uint64_t footprint_bytes;
     uint32_t devices;
     uint32_t origin;
     uint16_t allocator;
+    uint16_t banks; /* 0: not known */
     uint8_t region;
     uint8_t kind;
     uint8_t flags;
@@ -35,6 +36,7 @@ struct ttm_live {
 /* What is kept of a life is packed; whoever adds one sees to it that it fits. */
 #define TTM_LIVE_NUMBER_MAX ((1ull << 40) - 1) /* addresses and sizes: a terabyte */
 #define TTM_LIVE_NOTE_MAX ((1u << 24) - 1)     /* devices, origin: 128 MiB of notes */
+#define TTM_LIVE_BANKS_MAX 1023
 #define TTM_LIVE_REGION_MAX 7
 #define TTM_LIVE_KIND_MAX 3
 #define TTM_LIVE_FLAGS_MAX 7

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
-#include "base/clock.h"
 #include "base/own_fd.h"
+#include "base/seed.h"
 #include "client/helper.h"
 
 struct ttm_tracker ttm_own_tracker;
@@ -85,16 +84,12 @@ static void init_lock(void)
 
 static int make_tracker(void)
 {
-    uint64_t seed = 0;
-
     if (has_tracker)
         return 0;
-    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
-        seed = ttm_clock_monotonic_ns();
     int r = -pthread_key_create(&slot_key, release_slot);
     if (r < 0)
         return r;
-    r = ttm_tracker_init(&ttm_own_tracker, seed);
+    r = ttm_tracker_init(&ttm_own_tracker, ttm_seed_random());
     if (r < 0)
         (void)pthread_key_delete(slot_key);
     has_tracker = r == 0;

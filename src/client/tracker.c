@@ -44,13 +44,24 @@ fail:
     return r;
 }
 
+static void free_slots(struct ttm_tracker *tracker)
+{
+    /* relaxed: nobody claims one any more. */
+    const uint32_t used =
+        atomic_load_explicit(&tracker->producer.segment->rings_used, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++)
+        ttm_deferred_done(&tracker->slots[i].deferred);
+    (void)munmap(tracker->slots, slots_bytes());
+}
+
 void ttm_tracker_done(struct ttm_tracker *tracker)
 {
+    if (tracker->slots)
+        free_slots(tracker);
     ttm_producer_done(&tracker->producer);
     if (tracker->table.places)
         ttm_live_table_done(&tracker->table);
-    if (tracker->slots)
-        (void)munmap(tracker->slots, slots_bytes());
     ttm_note_table_done(&tracker->notes);
     tracker->slots = NULL;
 }
@@ -70,26 +81,30 @@ struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker)
     return slot;
 }
 
-static void push(struct ttm_tracker *tracker, struct ttm_slot *slot, uint8_t op,
-                 const struct ttm_live *live, uint64_t time_ns)
+/* Not inlined: births and ends have it in common, and the caches forget code as they do data. */
+static __attribute__((noinline)) void push(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                           uint8_t op, const struct ttm_live *live,
+                                           uint64_t time_ns)
 {
-    const struct ttm_record record = {
-        .time_ns = time_ns,
-        .serial = live->serial,
-        .id = live->id,
-        .address = live->address,
-        .bytes = live->bytes,
-        .footprint_bytes = live->footprint_bytes,
-        .allocator = live->allocator,
-        .devices = live->devices,
-        .origin = live->origin,
-        .op = op,
-        .region = live->region,
-        .kind = live->kind,
-        .flags = live->flags,
-    };
+    struct ttm_record *record = ttm_ring_next(&tracker->producer, slot->ring);
 
-    (void)ttm_ring_push(&tracker->producer, slot->ring, &record);
+    if (!record)
+        return;
+    record->time_ns = time_ns;
+    record->serial = live->serial;
+    record->id = live->id;
+    record->address = live->address;
+    record->bytes = live->bytes;
+    record->footprint_bytes = live->footprint_bytes;
+    record->allocator = live->allocator;
+    record->banks = live->banks;
+    record->devices = live->devices;
+    record->origin = live->origin;
+    record->op = op;
+    record->region = live->region;
+    record->kind = live->kind;
+    record->flags = live->flags;
+    ttm_ring_publish(&tracker->producer, slot->ring);
 }
 
 void ttm_tracker_refuse(struct ttm_tracker *tracker)
@@ -124,24 +139,33 @@ static bool end_life(struct ttm_tracker *tracker, struct ttm_slot *slot, const s
     return true;
 }
 
-static void report_birth(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                         const struct ttm_report *report)
+/* 'live' gets its serial and time here. 'epoch' is the tracker's when the event was let in. */
+static void begin_life(struct ttm_tracker *tracker, struct ttm_slot *slot, struct ttm_live *live,
+                       uint32_t epoch)
 {
-    struct ttm_live live = report->live, replaced;
+    struct ttm_live replaced;
 
-    live.serial = (uint64_t)(slot->number + 1) << SERIAL_BITS | ++slot->counter;
-    live.birth_ns = ttm_clock_monotonic_ns();
-    const int r = ttm_live_table_add(&tracker->table, &slot->cache, &live, &replaced);
-    if (r < 0) {
+    live->serial = (uint64_t)(slot->number + 1) << SERIAL_BITS | ++slot->counter;
+    live->birth_ns = ttm_clock_monotonic_ns();
+    const int r = ttm_live_table_add(&tracker->table, &slot->cache, live, &replaced);
+    if (__builtin_expect(r < 0, 0)) {
         ttm_tracker_refuse(tracker);
         return;
     }
-    if (r > 0)
-        push(tracker, slot, TTM_RECORD_REPLACED, &replaced, live.birth_ns);
-    push(tracker, slot, TTM_RECORD_BIRTH, &live, live.birth_ns);
+    if (__builtin_expect(r > 0, 0))
+        push(tracker, slot, TTM_RECORD_REPLACED, &replaced, live->birth_ns);
+    push(tracker, slot, TTM_RECORD_BIRTH, live, live->birth_ns);
     /* acquire: pairs with the release of the switch, after which the table was forgotten. */
-    if (atomic_load_explicit(&tracker->epoch, memory_order_acquire) != report->epoch)
-        (void)end_life(tracker, slot, &live, TTM_RECORD_END);
+    if (__builtin_expect(atomic_load_explicit(&tracker->epoch, memory_order_acquire) != epoch, 0))
+        (void)end_life(tracker, slot, live, TTM_RECORD_END);
+}
+
+static void report_birth(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                         const struct ttm_report *report)
+{
+    struct ttm_live live = report->live;
+
+    begin_life(tracker, slot, &live, report->epoch);
 }
 
 static void report_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
@@ -271,38 +295,27 @@ void ttm_tracker_forget(struct ttm_tracker *tracker)
 static void defer(struct ttm_tracker *tracker, struct ttm_slot *slot,
                   const struct ttm_report *report)
 {
-    /*
-     * The place is taken before it is filled, as another handler may interrupt this one; it is
-     * done before we go on, so whoever is not a handler finds all places filled. relaxed: all of
-     * this is one thread.
-     */
-    const uint32_t at = atomic_fetch_add_explicit(&slot->deferred_count, 1, memory_order_relaxed);
-
-    if (at >= TTM_DEFERRED_MAX) {
-        atomic_fetch_sub_explicit(&slot->deferred_count, 1, memory_order_relaxed);
+    if (!ttm_deferred_add(&slot->deferred, report))
         ttm_tracker_refuse(tracker);
-        return;
-    }
-    slot->deferred[at] = *report;
+}
+
+static bool has_deferred(const struct ttm_slot *slot)
+{
+    return atomic_load_explicit(&slot->deferred.count, memory_order_relaxed) > 0; /* one thread */
 }
 
 /* Sees to what handlers have left, in their order; more may come meanwhile. */
 static void report_deferred(struct ttm_tracker *tracker, struct ttm_slot *slot)
 {
-    uint32_t count = atomic_load_explicit(&slot->deferred_count, memory_order_relaxed);
-    uint32_t done = 0;
+    const struct ttm_report *next;
+    uint32_t at = 0;
 
-    if (count == 0)
+    if (!has_deferred(slot))
         return;
-    do {
-        atomic_signal_fence(memory_order_seq_cst);
-        for (; done < count; done++) {
-            const struct ttm_report deferred = slot->deferred[done];
-            report_one(tracker, slot, &deferred);
-        }
-        /* Fails when one has come since we looked. relaxed: as in defer(). */
-    } while (!atomic_compare_exchange_strong_explicit(&slot->deferred_count, &count, 0,
-                                                      memory_order_relaxed, memory_order_relaxed));
+    while ((next = ttm_deferred_next(&slot->deferred, &at)) != NULL) {
+        const struct ttm_report deferred = *next;
+        report_one(tracker, slot, &deferred);
+    }
 }
 
 static void set_busy(struct ttm_slot *slot, bool is_busy)
@@ -312,6 +325,16 @@ static void set_busy(struct ttm_slot *slot, bool is_busy)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
+/* A handler that came just before we were idle was deferred; any later one found us so. */
+static void report_rest(struct ttm_tracker *tracker, struct ttm_slot *slot)
+{
+    while (has_deferred(slot)) {
+        set_busy(slot, true);
+        report_deferred(tracker, slot);
+        set_busy(slot, false);
+    }
+}
+
 void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
                         const struct ttm_report *report)
 {
@@ -319,17 +342,56 @@ void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
         defer(tracker, slot, report);
         return;
     }
+    report_rest(tracker, slot); /* we may be a handler between the last two lines below */
     set_busy(slot, true);
-    report_deferred(tracker, slot); /* we may be a handler between the last two lines below */
     report_one(tracker, slot, report);
-    report_deferred(tracker, slot);
     set_busy(slot, false);
-    /* A handler that came just before that line was deferred; any later one found us idle. */
-    while (atomic_load_explicit(&slot->deferred_count, memory_order_relaxed) > 0) {
-        set_busy(slot, true);
-        report_deferred(tracker, slot);
-        set_busy(slot, false);
+    report_rest(tracker, slot);
+}
+
+/* Whether this thread is not in here already, and no handler has left anything. */
+static bool is_idle(const struct ttm_slot *slot)
+{
+    return __builtin_expect(!slot->is_busy && !has_deferred(slot), 1);
+}
+
+static __attribute__((noinline, cold)) void report_slowly(struct ttm_tracker *tracker,
+                                                          struct ttm_slot *slot,
+                                                          enum ttm_report_op op,
+                                                          const struct ttm_live *live,
+                                                          uint32_t epoch)
+{
+    const struct ttm_report report = {.op = op, .epoch = epoch, .live = *live};
+
+    ttm_tracker_report(tracker, slot, &report);
+}
+
+void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot, struct ttm_live *live,
+                       uint32_t epoch)
+{
+    if (!is_idle(slot)) {
+        report_slowly(tracker, slot, TTM_REPORT_BIRTH, live, epoch);
+        return;
     }
+    set_busy(slot, true);
+    begin_life(tracker, slot, live, epoch);
+    set_busy(slot, false);
+    if (__builtin_expect(has_deferred(slot), 0))
+        report_rest(tracker, slot);
+}
+
+void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, const struct ttm_live *key,
+                     uint32_t epoch)
+{
+    if (!is_idle(slot)) {
+        report_slowly(tracker, slot, TTM_REPORT_END, key, epoch);
+        return;
+    }
+    set_busy(slot, true);
+    report_end(tracker, slot, key, TTM_RECORD_END);
+    set_busy(slot, false);
+    if (__builtin_expect(has_deferred(slot), 0))
+        report_rest(tracker, slot);
 }
 
 void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot)

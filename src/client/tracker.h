@@ -13,34 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/deferred.h"
 #include "client/live_table.h"
 #include "client/note_table.h"
+#include "client/report.h"
 #include "ring/producer.h"
 #include "wire/note.h"
-
-/* Events that a signal handler reports while its thread is in the middle of one. */
-#define TTM_DEFERRED_MAX 8
-
-enum ttm_report_op {
-    TTM_REPORT_BIRTH,
-    TTM_REPORT_END,             /* live: its key */
-    TTM_REPORT_CLOSE,           /* the same, ended by something else than its owner */
-    TTM_REPORT_PROGRAM_FREE,    /* live: program (id) and region; all its parts end */
-    TTM_REPORT_NAME,            /* live: its key, and the origin's new name and context */
-    TTM_REPORT_DEVICE_CLOSE,    /* live.devices: all on that device ends */
-    TTM_REPORT_ALLOCATOR_CLOSE, /* live.allocator: all of it ends */
-    TTM_REPORT_RECORD,          /* as it is, but for the time */
-};
-
-struct ttm_report {
-    enum ttm_report_op op;
-    union {
-        struct ttm_live live;
-        struct ttm_record record;
-    };
-    uint32_t name, context; /* notes, of TTM_REPORT_NAME; 0: as it is */
-    uint32_t epoch;         /* of the tracker, when the event was let in */
-};
 
 #define TTM_CONTEXTS_MAX 64
 #define TTM_SLOT_ORIGINS 256 /* a power of two */
@@ -56,9 +34,8 @@ struct ttm_slot {
     _Alignas(64) struct ttm_ring *ring;
     uint64_t counter; /* of serials; goes on from owner to owner */
     uint32_t number;
-    volatile bool is_busy;           /* only a signal handler of the same thread can find it set */
-    _Atomic uint32_t deferred_count; /* atomic for handlers that interrupt handlers */
-    struct ttm_report deferred[TTM_DEFERRED_MAX];
+    volatile bool is_busy; /* only a signal handler of the same thread can find it set */
+    struct ttm_deferred deferred;
     struct ttm_live_cache cache;
     /* What the thread is about: notes of the whole path, innermost last. */
     uint32_t context_epoch; /* contexts of an earlier one have gone */
@@ -97,6 +74,15 @@ void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot);
  */
 void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
                         const struct ttm_report *report);
+
+/*
+ * The same for the two that are frequent: a birth, whose serial and time are set here,
+ * and an end by its owner, of which 'key' has no more than the key.
+ */
+void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot, struct ttm_live *live,
+                       uint32_t epoch);
+void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, const struct ttm_live *key,
+                     uint32_t epoch);
 
 /* Counts an event that cannot be told of. */
 void ttm_tracker_refuse(struct ttm_tracker *tracker);

@@ -15,6 +15,7 @@
 #define WEIGHTS_PER_LAYER 4
 #define PROGRAMS 6
 #define CORES 64
+#define DRAM_BANKS 12u
 #define CB_BYTES (48 * KIB)       /* on each core */
 #define SCRATCH_BYTES (132 * KIB) /* the one that is forgotten */
 
@@ -36,7 +37,7 @@ static void open_device(const struct decoder *decoder)
         .arch = 2,
         .core_count = CORES,
         .bank_bytes = {[TTMEM_DRAM] = 1072693184, [TTMEM_L1] = 1393312},
-        .bank_count = {[TTMEM_DRAM] = 12, [TTMEM_L1] = CORES},
+        .bank_count = {[TTMEM_DRAM] = DRAM_BANKS, [TTMEM_L1] = CORES},
         .board = "n300",
     };
 
@@ -50,6 +51,7 @@ static uint64_t alloc_buffer(struct decoder *decoder, uint8_t region, uint64_t b
         .address = decoder->next_address[region],
         .bytes = bytes,
         .devices = decoder->options->device,
+        .banks = region == TTMEM_DRAM ? DRAM_BANKS : CORES,
         .region = region,
     };
 

@@ -14,7 +14,7 @@ struct ttm_allocator {
     uint16_t number;
     _Atomic bool is_described; /* the fields below are set */
     uint32_t devices;
-    uint32_t granule;
+    uint32_t granule; /* a power of two */
     uint32_t banks[BUFFER_REGIONS];
 };
 
@@ -95,7 +95,8 @@ static bool describe_locked(struct ttm_allocator *allocator, const struct ttm_ru
     static struct ttm_chips chips; /* under the lock: large for somebody else's stack */
     uint64_t bytes;
 
-    if (!runtime->metal->alignment(runtime, impl, &allocator->granule))
+    if (!runtime->metal->alignment(runtime, impl, &allocator->granule) ||
+        (allocator->granule & (allocator->granule - 1)) != 0)
         allocator->granule = 1;
     if (!ttm_devices_behind(runtime, device, &chips))
         return false;
@@ -113,9 +114,6 @@ static bool describe_locked(struct ttm_allocator *allocator, const struct ttm_ru
 bool ttm_allocator_describe(struct ttm_allocator *allocator, const struct ttm_runtime *runtime,
                             const void *impl, const void *device)
 {
-    /* acquire: pairs with the release in describe_locked(). */
-    if (__builtin_expect(atomic_load_explicit(&allocator->is_described, memory_order_acquire), 1))
-        return true;
     pthread_mutex_lock(&lock);
     const bool is_known = atomic_load_explicit(&allocator->is_described, memory_order_relaxed) ||
                           describe_locked(allocator, runtime, impl, device);
@@ -132,14 +130,21 @@ uint32_t ttm_allocator_devices(const struct ttm_allocator *allocator)
  * Whatever the alignment of a region, its allocator hands out multiples of that of
  * DRAM: L1 buffers are aligned to 16 bytes and take 32 on Wormhole, 64 on Blackhole.
  */
-uint64_t ttm_allocator_footprint(const struct ttm_allocator *allocator, uint8_t region,
-                                 uint64_t bank_bytes)
+bool ttm_allocator_place(const struct ttm_allocator *allocator,
+                         const struct ttm_buffer_facts *facts, struct ttmem_allocation *ret)
 {
-    const uint64_t granule = allocator->granule;
+    const uint64_t rest = (uint64_t)allocator->granule - 1;
 
-    if (region >= BUFFER_REGIONS)
-        return 0;
-    return (bank_bytes + granule - 1) / granule * granule * allocator->banks[region];
+    /* acquire: pairs with the release in describe_locked(). */
+    if (!atomic_load_explicit(&allocator->is_described, memory_order_acquire))
+        return false;
+    ret->allocator = allocator->number;
+    ret->devices = allocator->devices;
+    if (ret->region < BUFFER_REGIONS) { /* 0 where there are no banks */
+        ret->banks = facts->banks > 0 ? facts->banks : allocator->banks[ret->region];
+        ret->footprint_bytes = ((facts->bank_bytes + rest) & ~rest) * ret->banks;
+    }
+    return true;
 }
 
 void ttm_allocators_forget_notes(void)

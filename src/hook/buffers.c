@@ -9,12 +9,14 @@
 #include "hook/allocators.h"
 #include "hook/ending.h"
 #include "hook/gate.h"
+#include "hook/keepers.h"
 #include "hook/tracking.h"
 
 /* The buffer that this thread has a place for and has not announced yet. */
 static __thread struct {
     const void *buffer;
-    const void *allocator;
+    const void *impl; /* of its allocator */
+    struct ttm_allocator *allocator;
 } birth __attribute__((tls_model("initial-exec")));
 
 /*
@@ -23,33 +25,42 @@ static __thread struct {
  */
 static _Atomic uint64_t first_own_id;
 
-static void tell(const struct ttm_runtime *runtime, const void *impl, const void *buffer)
+/* The first time that a buffer of this allocator is told of. */
+static __attribute__((noinline)) bool describe(const struct ttm_runtime *runtime,
+                                               struct ttm_allocator *allocator, const void *impl,
+                                               const void *buffer)
+{
+    const void *device;
+
+    return runtime->metal->buffer_device(runtime, buffer, &device) &&
+           ttm_allocator_describe(allocator, runtime, impl, device);
+}
+
+static void tell(const struct ttm_runtime *runtime, struct ttm_allocator *allocator,
+                 const void *impl, const void *buffer)
 {
     struct ttm_buffer_facts facts;
-    uint64_t address;
-    struct ttm_allocator *allocator = ttm_allocators_meet(impl);
+    struct ttmem_allocation born = {0};
 
-    if (!allocator || !runtime->metal->buffer_read(runtime, buffer, &facts) ||
-        !runtime->metal->buffer_address(runtime, buffer, &address))
+    if (!runtime->metal->buffer_read(runtime, buffer, &facts) ||
+        !runtime->metal->buffer_address(runtime, buffer, &born.address))
         return;
     /* Graph capture makes buffers without memory; their address is 0. */
-    if (address == 0 || facts.bytes == 0 || facts.region > TTMEM_TRACE)
+    if (born.address == 0 || facts.bytes == 0 || facts.region > TTMEM_TRACE)
         return;
-    if (!ttm_allocator_describe(allocator, runtime, impl, facts.device))
+    born.id = facts.id;
+    born.bytes = facts.bytes;
+    born.region = facts.region;
+    if (!ttm_allocator_place(allocator, &facts, &born) &&
+        (!describe(runtime, allocator, impl, buffer) ||
+         !ttm_allocator_place(allocator, &facts, &born)))
         return;
     uint64_t none = UINT64_MAX;
     /* relaxed: threads that race for it have ids beside each other. */
-    (void)atomic_compare_exchange_strong_explicit(&first_own_id, &none, facts.id,
-                                                  memory_order_relaxed, memory_order_relaxed);
-    ttmem_alloc(&(struct ttmem_allocation){
-        .id = facts.id,
-        .address = address,
-        .bytes = facts.bytes,
-        .footprint_bytes = ttm_allocator_footprint(allocator, facts.region, facts.bank_bytes),
-        .devices = ttm_allocator_devices(allocator),
-        .allocator = ttm_allocator_number(allocator),
-        .region = facts.region,
-    });
+    if (atomic_load_explicit(&first_own_id, memory_order_relaxed) == none)
+        (void)atomic_compare_exchange_strong_explicit(&first_own_id, &none, facts.id,
+                                                      memory_order_relaxed, memory_order_relaxed);
+    ttmem_alloc(&born);
 }
 
 static void end_birth(void)
@@ -65,8 +76,8 @@ static void before_allocation(const struct ttm_runtime *runtime, void *self, voi
         end_birth();
     const int saved_errno = ttm_event_begin();
     birth.buffer = buffer;
-    birth.allocator = self;
-    (void)ttm_allocators_meet(self);
+    birth.impl = self;
+    birth.allocator = ttm_allocators_meet(self);
     errno = saved_errno; /* the event goes on */
 }
 
@@ -78,7 +89,7 @@ static void after_allocation(const struct ttm_runtime *runtime, void *self, void
 static void tell_failure(const struct ttm_runtime *runtime, const void *impl, const void *buffer)
 {
     struct ttm_buffer_facts facts;
-    struct ttmem_failure failure = {.kind = TTMEM_OUT_OF_MEMORY};
+    struct ttmem_failed_allocation failure = {.kind = TTMEM_OUT_OF_MEMORY};
     struct ttm_allocator *allocator = ttm_allocators_find(impl);
 
     if (!allocator || !runtime->metal->buffer_read(runtime, buffer, &facts) ||
@@ -87,7 +98,7 @@ static void tell_failure(const struct ttm_runtime *runtime, const void *impl, co
         return;
     if (facts.bank_bytes <= failure.bank_largest_bytes) /* it failed for another reason */
         return;
-    if (!ttm_allocator_describe(allocator, runtime, impl, facts.device))
+    if (!describe(runtime, allocator, impl, buffer))
         return;
     failure.wanted_bytes = facts.bytes;
     failure.bank_wanted_bytes = facts.bank_bytes;
@@ -95,6 +106,7 @@ static void tell_failure(const struct ttm_runtime *runtime, const void *impl, co
     failure.devices = ttm_allocator_devices(allocator);
     failure.allocator = ttm_allocator_number(allocator);
     ttmem_failure(&failure);
+    ttm_keepers_after_failure();
 }
 
 static void failed_allocation(const struct ttm_runtime *runtime, void *self, void *buffer)
@@ -113,8 +125,8 @@ void ttm_buffers_announced(const struct ttm_runtime *runtime, const void *buffer
 
     /* Without a place of its own before, it is one that takes no memory. */
     if (birth.buffer == buffer && buffer) {
-        if (ttm_tracking_is_on())
-            tell(runtime, birth.allocator, buffer);
+        if (birth.allocator && ttm_tracking_is_on())
+            tell(runtime, birth.allocator, birth.impl, buffer);
         end_birth();
     }
     errno = saved_errno;
@@ -162,21 +174,28 @@ static void before_release_of_all(const struct ttm_runtime *runtime, void *self,
     errno = saved_errno;
 }
 
+/* An allocator that is asked for what it holds. */
+struct asked {
+    const struct ttm_runtime *runtime;
+    struct ttm_allocator *allocator;
+    const void *impl;
+};
+
 static void tell_buffer(const void *buffer, void *context)
 {
-    const void **pair = context;
+    const struct asked *asked = context;
 
-    tell(pair[0], pair[1], buffer);
+    tell(asked->runtime, asked->allocator, asked->impl, buffer);
 }
 
 void ttm_buffers_tell_all(const struct ttm_runtime *runtime)
 {
     uint32_t cursor = 0;
-    const void *pair[2] = {runtime, NULL};
+    struct asked asked = {.runtime = runtime};
 
     atomic_store_explicit(&first_own_id, 0, memory_order_relaxed); /* all are told of */
-    while (ttm_allocators_next(&cursor, &pair[1]))
-        (void)runtime->metal->each_buffer(runtime, pair[1], tell_buffer, pair);
+    while ((asked.allocator = ttm_allocators_next(&cursor, &asked.impl)))
+        (void)runtime->metal->each_buffer(runtime, asked.impl, tell_buffer, &asked);
 }
 
 void ttm_buffers_after_fork(void)

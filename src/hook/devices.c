@@ -67,8 +67,13 @@ static void discover(const void *mesh, void *context)
 
     if (runtime->metal->allocator_of(runtime, mesh, &allocator))
         (void)ttm_allocators_meet(allocator);
-    if (chips && runtime->metal->chips_of(runtime, mesh, chips))
+    if (chips && runtime->metal->chips_of(runtime, mesh, chips)) {
         meet(runtime, chips);
+        for (uint32_t i = 0; i < chips->count; i++) { /* for what lies in single cores */
+            if (runtime->metal->allocator_of(runtime, chips->devices[i], &allocator))
+                (void)ttm_allocators_meet(allocator);
+        }
+    }
     free(chips);
 }
 

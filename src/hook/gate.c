@@ -1,113 +1,189 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who enters counts itself in and then looks whether the gate is closed; who closes
- * it says so and then looks at the counts. Both are sequentially consistent, so at
- * least one of two who meet sees the other. Who entered too late counts itself out
- * again and waits.
+ * Who enters says so in its line and then looks whether the gate is closed; who closes
+ * it says so and then looks at the lines. At least one of two who meet has to see the
+ * other, so between its store and its load each needs a barrier. Entering is frequent
+ * and closing is not: the closer has the kernel put the barrier into every thread
+ * (membarrier(2)), and who enters pays nothing. Who entered too late leaves its line
+ * and waits.
+ *
+ * Where the kernel refuses (a sandbox), the closer lets a moment pass instead: what a
+ * processor has stored reaches the others within microseconds.
+ *
+ * Threads beyond LINES share a count, with real barriers.
  */
 #include "hook/gate.h"
 
+#include <linux/membarrier.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdint.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
-#define LINES 64u
+#define LINES 256u
 #define PAUSE_NS 20000
+#define MOMENT_NS 10000000
 #define PATIENCE 20000 /* pauses, with what a sleep takes besides: a second or two */
 
 static struct {
-    _Alignas(64) _Atomic int32_t inside;
+    _Alignas(64) _Atomic uint32_t inside;
+    _Atomic bool is_taken;
 } lines[LINES];
 
-static _Atomic bool is_closed;
+static _Atomic int32_t sharers_inside;
 static pthread_mutex_t closers = PTHREAD_MUTEX_INITIALIZER; /* one closes at a time */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t line_key;
+static bool has_key;
 
-static _Atomic uint32_t threads_seen;
+__thread struct ttm_gate_pass ttm_gate_own __attribute__((tls_model("initial-exec")));
+_Atomic bool ttm_gate_is_closed;
 
-static __thread struct {
-    uint32_t depth;
-    uint32_t line; /* plus 1; 0: none yet */
-    bool has_closed;
-} own __attribute__((tls_model("initial-exec")));
-
-static _Atomic int32_t *own_line(void)
+static void pause_for(long ns)
 {
-    if (own.line == 0) /* relaxed: any number will do */
-        own.line = atomic_fetch_add_explicit(&threads_seen, 1, memory_order_relaxed) % LINES + 1;
-    return &lines[own.line - 1].inside;
-}
-
-static void pause_shortly(void)
-{
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    const struct timespec pause = {.tv_nsec = ns};
 
     (void)nanosleep(&pause, NULL);
 }
 
-void ttm_gate_enter(void)
+/* Every other thread of this process has passed a barrier when this returns. */
+static void make_all_pass_a_barrier(void)
 {
-    if (own.depth++ > 0 || own.has_closed)
+    /* Registered each time, as a child of fork() may not be. */
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) < 0 ||
+        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) < 0)
+        pause_for(MOMENT_NS);
+}
+
+/* The thread ends. One that was cancelled inside is inside no more. */
+static void give_line_back(void *line)
+{
+    const size_t number = (size_t)((char *)line - (char *)lines) / sizeof(lines[0]);
+
+    atomic_store_explicit(&lines[number].inside, 0, memory_order_release);
+    /* release: pairs with the acquire in take_line(). */
+    atomic_store_explicit(&lines[number].is_taken, false, memory_order_release);
+    ttm_gate_own.line = NULL;
+    ttm_gate_own.is_sharing = true; /* what ends after us may still allocate */
+}
+
+static void prepare(void)
+{
+    has_key = pthread_key_create(&line_key, give_line_back) == 0;
+}
+
+static _Atomic uint32_t *take_line(void)
+{
+    (void)pthread_once(&once, prepare);
+    for (uint32_t i = 0; has_key && i < LINES; i++) {
+        bool is_taken = false;
+
+        /* acquire: pairs with the release of the one who had it. */
+        if (!atomic_compare_exchange_strong_explicit(&lines[i].is_taken, &is_taken, true,
+                                                     memory_order_acquire, memory_order_relaxed))
+            continue;
+        if (pthread_setspecific(line_key, &lines[i]) == 0)
+            return &lines[i].inside;
+        atomic_store_explicit(&lines[i].is_taken, false, memory_order_release);
+        break;
+    }
+    return NULL;
+}
+
+/* Says that this thread is inside, and whether the gate was open then. */
+static bool try_to_enter(void)
+{
+    if (ttm_gate_own.line)
+        atomic_store_explicit(ttm_gate_own.line, 1, memory_order_seq_cst);
+    else
+        atomic_fetch_add_explicit(&sharers_inside, 1, memory_order_seq_cst);
+    return !atomic_load_explicit(&ttm_gate_is_closed, memory_order_seq_cst);
+}
+
+static void say_outside(void)
+{
+    if (ttm_gate_own.line)
+        atomic_store_explicit(ttm_gate_own.line, 0, memory_order_seq_cst);
+    else
+        atomic_fetch_sub_explicit(&sharers_inside, 1, memory_order_seq_cst);
+}
+
+void ttm_gate_enter_slowly(void)
+{
+    if (ttm_gate_own.has_closed) {
+        if (ttm_gate_own.line) /* it said that it was inside */
+            say_outside();
         return;
-    for (;;) {
-        atomic_fetch_add_explicit(own_line(), 1, memory_order_seq_cst);
-        if (!atomic_load_explicit(&is_closed, memory_order_seq_cst))
-            return;
-        atomic_fetch_sub_explicit(own_line(), 1, memory_order_seq_cst);
-        while (atomic_load_explicit(&is_closed, memory_order_relaxed)) /* looked at again above */
-            pause_shortly();
+    }
+    if (!ttm_gate_own.line && !ttm_gate_own.is_sharing) {
+        ttm_gate_own.line = take_line();
+        ttm_gate_own.is_sharing = !ttm_gate_own.line;
+    }
+    while (!try_to_enter()) {
+        say_outside();
+        /* relaxed: looked at again above. */
+        while (atomic_load_explicit(&ttm_gate_is_closed, memory_order_relaxed))
+            pause_for(PAUSE_NS);
     }
 }
 
-void ttm_gate_leave(void)
+void ttm_gate_leave_slowly(void)
 {
-    if (--own.depth > 0 || own.has_closed)
-        return;
-    /* release: pairs with the acquire in is_empty(); what was done inside is done. */
-    atomic_fetch_sub_explicit(own_line(), 1, memory_order_release);
+    if (!ttm_gate_own.has_closed)
+        atomic_fetch_sub_explicit(&sharers_inside, 1, memory_order_release); /* as in the header */
 }
 
 static bool is_empty(void)
 {
+    /* acquire: pairs with the release of those who left. */
     for (uint32_t i = 0; i < LINES; i++) {
-        /* seq_cst: see above; it is an acquire as well. */
-        if (atomic_load_explicit(&lines[i].inside, memory_order_seq_cst) != 0)
+        if (atomic_load_explicit(&lines[i].inside, memory_order_acquire) != 0)
             return false;
     }
-    return true;
+    return atomic_load_explicit(&sharers_inside, memory_order_acquire) == 0;
 }
 
 bool ttm_gate_close(void)
 {
     /* A closer inside would wait for itself, and the one who closes for it. */
-    if (own.depth > 0)
-        atomic_fetch_sub_explicit(own_line(), 1, memory_order_seq_cst);
+    if (ttm_gate_own.depth > 0)
+        say_outside();
     pthread_mutex_lock(&closers);
-    own.has_closed = true;
-    atomic_store_explicit(&is_closed, true, memory_order_seq_cst);
+    ttm_gate_own.has_closed = true;
+    atomic_store_explicit(&ttm_gate_is_closed, true, memory_order_seq_cst);
+    make_all_pass_a_barrier();
     for (uint32_t i = 0; i < PATIENCE; i++) {
         if (is_empty())
             return true;
-        pause_shortly();
+        pause_for(PAUSE_NS);
     }
     return false;
 }
 
 void ttm_gate_open(void)
 {
-    if (own.depth > 0)
-        atomic_fetch_add_explicit(own_line(), 1, memory_order_seq_cst);
-    own.has_closed = false;
-    atomic_store_explicit(&is_closed, false, memory_order_seq_cst);
+    if (ttm_gate_own.depth > 0) /* nobody else closes it: that is locked */
+        (void)try_to_enter();
+    ttm_gate_own.has_closed = false;
+    atomic_store_explicit(&ttm_gate_is_closed, false, memory_order_seq_cst);
     pthread_mutex_unlock(&closers);
 }
 
 void ttm_gate_after_fork(void)
 {
-    memset(lines, 0, sizeof(lines));
+    const size_t own = ttm_gate_own.line
+                           ? (size_t)((char *)ttm_gate_own.line - (char *)lines) / sizeof(lines[0])
+                           : LINES;
+
+    for (size_t i = 0; i < LINES; i++) {
+        atomic_store_explicit(&lines[i].inside, 0, memory_order_relaxed); /* one thread */
+        atomic_store_explicit(&lines[i].is_taken, i == own, memory_order_relaxed);
+    }
+    atomic_store_explicit(&sharers_inside, 0, memory_order_relaxed);
     pthread_mutex_init(&closers, NULL);
-    atomic_store_explicit(&is_closed, false, memory_order_seq_cst);
-    own.depth = 0;
-    own.has_closed = false;
+    atomic_store_explicit(&ttm_gate_is_closed, false, memory_order_seq_cst);
+    ttm_gate_own.depth = 0;
+    ttm_gate_own.has_closed = false;
 }

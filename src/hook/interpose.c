@@ -16,6 +16,7 @@
 #include "hook/buffers.h"
 #include "hook/devices.h"
 #include "hook/gate.h"
+#include "hook/keepers.h"
 #include "hook/layouts.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
@@ -29,7 +30,7 @@
 static uint64_t call(const void *caller, enum ttm_hook_point point, void *self, void *argument,
                      const struct ttm_guard *guard)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(caller);
+    const struct ttm_runtime *runtime = ttm_runtime_of(caller, point);
     /* The name says the type; a data pointer from dlsym() is a function here. */
     const ttm_method original = (ttm_method)(uintptr_t)runtime->originals[point];
 
@@ -80,7 +81,7 @@ EXPORT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *s
 EXPORT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *self,
                                                                          const void *buffer)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_TRACK_ALLOCATE);
     const track_allocate_fn original =
         (track_allocate_fn)(uintptr_t)runtime->originals[TTM_HOOK_TRACK_ALLOCATE];
 
@@ -101,7 +102,7 @@ _ZN2tt8tt_metal12GraphTracker17track_allocate_cbERKNS0_12CoreRangeSetEmmbPKNS0_7
     void *self, const void *core_ranges, uint64_t address, uint64_t bytes, bool is_global,
     const void *device)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_TRACK_CB);
     const track_cb_fn original = (track_cb_fn)(uintptr_t)runtime->originals[TTM_HOOK_TRACK_CB];
 
     if (runtime->metal)
@@ -117,7 +118,7 @@ EXPORT void _ZN2tt8tt_metal6detail11ProgramImpl23CircularBufferAllocator12mark_a
 EXPORT void _ZN2tt8tt_metal6detail11ProgramImpl23CircularBufferAllocator12mark_addressEmmm(
     void *self, uint64_t address, uint64_t bytes, uint64_t base)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_MARK_ADDRESS);
     const mark_address_fn original =
         (mark_address_fn)(uintptr_t)runtime->originals[TTM_HOOK_MARK_ADDRESS];
 
@@ -132,7 +133,7 @@ typedef void (*method_fn)(void *);
 EXPORT void _ZN2tt8tt_metal6detail11ProgramImpl27deallocate_circular_buffersEv(void *self);
 EXPORT void _ZN2tt8tt_metal6detail11ProgramImpl27deallocate_circular_buffersEv(void *self)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_DEALLOCATE_CBS);
     const method_fn original = (method_fn)(uintptr_t)runtime->originals[TTM_HOOK_DEALLOCATE_CBS];
 
     if (runtime->metal)
@@ -144,7 +145,7 @@ EXPORT void _ZN2tt8tt_metal6detail11ProgramImpl27deallocate_circular_buffersEv(v
 EXPORT void _ZN2tt8tt_metal6detail11ProgramImplD1Ev(void *self);
 EXPORT void _ZN2tt8tt_metal6detail11ProgramImplD1Ev(void *self)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_PROGRAM_END);
     const method_fn original = (method_fn)(uintptr_t)runtime->originals[TTM_HOOK_PROGRAM_END];
 
     /* First, as another program may have the same address a moment after. */
@@ -163,7 +164,7 @@ EXPORT void
 _ZN2tt8tt_metal9Inspector24program_compile_finishedEPKNS0_6detail11ProgramImplEPKNS0_7IDeviceEm(
     const void *program, const void *device, uint64_t build_key)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_COMPILE_FINISHED);
     const compile_finished_fn original =
         (compile_finished_fn)(uintptr_t)runtime->originals[TTM_HOOK_COMPILE_FINISHED];
 
@@ -182,7 +183,7 @@ EXPORT void
 _ZN2tt8tt_metal11distributed16MeshWorkloadImpl11add_programERKNS1_19MeshCoordinateRangeEONS0_7ProgramE(
     void *self, const void *range, void *program)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_ADD_PROGRAM);
     const add_program_fn original =
         (add_program_fn)(uintptr_t)runtime->originals[TTM_HOOK_ADD_PROGRAM];
 
@@ -196,7 +197,7 @@ _ZN2tt8tt_metal11distributed16MeshWorkloadImpl11add_programERKNS1_19MeshCoordina
 EXPORT void _ZN2tt8tt_metal11distributed16MeshWorkloadImplD1Ev(void *self);
 EXPORT void _ZN2tt8tt_metal11distributed16MeshWorkloadImplD1Ev(void *self)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_WORKLOAD_END);
     const method_fn original = (method_fn)(uintptr_t)runtime->originals[TTM_HOOK_WORKLOAD_END];
 
     if (runtime->metal)
@@ -214,7 +215,7 @@ EXPORT void
 _ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb(
     void *queue, void *workload, bool is_blocking)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_ENQUEUE);
     const enqueue_fn original = (enqueue_fn)(uintptr_t)runtime->originals[TTM_HOOK_ENQUEUE];
 
     /* A MeshWorkload is a pointer to its MeshWorkloadImpl. */
@@ -231,7 +232,7 @@ EXPORT void _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distribut
 EXPORT void _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distributed14MeshDeviceImplE(
     const void *impl)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER);
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_MESH_INITIALIZED);
     const mesh_initialized_fn original =
         (mesh_initialized_fn)(uintptr_t)runtime->originals[TTM_HOOK_MESH_INITIALIZED];
 
@@ -239,4 +240,17 @@ EXPORT void _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distribut
         ttm_devices_open(runtime, impl);
     if (original)
         original(impl);
+}
+
+EXPORT uint64_t
+_ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE(void *self, void *mesh);
+EXPORT uint64_t
+_ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE(void *self, void *mesh)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_MESH_CLOSE);
+    const ttm_method original = (ttm_method)(uintptr_t)runtime->originals[TTM_HOOK_MESH_CLOSE];
+
+    if (runtime->metal)
+        ttm_keepers_before_close();
+    return original ? original(self, mesh) : 0;
 }

@@ -7,6 +7,7 @@
 
 #include "hook/allocators.h"
 #include "hook/gate.h"
+#include "hook/keepers.h"
 #include "hook/programs.h"
 #include "hook/tracking.h"
 
@@ -181,7 +182,7 @@ static void after_check(const struct ttm_runtime *runtime, void *program, void *
 
 static void tell_clash(const struct ttm_runtime *runtime, const void *impl, const void *device)
 {
-    struct ttmem_failure failure = {.region = TTMEM_CB, .kind = TTMEM_CB_CLASH};
+    struct ttmem_failed_allocation failure = {.region = TTMEM_CB, .kind = TTMEM_CB_CLASH};
     struct ttm_program *program = ttm_programs_find(impl);
     const void *allocator;
 
@@ -196,6 +197,7 @@ static void tell_clash(const struct ttm_runtime *runtime, const void *impl, cons
     failure.devices = ttm_allocator_devices(known);
     failure.allocator = ttm_allocator_number(known);
     ttmem_failure(&failure);
+    ttm_keepers_after_failure();
 }
 
 static void failed_check(const struct ttm_runtime *runtime, void *program, void *device)

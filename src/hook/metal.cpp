@@ -85,9 +85,14 @@ bool buffer_read(const ttm_runtime *runtime, const void *buffer, ttm_buffer_fact
             function<int(const void *)>(runtime, TTM_ASK_BUFFER_TYPE)(buffer));
         facts.id = function<number>(runtime, TTM_ASK_BUFFER_UNIQUE_ID)(buffer);
         facts.bytes = function<number>(runtime, TTM_ASK_BUFFER_SIZE)(buffer);
-        facts.device = function<const void *(const void *)>(runtime, TTM_ASK_BUFFER_DEVICE)(buffer);
         if (facts.region != TTMEM_SYSTEM_MEMORY) // which has no banks
             facts.bank_bytes = function<number>(runtime, TTM_ASK_BUFFER_BANK_SIZE)(buffer);
+        // Empty, but for those that have a place of their own in each core, and in no other.
+        if (facts.region == TTMEM_L1 && runtime->asked[TTM_ASK_BUFFER_CORE_ADDRESSES])
+            facts.banks = static_cast<std::uint32_t>(
+                function<const std::unordered_map<std::uint64_t, std::uint64_t> &(const void *)>(
+                    runtime, TTM_ASK_BUFFER_CORE_ADDRESSES)(buffer)
+                    .size());
         *ret = facts;
         return true;
     });
@@ -98,6 +103,14 @@ bool buffer_address(const ttm_runtime *runtime, const void *buffer, std::uint64_
     return ask([&] {
         *ret = function<std::uint64_t(const void *)>(runtime, TTM_ASK_BUFFER_ADDRESS)(buffer);
         return true;
+    });
+}
+
+bool buffer_device(const ttm_runtime *runtime, const void *buffer, const void **ret)
+{
+    return ask([&] {
+        *ret = function<const void *(const void *)>(runtime, TTM_ASK_BUFFER_DEVICE)(buffer);
+        return *ret != nullptr;
     });
 }
 
@@ -515,8 +528,9 @@ std::uint64_t guarded(const ttm_runtime *runtime, void *self, void *argument, tt
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const ttm_metal ttm_metal_table = {
-    buffer_read, buffer_address,     buffer_key,   each_buffer,     banks,
-    room,        alignment,          l1_base,      allocator_of,    each_mesh,
-    chips_of,    chips_of_mesh_impl, chips_within, chip_describe,   program_id,
-    mesh_range,  core_set,           each_kernel,  each_scratchpad, guarded,
+    buffer_read, buffer_address, buffer_device,      buffer_key,   each_buffer,
+    banks,       room,           alignment,          l1_base,      allocator_of,
+    each_mesh,   chips_of,       chips_of_mesh_impl, chips_within, chip_describe,
+    program_id,  mesh_range,     core_set,           each_kernel,  each_scratchpad,
+    guarded,
 };

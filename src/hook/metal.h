@@ -29,7 +29,7 @@ struct ttm_buffer_facts {
     uint64_t id;
     uint64_t bytes;      /* as the user asked */
     uint64_t bank_bytes; /* in each bank; 0: not known */
-    const void *device;  /* an IDevice */
+    uint32_t banks;      /* that it lies in; 0: in all */
     uint8_t region;
 };
 
@@ -76,6 +76,8 @@ struct ttm_metal {
                         struct ttm_buffer_facts *ret);
     /* Of a buffer that has one; 0 when it takes no memory of a device. */
     bool (*buffer_address)(const struct ttm_runtime *, const void *buffer, uint64_t *ret);
+    /* An IDevice. */
+    bool (*buffer_device)(const struct ttm_runtime *, const void *buffer, const void **ret);
     bool (*buffer_key)(const struct ttm_runtime *, const void *buffer, uint64_t *ret_id,
                        uint8_t *ret_region);
     /* Every buffer in an allocator's live set. */

@@ -32,7 +32,8 @@
     X(WORKLOAD_END, _ZN2tt8tt_metal11distributed16MeshWorkloadImplD1Ev) \
     X(ENQUEUE, _ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb) \
     X(MESH_INITIALIZED, _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distributed14MeshDeviceImplE) \
-    X(DEVICE_CLOSE, _ZN2tt8tt_metal6Device5closeEv)
+    X(DEVICE_CLOSE, _ZN2tt8tt_metal6Device5closeEv) \
+    X(MESH_CLOSE, _ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE)
 
 /* X(label, name, is_required): the functions that the hook calls. */
 #define TTM_ASKED(X) \
@@ -42,6 +43,7 @@
     X(BUFFER_DEVICE, _ZNK2tt8tt_metal6Buffer6deviceEv, 1) \
     X(BUFFER_UNIQUE_ID, _ZNK2tt8tt_metal6Buffer9unique_idEv, 1) \
     X(BUFFER_BANK_SIZE, _ZNK2tt8tt_metal6Buffer21aligned_size_per_bankEv, 1) \
+    X(BUFFER_CORE_ADDRESSES, _ZN2tt8tt_metal12experimental19per_core_allocation22get_per_core_addressesERKNS0_6BufferE, 0) \
     X(BUFFER_ALLOCATOR, _ZNK2tt8tt_metal6Buffer9allocatorEv, 1) \
     X(BANK_COUNT, _ZNK2tt8tt_metal13AllocatorImpl13get_num_banksERKNS0_10BufferTypeE, 1) \
     X(BANK_SIZE, _ZNK2tt8tt_metal13AllocatorImpl13get_bank_sizeERKNS0_10BufferTypeE, 1) \

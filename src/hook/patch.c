@@ -6,8 +6,7 @@
  * page is made writable for the moment of the store, as the loader did.
  *
  * A thread that was inside one of the functions when the words changed is not known to
- * the gate. It has left before long, and until then nothing may be read of buffers,
- * which is why we wait a little.
+ * the gate, and until it has left nothing may be read of buffers (quiesce.h).
  */
 #include "hook/patch.h"
 
@@ -19,13 +18,11 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "hook/devices.h"
+#include "hook/quiesce.h"
 #include "hook/runtime.h"
-
-#define PAUSE_NS 50000000 /* a call into the allocator takes microseconds */
 
 #if defined(__x86_64__)
 #define IS_SLOT(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT)
@@ -249,11 +246,22 @@ static int patch_module(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-static void let_others_leave(void)
+/* Those that were inside an original when the words changed. */
+static void let_others_leave(const struct ttm_runtime *runtime)
 {
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    struct ttm_code functions[TTM_HOOK_COUNT];
+    uint32_t count = 0;
 
-    (void)nanosleep(&pause, NULL);
+    for (uint32_t i = 0; i < TTM_HOOK_COUNT; i++) {
+        const uintptr_t start = (uintptr_t)runtime->originals[i];
+        const ElfW(Sym) *symbol = NULL;
+        Dl_info info;
+
+        if (start != 0 &&
+            dladdr1(runtime->originals[i], &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol)
+            functions[count++] = (struct ttm_code){start, start + symbol->st_size};
+    }
+    (void)ttm_quiesce(functions, count); /* in vain: then as exact as can be */
 }
 
 static int install_all(void)
@@ -268,12 +276,13 @@ static int install_all(void)
     if (dl_iterate_phdr(find_metal, &install) == 0)
         return 0;
     /* The functions that ours call in turn are found first. */
-    const struct ttm_runtime *runtime = ttm_runtime_of(install.inside_metal);
+    const struct ttm_runtime *runtime =
+        ttm_runtime_of(install.inside_metal, TTM_HOOK_TRACK_ALLOCATE);
     if (!runtime->metal)
         return -ENOTSUP;
     (void)dl_iterate_phdr(patch_module, &install);
     if (install.changed > 0) {
-        let_others_leave();
+        let_others_leave(runtime);
         ttm_devices_discover(runtime);
     }
     return install.error < 0 ? install.error : install.changed;

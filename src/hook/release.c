@@ -9,13 +9,15 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LEVELS_ABOVE 4 /* libtt_metal.so, lib, build, ttnn */
-#define OLDEST_MINOR 79
+#define LEVELS_ABOVE 4  /* libtt_metal.so, lib, build, ttnn */
+#define OLDEST_MINOR 79 /* as TTM_RELEASES_KNOWN has it in words */
+#define NEWEST_MINOR 81
 
 static bool site_of(void *library, char *ret, size_t size)
 {
@@ -50,26 +52,30 @@ static bool version_in(const char *folder, char *ret, size_t size)
     return true;
 }
 
-static bool is_old(const char *version)
+static enum ttm_release_age age_of(const char *version)
 {
     char *end;
 
-    if (strtoul(version, &end, 10) != 0 || *end != '.')
-        return false;
-    return strtoul(end + 1, &end, 10) < OLDEST_MINOR && *end == '.';
+    const unsigned long major = strtoul(version, &end, 10);
+    if (end == version || *end != '.')
+        return TTM_RELEASE_KNOWN;
+    const unsigned long minor = strtoul(end + 1, NULL, 10);
+    if (major > 0 || minor > NEWEST_MINOR)
+        return TTM_RELEASE_NEWER;
+    return minor < OLDEST_MINOR ? TTM_RELEASE_OLDER : TTM_RELEASE_KNOWN;
 }
 
-bool ttm_release_name(void *library, char *ret, size_t size)
+enum ttm_release_age ttm_release_name(void *library, char *ret, size_t size)
 {
     static char site[PATH_MAX]; /* one caller at a time, whose stack is not ours to fill */
     char version[32] = "";
 
     (void)snprintf(ret, size, "TT-Metal");
     if (!site_of(library, site, sizeof(site)))
-        return false;
+        return TTM_RELEASE_KNOWN;
     DIR *folder = opendir(site);
     if (!folder)
-        return false;
+        return TTM_RELEASE_KNOWN;
     /* cppcheck-suppress readdirCalled ; nobody else reads this stream */
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         if (version_in(entry->d_name, version, sizeof(version)))
@@ -77,7 +83,7 @@ bool ttm_release_name(void *library, char *ret, size_t size)
     }
     (void)closedir(folder);
     if (!*version)
-        return false;
+        return TTM_RELEASE_KNOWN;
     (void)snprintf(ret, size, "ttnn %s", version);
-    return is_old(version);
+    return age_of(version);
 }

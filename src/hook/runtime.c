@@ -35,6 +35,38 @@ static const char *const asked_names[] = {TTM_ASKED(NAME_OF)};
 static const bool asked_required[] = {TTM_ASKED(IS_REQUIRED)};
 #undef IS_REQUIRED
 
+/* What is not heard without it. */
+static const char *const heard_by[TTM_HOOK_COUNT] = {
+    [TTM_HOOK_ALLOCATE_BUFFER] = "buffers",
+    [TTM_HOOK_TRACK_ALLOCATE] = "buffers",
+    [TTM_HOOK_DEALLOCATE_BUFFER] = "frees",
+    [TTM_HOOK_DEALLOCATE_BUFFERS] = "the end of meshes",
+    [TTM_HOOK_ALLOCATOR_END] = "the end of meshes",
+    [TTM_HOOK_ALLOCATE_CBS] = "circular buffers",
+    [TTM_HOOK_TRACK_CB] = "circular buffers",
+    [TTM_HOOK_DEALLOCATE_CBS] = "circular buffers",
+    [TTM_HOOK_ALLOCATE_DFBS] = "dataflow buffers",
+    [TTM_HOOK_MARK_ADDRESS] = "dataflow buffers",
+    [TTM_HOOK_ALLOCATE_SCRATCHPADS] = "scratchpads",
+    [TTM_HOOK_VALIDATE_CBS] = "clashes in L1",
+    [TTM_HOOK_VALIDATE_DFBS] = "clashes in L1",
+    [TTM_HOOK_COMPILE_FINISHED] = "kernels",
+    [TTM_HOOK_PROGRAM_END] = "the end of programs",
+    [TTM_HOOK_ADD_PROGRAM] = "the chips of programs",
+    [TTM_HOOK_WORKLOAD_END] = "the chips of programs",
+    [TTM_HOOK_ENQUEUE] = "which programs run",
+    [TTM_HOOK_MESH_INITIALIZED] = "devices without buffers",
+    [TTM_HOOK_DEVICE_CLOSE] = "closed devices",
+};
+
+/* Without these, what is born would never end, which is worse than to know nothing. */
+static const enum ttm_hook_point needed[] = {
+    TTM_HOOK_ALLOCATE_BUFFER,
+    TTM_HOOK_TRACK_ALLOCATE,
+    TTM_HOOK_DEALLOCATE_BUFFER,
+    TTM_HOOK_PROGRAM_END,
+};
+
 /* A loaded file that calls us, and whom it means. */
 struct module {
     uintptr_t start, end;
@@ -42,6 +74,8 @@ struct module {
 };
 
 static struct module modules[MODULES_MAX];
+static const struct module
+    *_Atomic last_callers[TTM_HOOK_COUNT]; /* of modules[]; nearly always right */
 static _Atomic uint32_t module_count;
 static struct ttm_runtime runtimes[RUNTIMES_MAX];
 static const void *runtime_bases[RUNTIMES_MAX];
@@ -126,6 +160,10 @@ static const char *resolve(void *library, struct ttm_runtime *runtime)
 
     for (uint32_t i = 0; i < TTM_HOOK_COUNT; i++)
         runtime->originals[i] = dlsym(library, interposed_names[i]);
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && !missing; i++) {
+        if (!runtime->originals[needed[i]])
+            missing = interposed_names[needed[i]];
+    }
     for (uint32_t i = 0; i < TTM_ASK_COUNT; i++) {
         runtime->asked[i] = dlsym(library, asked_names[i]);
         if (!runtime->asked[i] && asked_required[i] && !missing)
@@ -134,29 +172,55 @@ static const char *resolve(void *library, struct ttm_runtime *runtime)
     return missing;
 }
 
+/* "ttnn 0.90.1 is tracked in part, without: circular buffers, kernels", where it is. */
+static void say_what_is_not_heard(const struct ttm_runtime *runtime)
+{
+    const char *said = NULL;
+
+    for (uint32_t i = 0; i < TTM_HOOK_COUNT; i++) {
+        if (runtime->originals[i] || heard_by[i] == said)
+            continue;
+        const size_t length = strlen(trouble);
+        if (!said)
+            (void)snprintf(trouble, sizeof(trouble), "%s is tracked in part, without: %s", release,
+                           heard_by[i]);
+        else
+            (void)snprintf(trouble + length, sizeof(trouble) - length, ", %s", heard_by[i]);
+        said = heard_by[i];
+    }
+}
+
+static const char *why_not(enum ttm_release_age age)
+{
+    switch (age) {
+    case TTM_RELEASE_OLDER:
+        return "it is too old, the hook knows " TTM_RELEASES_KNOWN;
+    case TTM_RELEASE_NEWER:
+        return "it is too new, the hook knows " TTM_RELEASES_KNOWN;
+    case TTM_RELEASE_KNOWN:
+        break;
+    }
+    return "it is not as " TTM_RELEASES_KNOWN ", which the hook knows";
+}
+
 /* Sets up the runtime that will be tracked, and says what it is and what it lacks. */
 static void track(void *library, struct ttm_runtime *runtime, const char *missing)
 {
-    const bool is_old = ttm_release_name(library, release, sizeof(release));
+    const enum ttm_release_age age = ttm_release_name(library, release, sizeof(release));
 
     if (missing) {
-        (void)snprintf(trouble, sizeof(trouble), "%s is not tracked: %s", release,
-                       is_old ? "the hook needs ttnn 0.79 or newer"
-                              : "its library lacks functions that the hook asks");
+        (void)snprintf(trouble, sizeof(trouble), "%s is not tracked: %s", release, why_not(age));
     } else {
         runtime->metal = ttm_metal_load();
         if (!runtime->metal)
             (void)snprintf(trouble, sizeof(trouble),
                            "%s is not tracked: libttmem-metal.so cannot be loaded", release);
     }
-    for (uint32_t i = 0; i < TTM_HOOK_COUNT && runtime->metal && !*trouble; i++) {
-        if (!runtime->originals[i])
-            (void)snprintf(trouble, sizeof(trouble),
-                           "%s is tracked in part: its library has no '%s'", release,
-                           interposed_names[i]);
-    }
-    if (runtime->metal) /* release: pairs with the acquire in ttm_runtime_tracked(). */
-        atomic_store_explicit(&tracked, runtime, memory_order_release);
+    if (!runtime->metal)
+        return;
+    say_what_is_not_heard(runtime);
+    /* release: pairs with the acquire in ttm_runtime_tracked(). */
+    atomic_store_explicit(&tracked, runtime, memory_order_release);
 }
 
 static const struct ttm_runtime *runtime_in(void *library)
@@ -182,14 +246,14 @@ static const struct ttm_runtime *runtime_in(void *library)
     return runtime;
 }
 
-static const struct ttm_runtime *find_module(uintptr_t caller)
+static const struct module *find_module(uintptr_t caller)
 {
     const uint32_t count = atomic_load_explicit(&module_count, memory_order_acquire);
 
     /* acquire: pairs with the release in learn(); the module is there. */
     for (uint32_t i = 0; i < count; i++) {
         if (caller >= modules[i].start && caller < modules[i].end)
-            return modules[i].runtime;
+            return &modules[i];
     }
     return NULL;
 }
@@ -200,9 +264,9 @@ static const struct ttm_runtime *learn(uintptr_t caller)
     static struct search search; /* under the lock: too large for somebody else's stack */
     const uint32_t count = atomic_load_explicit(&module_count, memory_order_relaxed); /* ours */
 
-    const struct ttm_runtime *known = find_module(caller);
+    const struct module *known = find_module(caller);
     if (known) /* another thread was faster */
-        return known;
+        return known->runtime;
     search.address = caller;
     if (dl_iterate_phdr(look_at_module, &search) != 1)
         return runtime_count ? &runtimes[0] : &nothing;
@@ -218,21 +282,37 @@ static const struct ttm_runtime *learn(uintptr_t caller)
     return search.found.runtime;
 }
 
-const struct ttm_runtime *ttm_runtime_of(const void *caller)
+/* Not the module that was there last time. */
+static __attribute__((noinline)) const struct ttm_runtime *look_up(uintptr_t caller,
+                                                                   enum ttm_hook_point point)
 {
-    const struct ttm_runtime *runtime = find_module((uintptr_t)caller);
+    const struct module *module = find_module(caller);
 
-    if (__builtin_expect(runtime != NULL, 1))
-        return runtime;
+    if (module) {
+        /* release: pairs with the acquire in ttm_runtime_of(). */
+        atomic_store_explicit(&last_callers[point], module, memory_order_release);
+        return module->runtime;
+    }
     const int saved_errno = errno;
     pthread_mutex_lock(&lock);
-    runtime = learn((uintptr_t)caller);
+    const struct ttm_runtime *runtime = learn(caller);
     pthread_mutex_unlock(&lock);
     /* Not under the lock: it may switch tracking on, which waits for other threads. */
     if (atomic_exchange_explicit(&has_news, false, memory_order_acquire))
         ttm_runtime_say();
     errno = saved_errno;
     return runtime;
+}
+
+const struct ttm_runtime *ttm_runtime_of(const void *caller, enum ttm_hook_point point)
+{
+    const uintptr_t address = (uintptr_t)caller;
+    /* acquire: pairs with the release in look_up(). */
+    const struct module *last = atomic_load_explicit(&last_callers[point], memory_order_acquire);
+
+    if (__builtin_expect(last && address - last->start < last->end - last->start, 1))
+        return last->runtime;
+    return look_up(address, point);
 }
 
 void ttm_runtime_say(void)

@@ -20,16 +20,16 @@ extern "C" {
 struct ttm_metal;
 
 struct ttm_runtime {
+    const struct ttm_metal *metal;   /* how to call them; NULL: it is not tracked, only called */
     void *originals[TTM_HOOK_COUNT]; /* NULL: this runtime has none by that name */
     void *asked[TTM_ASK_COUNT];
-    const struct ttm_metal *metal; /* how to call them; NULL: it is not tracked, only called */
 };
 
 /*
- * The runtime that belongs to the caller with that return address. Never NULL; where
- * none can be found its pointers are.
+ * The runtime that belongs to the caller with that return address, who called the
+ * function of that number. Never NULL; where none can be found its pointers are.
  */
-const struct ttm_runtime *ttm_runtime_of(const void *caller);
+const struct ttm_runtime *ttm_runtime_of(const void *caller, enum ttm_hook_point point);
 
 /* The one that is tracked, NULL until it is found. */
 const struct ttm_runtime *ttm_runtime_tracked(void);

@@ -12,6 +12,7 @@
 #include "hook/devices.h"
 #include "hook/ending.h"
 #include "hook/gate.h"
+#include "hook/keepers.h"
 #include "hook/origins.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
@@ -33,6 +34,7 @@ static void begin_anew(const struct ttm_runtime *runtime)
     ttm_allocators_forget_notes();
     ttm_origins_begin(runtime ? runtime->metal : NULL);
     ttm_ending_look();
+    ttm_keepers_begin();
     set_flag(true);
     if (runtime)
         ttm_devices_tell_all(runtime);
@@ -82,13 +84,9 @@ static void begin_in_child(void)
     ttm_gate_open();
 }
 
-static void begin_if_wanted(void)
+void ttm_tracking_begin_if_wanted(void)
 {
-    /* relaxed: when in doubt, once more. */
-    if (atomic_load_explicit(&ttm_tracking_flag, memory_order_relaxed) || !ttmem_is_enabled())
-        return;
-    if (ttmem_enable() == 0 && is_child &&
-        !atomic_load_explicit(&ttm_tracking_flag, memory_order_relaxed))
+    if (ttmem_is_enabled() && ttmem_enable() == 0 && is_child && !ttm_tracking_is_on())
         begin_in_child();
 }
 
@@ -100,21 +98,6 @@ void ttm_tracking_look_at_environment(void)
         was_in_environment = true; /* once: it may be switched off again */
         (void)ttmem_enable();
     }
-}
-
-int ttm_event_begin(void)
-{
-    const int saved_errno = errno;
-
-    begin_if_wanted(); /* outside the gate, which it closes */
-    ttm_gate_enter();
-    return saved_errno;
-}
-
-void ttm_event_end(int saved_errno)
-{
-    ttm_gate_leave();
-    errno = saved_errno;
 }
 
 static void forget_in_child(void)

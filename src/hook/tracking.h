@@ -11,15 +11,18 @@
 #ifndef TTM_HOOK_TRACKING_H
 #define TTM_HOOK_TRACKING_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+
+#include "hook/gate.h"
 
 /* Only tracking.c writes it. */
 extern _Atomic bool ttm_tracking_flag;
 
 static inline bool ttm_tracking_is_on(void)
 {
-    /* relaxed: it changes with the gate closed, and is read inside the gate. */
+    /* relaxed: it changes with the gate closed, and what counts is its value inside the gate. */
     return atomic_load_explicit(&ttm_tracking_flag, memory_order_relaxed);
 }
 
@@ -29,11 +32,27 @@ static inline bool ttm_tracking_is_on(void)
  */
 void ttm_tracking_look_at_environment(void);
 
+/* Begins to report if libttmem is on or wants to be. Outside the gate, which it closes. */
+void ttm_tracking_begin_if_wanted(void);
+
 /*
- * Around every handler: begins to report if libttmem is on or wants to be, enters the
- * gate, and keeps errno, which the host may be about to read. May be nested.
+ * Around every handler: begins to report if that is wanted, enters the gate, and keeps
+ * errno, which the host may be about to read. May be nested.
  */
-int ttm_event_begin(void);
-void ttm_event_end(int saved_errno);
+static inline int ttm_event_begin(void)
+{
+    const int saved_errno = errno;
+
+    if (__builtin_expect(!ttm_tracking_is_on(), 0)) /* when in doubt, once more */
+        ttm_tracking_begin_if_wanted();
+    ttm_gate_enter();
+    return saved_errno;
+}
+
+static inline void ttm_event_end(int saved_errno)
+{
+    ttm_gate_leave();
+    errno = saved_errno;
+}
 
 #endif /* TTM_HOOK_TRACKING_H */

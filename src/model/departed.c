@@ -6,11 +6,11 @@
 
 #include "wire/life_row.h"
 
-void ttm_departed_init(struct ttm_departed *departed)
+void ttm_departed_init(struct ttm_departed *departed, uint64_t seed)
 {
     *departed = (struct ttm_departed){0};
-    ttm_remains_set_init(&departed->remains);
-    ttm_origin_book_init(&departed->origins);
+    ttm_remains_set_init(&departed->remains, seed);
+    ttm_origin_book_init(&departed->origins, seed);
 }
 
 void ttm_departed_done(struct ttm_departed *departed)
@@ -19,7 +19,7 @@ void ttm_departed_done(struct ttm_departed *departed)
     free(departed->devices);
     ttm_remains_set_done(&departed->remains);
     ttm_origin_book_done(&departed->origins);
-    ttm_departed_init(departed);
+    ttm_departed_init(departed, departed->remains.seed);
 }
 
 /* Room for one more element in an array that has a power of two of places, or none; or NULL. */
@@ -249,10 +249,27 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
     }
     for (uint32_t i = 0; i < proc->device_count; i++)
         add_device(departed, reg->devices[proc->devices[i].id], &proc->devices[i]);
-    ttm_u64_map_init(&translation.numbers, 0);
+    ttm_u64_map_init(&translation.numbers, reg->seed);
     add_lives(&translation, reg, &process.sums);
     add_closed(&translation, &process.sums);
     ttm_u64_map_done(&translation.numbers);
     departed->inexact_count += proc->counters.is_inexact;
     ttm_departed_put_process(departed, &process);
+}
+
+const char *ttm_departed_trouble(const struct ttm_departed *departed)
+{
+    for (uint32_t i = 0; i < departed->process_count; i++) {
+        if (departed->processes[i].trouble[0] != '\0')
+            return departed->processes[i].trouble;
+    }
+    return NULL;
+}
+
+bool ttm_departed_has_news(const struct ttm_departed *departed)
+{
+    if (departed->process_count == 0 && departed->processes_left_out == 0)
+        return false;
+    return departed->sums.births > 0 || departed->sums.remaining > 0 ||
+           departed->device_count > 0 || !ttm_departed_trouble(departed);
 }

@@ -69,7 +69,8 @@ struct ttm_departed {
     bool is_short;                  /* memory was short: the lists are not whole */
 };
 
-void ttm_departed_init(struct ttm_departed *departed);
+/* Programs that are summed up do not know 'seed'. */
+void ttm_departed_init(struct ttm_departed *departed, uint64_t seed);
 void ttm_departed_done(struct ttm_departed *departed);
 
 /*
@@ -85,5 +86,14 @@ void ttm_departed_put_process(struct ttm_departed *departed,
 
 /* The device of that id, new and empty if need be; NULL when memory is short. Borrowed. */
 struct ttm_departed_device *ttm_departed_device_of(struct ttm_departed *departed, uint16_t id);
+
+/* Why something is not tracked, by the first process that has a reason; NULL: none has. */
+const char *ttm_departed_trouble(const struct ttm_departed *departed);
+
+/*
+ * Whether there is anything to tell. There is not where no process was heard of, and
+ * where those that were could not be tracked, as ttm_departed_trouble() says.
+ */
+bool ttm_departed_has_news(const struct ttm_departed *departed);
 
 #endif /* TTM_MODEL_DEPARTED_H */

@@ -16,10 +16,10 @@ struct piece {
     size_t length;
 };
 
-void ttm_origin_book_init(struct ttm_origin_book *book)
+void ttm_origin_book_init(struct ttm_origin_book *book, uint64_t seed)
 {
     *book = (struct ttm_origin_book){0};
-    ttm_u64_map_init(&book->numbers, 0);
+    ttm_u64_map_init(&book->numbers, seed);
 }
 
 void ttm_origin_book_done(struct ttm_origin_book *book)
@@ -28,7 +28,7 @@ void ttm_origin_book_done(struct ttm_origin_book *book)
         free(book->words[i]);
     free(book->words);
     ttm_u64_map_done(&book->numbers);
-    ttm_origin_book_init(book);
+    ttm_origin_book_init(book, book->numbers.seed);
 }
 
 struct ttm_origin_brief ttm_origin_brief_of(const struct ttm_origin *origin)
@@ -58,9 +58,9 @@ static void take_pieces(const struct ttm_origin_brief *words, struct piece ret[W
         ret[i] = (struct piece){texts[i], i == 0 ? strcspn(texts[i], "\n") : strlen(texts[i])};
 }
 
-static uint64_t hash_of(const struct piece pieces[WORDS])
+static uint64_t hash_of(uint64_t seed, const struct piece pieces[WORDS])
 {
-    uint64_t hash = 0;
+    uint64_t hash = seed;
 
     for (size_t i = 0; i < WORDS; i++) {
         for (size_t n = 0; n < pieces[i].length; n++)
@@ -129,7 +129,7 @@ uint32_t ttm_origin_book_add(struct ttm_origin_book *book, const struct ttm_orig
     if (ttm_origin_brief_are_empty(&borrowed))
         return 0;
     take_pieces(&borrowed, pieces);
-    uint64_t key = hash_of(pieces);
+    uint64_t key = hash_of(book->numbers.seed, pieces);
     for (; ttm_u64_map_find(&book->numbers, key, &number); key++) {
         if (is_same(book->words[number - 1], pieces))
             return number;

@@ -37,7 +37,8 @@ struct ttm_origin_book {
     struct ttm_u64_map numbers; /* by a hash of the words */
 };
 
-void ttm_origin_book_init(struct ttm_origin_book *book);
+/* Who chooses the words does not know 'seed'. */
+void ttm_origin_book_init(struct ttm_origin_book *book, uint64_t seed);
 void ttm_origin_book_done(struct ttm_origin_book *book);
 
 /* The number of these words; 0 when nothing is known of it, the book is full or memory is short. */

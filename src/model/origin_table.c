@@ -7,9 +7,9 @@
 
 #include "base/hash.h"
 
-void ttm_origin_table_init(struct ttm_origin_table *table)
+void ttm_origin_table_init(struct ttm_origin_table *table, uint64_t seed)
 {
-    *table = (struct ttm_origin_table){0};
+    *table = (struct ttm_origin_table){.seed = seed};
 }
 
 void ttm_origin_table_done(struct ttm_origin_table *table)
@@ -18,13 +18,13 @@ void ttm_origin_table_done(struct ttm_origin_table *table)
         free(table->origins[i]);
     free(table->origins);
     free(table->index);
-    ttm_origin_table_init(table);
+    ttm_origin_table_init(table, table->seed);
 }
 
 /* The place in the index where the number is, or where it would go. */
 static uint32_t *find_place(const struct ttm_origin_table *table, uint32_t number)
 {
-    uint32_t at = (uint32_t)ttm_hash_u64(number) & (table->index_size - 1);
+    uint32_t at = (uint32_t)ttm_hash_u64(number ^ table->seed) & (table->index_size - 1);
 
     while (table->index[at] != 0 && table->origins[table->index[at] - 1]->number != number)
         at = (at + 1) & (table->index_size - 1);

@@ -40,9 +40,11 @@ struct ttm_origin_table {
     uint32_t *index; /* open addressing, place + 1, 0 is empty */
     uint32_t index_size;
     size_t bytes;
+    uint64_t seed;
 };
 
-void ttm_origin_table_init(struct ttm_origin_table *table);
+/* Who chooses the numbers does not know 'seed'. */
+void ttm_origin_table_init(struct ttm_origin_table *table, uint64_t seed);
 void ttm_origin_table_done(struct ttm_origin_table *table);
 
 /* NULL when it is not known. */

@@ -55,6 +55,8 @@ struct ttm_process_counters {
     uint16_t ring_permille; /* how full its fullest ring was when it was last read */
     bool is_disabled;       /* tracking is switched off in it */
     bool has_gap;           /* it was tracked before we knew it, or off for a while */
+    bool is_behind;         /* it has still to tell what it holds */
+    uint32_t resync_us;     /* from the need for the last telling until it was exact */
     bool is_inexact;        /* it ended before it could make good what was lost */
 };
 
@@ -63,6 +65,7 @@ struct ttm_process_info {
     uint32_t uid;
     uint8_t source;    /* enum ttm_source */
     uint64_t start_ns; /* wall clock; 0: not known */
+    uint64_t run;      /* that it is part of, by its own word; 0: none */
     char command[TTM_STRING_MAX + 1];
 };
 
@@ -220,6 +223,9 @@ void ttm_device_set_note(struct ttm_device *device, const struct ttm_device_note
 
 /* Both sums of 'device' exist from here on. Returns 0 or -ENOMEM. */
 int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc, uint16_t device);
+
+/* The peaks of the process are what it holds now; those of the devices stay. */
+void ttm_registry_reset_peaks(struct ttm_process *proc);
 
 /* Memory that lives and their index take, graves not included. */
 size_t ttm_registry_life_bytes(const struct ttm_registry *reg);

@@ -13,16 +13,16 @@
 
 _Static_assert((INDEX_SIZE & (INDEX_SIZE - 1)) == 0, "places are found by masking");
 
-void ttm_remains_set_init(struct ttm_remains_set *set)
+void ttm_remains_set_init(struct ttm_remains_set *set, uint64_t seed)
 {
-    *set = (struct ttm_remains_set){0};
+    *set = (struct ttm_remains_set){.seed = seed};
 }
 
 void ttm_remains_set_done(struct ttm_remains_set *set)
 {
     free(set->list);
     free(set->index);
-    ttm_remains_set_init(set);
+    ttm_remains_set_init(set, set->seed);
 }
 
 struct ttm_remains ttm_remains_of(const struct ttm_device_sets *sets, const struct ttm_site *site,
@@ -55,18 +55,18 @@ static bool is_alike(const struct ttm_remains *a, const struct ttm_remains *b)
            a->kind == b->kind;
 }
 
-static uint64_t hash_of(const struct ttm_remains *r)
+static uint64_t hash_of(uint64_t seed, const struct ttm_remains *r)
 {
     const uint64_t where = (uint64_t)r->device_set << 16 | (uint64_t)r->region << 8 | r->kind;
 
-    return ttm_hash_u64(ttm_hash_u64(ttm_hash_u64(r->bytes ^ where) ^ r->footprint_bytes) +
+    return ttm_hash_u64(ttm_hash_u64(ttm_hash_u64(r->bytes ^ where ^ seed) ^ r->footprint_bytes) +
                         r->origin);
 }
 
 /* The place in the index that has it, or the empty one where it belongs. */
 static uint32_t *find_place(const struct ttm_remains_set *set, const struct ttm_remains *wanted)
 {
-    uint32_t at = (uint32_t)hash_of(wanted) & (INDEX_SIZE - 1);
+    uint32_t at = (uint32_t)hash_of(set->seed, wanted) & (INDEX_SIZE - 1);
 
     /* It ends: there are twice as many places as kinds. */
     while (set->index[at] != 0 && !is_alike(&set->list[set->index[at] - 1], wanted))

@@ -45,9 +45,11 @@ struct ttm_remains_set {
     uint64_t others_footprint_bytes; /* of these, on all their devices together */
     uint64_t program_parts;          /* likewise in no kind */
     uint64_t program_footprint_bytes;
+    uint64_t seed;
 };
 
-void ttm_remains_set_init(struct ttm_remains_set *set);
+/* Who chooses sizes does not know 'seed'. */
+void ttm_remains_set_init(struct ttm_remains_set *set, uint64_t seed);
 void ttm_remains_set_done(struct ttm_remains_set *set);
 
 /* One life as a kind of its own; its origin is that of the site. */

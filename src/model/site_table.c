@@ -8,9 +8,9 @@
 #include "base/hash.h"
 #include "model/life_store.h"
 
-void ttm_site_table_init(struct ttm_site_table *table)
+void ttm_site_table_init(struct ttm_site_table *table, uint64_t seed)
 {
-    *table = (struct ttm_site_table){0};
+    *table = (struct ttm_site_table){.seed = seed};
 }
 
 void ttm_site_table_done(struct ttm_site_table *table)
@@ -18,29 +18,29 @@ void ttm_site_table_done(struct ttm_site_table *table)
     free(table->sites);
     free(table->counts);
     free(table->index);
-    ttm_site_table_init(table);
+    ttm_site_table_init(table, table->seed);
 }
 
 static bool is_same(const struct ttm_site *a, const struct ttm_site *b)
 {
     return a->allocator == b->allocator && a->device_set == b->device_set &&
            a->origin == b->origin && a->region == b->region && a->kind == b->kind &&
-           a->flags == b->flags;
+           a->flags == b->flags && a->banks == b->banks;
 }
 
-static uint64_t site_hash(const struct ttm_site *site)
+static uint64_t site_hash(uint64_t seed, const struct ttm_site *site)
 {
     const uint64_t low = (uint64_t)site->allocator << 32 | site->device_set;
-    const uint64_t high = (uint64_t)site->origin << 32 | (uint64_t)site->region << 16 |
-                          (uint64_t)site->kind << 8 | site->flags;
+    const uint64_t high = (uint64_t)site->origin << 32 | (uint64_t)site->banks << 16 |
+                          (uint64_t)site->region << 12 | (uint64_t)site->kind << 8 | site->flags;
 
-    return ttm_hash_u64(ttm_hash_u64(low) + high);
+    return ttm_hash_u64(ttm_hash_u64(low ^ seed) + high);
 }
 
 /* The place in the index where 'site' is, or where it would go. */
 static uint32_t *find_place(const struct ttm_site_table *table, const struct ttm_site *site)
 {
-    uint32_t at = (uint32_t)site_hash(site) & (table->index_size - 1);
+    uint32_t at = (uint32_t)site_hash(table->seed, site) & (table->index_size - 1);
 
     while (table->index[at] != 0 && !is_same(&table->sites[table->index[at] - 1], site))
         at = (at + 1) & (table->index_size - 1);

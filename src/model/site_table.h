@@ -14,6 +14,7 @@ struct ttm_site {
     uint32_t allocator;  /* a device, a mesh or a submesh: each numbers its memory by itself */
     uint32_t device_set; /* ttm_device_sets */
     uint32_t origin;     /* ttm_origin_table, 0: not known */
+    uint16_t banks;      /* of each device; 0: not known */
     uint8_t region;      /* enum ttm_region */
     uint8_t kind;        /* enum ttm_kernel_kind */
     uint8_t flags;       /* enum ttm_site_flags */
@@ -41,9 +42,11 @@ struct ttm_site_table {
     uint32_t *index; /* open addressing, site + 1, 0 is empty */
     uint32_t index_size;
     uint32_t last; /* the site asked for last: most events repeat it */
+    uint64_t seed;
 };
 
-void ttm_site_table_init(struct ttm_site_table *table);
+/* Who chooses what sites are made of does not know 'seed'. */
+void ttm_site_table_init(struct ttm_site_table *table, uint64_t seed);
 void ttm_site_table_done(struct ttm_site_table *table);
 
 /* The number of that site, a new one if need be. Returns 0, -ENOMEM or -ENOSPC. */

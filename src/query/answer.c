@@ -239,6 +239,7 @@ static int take_site(struct ttm_answer *answer, const struct ttm_frame *frame)
         .region = row.region,
         .kind = row.kind,
         .flags = row.flags,
+        .banks = row.banks,
         .device_count = row.device_count,
         .devices = malloc(row.device_count * sizeof(site.devices[0])),
     };

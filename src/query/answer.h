@@ -27,6 +27,7 @@ struct ttm_answer_site {
     uint8_t region;
     uint8_t kind;
     uint8_t flags;
+    uint16_t banks; /* of each device; 0: not known */
     uint16_t device_count;
     uint16_t *devices;
     bool has_sum; /* the answer tells what it holds, not each life */

@@ -259,7 +259,7 @@ static int unpack_columns(struct ttm_packer *packer, const uint8_t *body, size_t
     if (body_length < 1)
         return -EBADMSG;
     const size_t count = *at++;
-    if (count < TTM_COLUMN_COUNT) /* more is fine: a newer writer added columns */
+    if (count < TTM_COLUMN_LEAST) /* more is fine: a newer writer added columns */
         return -EBADMSG;
     for (size_t i = 0; i < count; i++) {
         if (!ttm_varint_get(&at, end, &length[i]) || !ttm_varint_get(&at, end, &packed[i]))

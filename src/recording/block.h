@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define TTM_RECORDING_MAJOR 1
-#define TTM_RECORDING_MINOR 0
+#define TTM_RECORDING_MINOR 1
 
 #define TTM_FILE_HEAD_SIZE 32
 #define TTM_BLOCK_HEAD_SIZE 96
@@ -53,8 +53,12 @@ enum ttm_column_name {
     TTM_COLUMN_DISTANCE,
     TTM_COLUMN_MISC,
     TTM_COLUMN_BYTES,
+    TTM_COLUMN_BANKS, /* since minor version 1 */
     TTM_COLUMN_COUNT
 };
+
+/* Files have at least these; what an older writer did not know is as if it were empty. */
+#define TTM_COLUMN_LEAST TTM_COLUMN_BANKS
 
 /* The columns before this one have room for a full block from the start. */
 #define TTM_COLUMN_GROWING TTM_COLUMN_MISC

@@ -337,6 +337,18 @@ static bool is_news(const struct ttm_decoder *dec, const struct process *proc)
     return !dec->is_in_facts || dec->is_taking_over || proc->made == dec->section;
 }
 
+/* Writers of minor version 0 did not say it. */
+static bool get_banks(struct ttm_decoder *dec, uint16_t *ret)
+{
+    uint64_t value = 0;
+
+    if (dec->block->columns[TTM_COLUMN_BANKS].length > 0 &&
+        (!get(dec, TTM_COLUMN_BANKS, &value) || value > UINT16_MAX))
+        return false;
+    *ret = (uint16_t)value;
+    return true;
+}
+
 static int read_site(struct ttm_decoder *dec, struct process *proc)
 {
     struct ttm_site_facts facts = {0};
@@ -346,7 +358,7 @@ static int read_site(struct ttm_decoder *dec, struct process *proc)
         !get_misc32(dec, &facts.devices) || !get_misc32(dec, &facts.origin) ||
         !get_misc32(dec, &facts.cores) || !get_misc8(dec, TTM_REGION_COUNT, &facts.region) ||
         !get_misc8(dec, TTM_KERNEL_KIND_COUNT, &facts.kind) || !get_misc8(dec, 256, &facts.flags) ||
-        !get_misc(dec, &facts.bytes) || !get_misc(dec, &folded))
+        !get_misc(dec, &facts.bytes) || !get_misc(dec, &folded) || !get_banks(dec, &facts.banks))
         return -EBADMSG;
     facts.footprint_bytes = facts.bytes + ttm_unfold(folded);
     if (facts.bytes > TTM_RECORDED_BYTES_MAX || facts.footprint_bytes > TTM_RECORDED_BYTES_MAX)
@@ -390,6 +402,7 @@ static inline bool get_life(struct ttm_decoder *dec, struct process *proc,
         .devices = site->facts.devices,
         .origin = site->facts.origin,
         .cores = site->facts.cores,
+        .banks = site->facts.banks,
         .region = site->facts.region,
         .kind = site->facts.kind,
         .flags = site->facts.flags,

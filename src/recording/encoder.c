@@ -222,6 +222,10 @@ static int number_site(struct ttm_encoder *enc, struct ttm_kept_process *proc, u
     r = open_record(enc, proc, OP_SITE);
     if (r <= 0)
         return r;
+    if (ttm_block_reserve(enc->block, TTM_COLUMN_BANKS, TTM_VARINT_MAX) < 0) {
+        lose_block(enc); /* it ends in half a record */
+        return -ENOMEM;
+    }
     struct ttm_booked_site *site = &proc->sites.sites[place];
     const struct ttm_site_facts *facts = &site->facts;
     put_misc(enc, facts->allocator);
@@ -233,6 +237,7 @@ static int number_site(struct ttm_encoder *enc, struct ttm_kept_process *proc, u
     put_misc(enc, facts->flags);
     put_misc(enc, facts->bytes);
     put_misc(enc, ttm_fold(facts->footprint_bytes - facts->bytes));
+    put(enc, TTM_COLUMN_BANKS, facts->banks);
     site->number = proc->sites.numbered++;
     site->last_address = 0;
     return 1;

@@ -139,6 +139,7 @@ static struct ttm_site_facts facts_of(const struct ttm_recorded_life *life)
         .devices = life->devices,
         .origin = life->origin,
         .cores = life->cores,
+        .banks = life->banks,
         .region = life->region,
         .kind = life->kind,
         .flags = life->flags,

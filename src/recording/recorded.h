@@ -90,6 +90,7 @@ struct ttm_recorded_life {
     uint32_t devices; /* below 1024 that one device, else the number of a note */
     uint32_t origin;  /* number of a note, 0: none */
     uint32_t cores;   /* number of a note, 0: none */
+    uint16_t banks;   /* of each device; 0: not known */
     uint8_t region;
     uint8_t kind;
     uint8_t flags;

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "recording/block.h"
 #include "recording/output.h"
 
@@ -99,13 +100,6 @@ static void publish(struct ttm_recorder *rec)
     atomic_store_explicit(&rec->bytes, rec->closed_bytes + bytes, memory_order_relaxed);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static int next_output(struct ttm_recorder *rec, const struct ttm_block_head *head)
 {
     struct ttm_output *next = NULL;
@@ -124,7 +118,8 @@ static int next_output(struct ttm_recorder *rec, const struct ttm_block_head *he
     rec->output_id = head->file_id;
     (void)atomic_fetch_add_explicit(&rec->files, 1, memory_order_relaxed);
     /* A folder that cannot be trimmed now is trimmed with the next file. */
-    (void)ttm_rotation_trim(rec->folder, rec->limits.total_bytes, base_name(ttm_output_path(next)));
+    (void)ttm_rotation_trim(rec->folder, rec->limits.total_bytes,
+                            ttm_base_name(ttm_output_path(next)));
     return 0;
 }
 
@@ -271,7 +266,7 @@ static int open_output(struct ttm_recorder *rec, const struct ttm_recorder_optio
     r = ttm_output_open_in(rec->folder, options->now_wall_ns, rec->file_id, &rec->output);
     if (r == 0)
         (void)ttm_rotation_trim(rec->folder, rec->limits.total_bytes,
-                                base_name(ttm_output_path(rec->output)));
+                                ttm_base_name(ttm_output_path(rec->output)));
     return r;
 }
 

@@ -30,7 +30,8 @@ struct ttm_site_facts {
     uint8_t region;
     uint8_t kind;
     uint8_t flags;
-    uint8_t zero[5];
+    uint8_t zero[3];
+    uint16_t banks;
 };
 
 _Static_assert(sizeof(struct ttm_site_facts) == 40, "no padding");

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #define PREFETCH 8 /* records ahead */
 
 /* A reader that dozes is woken from here on: the rest of the ring lasts until it is there. */
-#define WAKE_AT (TTM_RING_SLOTS / 4)
+#define WAKE_AT (TTM_RING_SLOTS / 8)
 
 static size_t ring_stride(void)
 {
@@ -64,7 +64,7 @@ static int make_memfd(void)
 int ttm_producer_new(struct ttm_producer *ret)
 {
     void *mem = MAP_FAILED;
-    int fd = -1, wake_fd = -1;
+    int fd = -1, wake[2] = {-1, -1};
     int r = check_limit();
 
     if (r < 0)
@@ -72,8 +72,7 @@ int ttm_producer_new(struct ttm_producer *ret)
     fd = make_memfd();
     if (fd < 0)
         return fd;
-    wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wake_fd < 0) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, wake) < 0) {
         r = -errno;
         goto fail;
     }
@@ -95,13 +94,17 @@ int ttm_producer_new(struct ttm_producer *ret)
     segment->ring_stride = ring_stride();
     segment->notes_offset = notes_offset();
     segment->notes_bytes = TTM_NOTES_BYTES;
-    *ret = (struct ttm_producer){
-        .segment = segment, .fd = ttm_own_fd_of(fd), .wake_fd = ttm_own_fd_of(wake_fd)};
+    *ret = (struct ttm_producer){.segment = segment,
+                                 .fd = ttm_own_fd_of(fd),
+                                 .wake_fd = ttm_own_fd_of(wake[0]),
+                                 .sleep_fd = ttm_own_fd_of(wake[1])};
     return 0;
 
 fail:
-    if (wake_fd >= 0)
-        (void)close(wake_fd);
+    for (int i = 0; i < 2; i++) {
+        if (wake[i] >= 0)
+            (void)close(wake[i]);
+    }
     (void)close(fd);
     return r;
 }
@@ -113,6 +116,7 @@ void ttm_producer_done(struct ttm_producer *producer)
     (void)munmap(producer->segment, segment_bytes());
     ttm_own_fd_close(&producer->fd);
     ttm_own_fd_close(&producer->wake_fd);
+    ttm_own_fd_close(&producer->sleep_fd);
     producer->segment = NULL;
 }
 
@@ -142,8 +146,8 @@ struct ttm_ring *ttm_producer_claim(struct ttm_producer *producer, uint32_t tid)
     }
     while (used < TTM_RINGS) {
         /*
-         * seq_cst: comes before our look at whether the reader sleeps, as the store of
-         * tail in ttm_ring_push() does; nothing of the ring precedes it but zeros.
+         * seq_cst: comes before our look at whether the reader sleeps; nothing of the ring
+         * precedes it but zeros.
          */
         if (!atomic_compare_exchange_weak_explicit(&segment->rings_used, &used, used + 1,
                                                    memory_order_seq_cst, memory_order_relaxed))
@@ -168,27 +172,25 @@ void ttm_producer_release(struct ttm_ring *ring)
     atomic_store_explicit(&ring->owner, 0, memory_order_release);
 }
 
-/* Wakes the reader, which has announced that it sleeps, unless another thread does. */
+/*
+ * Wakes the reader, which has announced that it sleeps, unless another thread does.
+ *
+ * By an empty message through a socket that keeps them apart. The program may have closed our end
+ * and opened a file of its own under that number: a socket can be told from any other file, as an
+ * eventfd cannot; and should it happen between our look and the write, nothing is written to
+ * whatever it is. Nor is there a signal when the other end is gone, as there is with a pipe. The
+ * reader is told by the kernel when our end is closed, and looks by itself from then on.
+ */
 static void wake_reader(struct ttm_producer *producer)
 {
-    const uint64_t one = 1;
-
     if (atomic_exchange_explicit(&producer->segment->reader_sleep, TTM_READER_AWAKE,
                                  memory_order_seq_cst) == TTM_READER_AWAKE)
         return;
     const int saved_errno = errno; /* the host may be about to read it */
-    /*
-     * Not write(), which is a cancellation point: the thread would end in mid-event. A reader
-     * that is not woken because the fd is gone looks by itself now and then.
-     */
+    /* Not write(), which is a cancellation point: the thread would end in mid-event. */
     if (ttm_own_fd_is_ours(&producer->wake_fd))
-        (void)syscall(SYS_write, producer->wake_fd.fd, &one, sizeof(one));
+        (void)syscall(SYS_write, producer->wake_fd.fd, "", 0);
     errno = saved_errno;
-}
-
-static uint32_t reader_sleep(const struct ttm_producer *producer)
-{
-    return atomic_load_explicit(&producer->segment->reader_sleep, memory_order_seq_cst);
 }
 
 static bool is_filling_up(struct ttm_ring *ring, uint64_t tail)
@@ -205,42 +207,69 @@ void ttm_ring_lose(struct ttm_producer *producer, struct ttm_ring *ring)
     const uint64_t lost = atomic_load_explicit(&ring->lost, memory_order_relaxed);
 
     /*
-     * seq_cst: as the store of tail in ttm_ring_push(). The reader may have emptied the
-     * ring and gone to sleep since we found it full.
+     * seq_cst, both: the reader may have emptied the ring and gone to sleep since we found it
+     * full. It announces its sleep and looks at this once more, in that order.
      */
     atomic_store_explicit(&ring->lost, lost + 1, memory_order_seq_cst);
-    if (reader_sleep(producer) != TTM_READER_AWAKE)
+    if (atomic_load_explicit(&producer->segment->reader_sleep, memory_order_seq_cst) !=
+        TTM_READER_AWAKE)
+        wake_reader(producer);
+}
+
+/* It looked full when we looked last. */
+static __attribute__((noinline)) bool is_full(struct ttm_producer *producer, struct ttm_ring *ring,
+                                              uint64_t tail)
+{
+    /* acquire: pairs with the reader's release of head; it has copied what we write over. */
+    ring->head_seen = atomic_load_explicit(&ring->head, memory_order_acquire);
+    if (tail - ring->head_seen < TTM_RING_SLOTS)
+        return false;
+    ttm_ring_lose(producer, ring);
+    return true;
+}
+
+struct ttm_record *ttm_ring_next(struct ttm_producer *producer, struct ttm_ring *ring)
+{
+    struct ttm_record *slots = (struct ttm_record *)(ring + 1);
+    /* relaxed: only we write it. */
+    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+
+    /* '>=', so that a head that lies ahead reads as full and not as room. */
+    if (__builtin_expect(tail - ring->head_seen >= TTM_RING_SLOTS, 0) &&
+        is_full(producer, ring, tail))
+        return NULL;
+    /* The reader's processor has the lines of the last round: they are called back in time. */
+    __builtin_prefetch(&slots[(tail + PREFETCH) % TTM_RING_SLOTS], 1);
+    return &slots[tail % TTM_RING_SLOTS];
+}
+
+void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ring *ring)
+{
+    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed) + 1; /* ours */
+
+    /* release: publishes the record to the reader's acquire of tail. */
+    atomic_store_explicit(&ring->tail, tail, memory_order_release);
+    /*
+     * relaxed: the processor may look here before others see the tail, and the reader may have
+     * announced its sleep and found the ring empty in between. A barrier would cost more than all
+     * the rest of this; instead the reader looks once more some milliseconds after it has
+     * announced its sleep, when the tail has long been seen.
+     */
+    const uint32_t sleep =
+        atomic_load_explicit(&producer->segment->reader_sleep, memory_order_relaxed);
+    if (sleep != TTM_READER_AWAKE && (sleep != TTM_READER_DOZING || is_filling_up(ring, tail)))
         wake_reader(producer);
 }
 
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
                    const struct ttm_record *record)
 {
-    /* relaxed: only we write it. */
-    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    struct ttm_record *slot = ttm_ring_next(producer, ring);
 
-    /* '>=', so that a head that lies ahead reads as full and not as room. */
-    if (tail - ring->head_seen >= TTM_RING_SLOTS) {
-        /* acquire: pairs with the reader's release of head; it has copied what we write over. */
-        ring->head_seen = atomic_load_explicit(&ring->head, memory_order_acquire);
-    }
-    if (tail - ring->head_seen >= TTM_RING_SLOTS) {
-        ttm_ring_lose(producer, ring);
+    if (!slot)
         return false;
-    }
-    struct ttm_record *slots = (struct ttm_record *)(ring + 1);
-    memcpy(&slots[tail % TTM_RING_SLOTS], record, sizeof(*record));
-    /* The reader's processor has the lines of the last round: they are called back in time. */
-    __builtin_prefetch(&slots[(tail + PREFETCH) % TTM_RING_SLOTS], 1);
-    /*
-     * seq_cst: publishes the bytes above to the reader's acquire of tail, and
-     * comes before our look at whether it sleeps. The reader announces its sleep
-     * and looks at tail once more, in that order: one of us sees the other.
-     */
-    atomic_store_explicit(&ring->tail, tail + 1, memory_order_seq_cst);
-    const uint32_t sleep = reader_sleep(producer);
-    if (sleep != TTM_READER_AWAKE && (sleep != TTM_READER_DOZING || is_filling_up(ring, tail + 1)))
-        wake_reader(producer);
+    memcpy(slot, record, sizeof(*record));
+    ttm_ring_publish(producer, ring);
     return true;
 }
 

@@ -16,13 +16,14 @@
 
 /* Virtual size; pages are taken as they are written. */
 #define TTM_RINGS 512
-#define TTM_RING_SLOTS 4096 /* 256 KiB a thread */
+#define TTM_RING_SLOTS 8192 /* 512 KiB a thread, of the 1 MiB that it may have */
 #define TTM_NOTES_BYTES (64u << 20)
 
 struct ttm_producer {
     struct ttm_segment *segment;
-    struct ttm_own_fd fd;      /* of the memfd */
-    struct ttm_own_fd wake_fd; /* eventfd on which the reader sleeps */
+    struct ttm_own_fd fd;       /* of the memfd */
+    struct ttm_own_fd wake_fd;  /* a socket: the reader sleeps on its other end */
+    struct ttm_own_fd sleep_fd; /* that end, which each reader is given */
 };
 
 /* Returns 0 or a negative errno. */
@@ -40,10 +41,13 @@ uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct t
 /* The thread ends: what it wrote stays for the reader, the ring is for the next. */
 void ttm_producer_release(struct ttm_ring *ring);
 
-/*
- * Writes one record. Returns whether there was room; when there was none the
- * loss is counted in the ring.
- */
+/* Where the next record is to be written; NULL when the ring is full, and the loss is counted. */
+struct ttm_record *ttm_ring_next(struct ttm_producer *producer, struct ttm_ring *ring);
+
+/* The record there is whole: hands it to the reader, and wakes it if need be. */
+void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ring *ring);
+
+/* Both, for a record that lies elsewhere. Returns whether there was room. */
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
                    const struct ttm_record *record);
 

@@ -133,7 +133,7 @@ static uint32_t read_ring(struct ttm_ring_reader *reader, uint32_t number,
     struct ttm_ring *ring = ring_at(reader, number);
     const struct ttm_record *slots = (const struct ttm_record *)(ring + 1);
     const uint64_t head = reader->heads[number];
-    /* acquire: pairs with the store of tail in ttm_ring_push(); the records are there. */
+    /* acquire: pairs with the release in ttm_ring_publish(); the records are there. */
     const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
     uint64_t n = tail - head;
 
@@ -153,7 +153,7 @@ static uint32_t read_ring(struct ttm_ring_reader *reader, uint32_t number,
     memcpy(records, slots + first, in_one * sizeof(records[0]));
     memcpy(records + in_one, slots, (n - in_one) * sizeof(records[0]));
     reader->heads[number] = head + n;
-    /* release: pairs with the acquire of head in ttm_ring_push(); the copy above comes first. */
+    /* release: pairs with the acquire of head in is_full() of the producer; the copy above comes first. */
     atomic_store_explicit(&ring->head, head + n, memory_order_release);
     return (uint32_t)n;
 }
@@ -213,6 +213,11 @@ static bool is_empty(const struct ttm_ring_reader *reader)
     return true;
 }
 
+uint32_t ttm_ring_reader_used(const struct ttm_ring_reader *reader)
+{
+    return rings_used(reader);
+}
+
 bool ttm_ring_reader_has_more(const struct ttm_ring_reader *reader)
 {
     return !is_empty(reader);
@@ -220,7 +225,7 @@ bool ttm_ring_reader_has_more(const struct ttm_ring_reader *reader)
 
 bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader)
 {
-    /* seq_cst: comes before our look at the tails; see ttm_ring_push(). */
+    /* seq_cst: comes before our look at the tails and losses; see ttm_ring_publish(). */
     atomic_store_explicit(&reader->segment->reader_sleep, TTM_READER_ASLEEP, memory_order_seq_cst);
     if (is_empty(reader))
         return true;

@@ -57,19 +57,24 @@ bool ttm_ring_reader_is_past_mark(const struct ttm_ring_reader *reader);
 uint64_t ttm_ring_reader_lost(const struct ttm_ring_reader *reader);
 
 /*
- * Announces that the reader sleeps until the producer's eventfd wakes it. Returns
- * false when something has arrived meanwhile, and then does not.
+ * Announces that the reader sleeps until the producer's socket wakes it. Returns false
+ * when something has arrived meanwhile, and then does not. A record may have been
+ * written at this very moment by a thread that has not seen it: some milliseconds later,
+ * and before it sleeps, the reader looks with ttm_ring_reader_has_more() once more.
  */
 bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader);
 
 /*
  * Announces that the reader looks again by itself in a while, and wants to be woken
- * by the eventfd only when a ring is a quarter full or has lost something.
+ * by the socket only when an eighth of a ring is full or it has lost something.
  */
 void ttm_ring_reader_doze(struct ttm_ring_reader *reader);
 
 /* Takes the announcement back, after waking for another reason. */
 void ttm_ring_reader_wake(struct ttm_ring_reader *reader);
+
+/* How many rings there are in use. */
+uint32_t ttm_ring_reader_used(const struct ttm_ring_reader *reader);
 
 /* Whether there is something to read. */
 bool ttm_ring_reader_has_more(const struct ttm_ring_reader *reader);

@@ -30,7 +30,9 @@ enum ttm_record_op {
     TTM_RECORD_NAMED = 5,    /* 'origin' is what the life has from now on */
     TTM_RECORD_MARK = 6,    /* a moment: 'origin' is a note with its name, or it is in the record */
     TTM_RECORD_FAILURE = 7, /* an allocation that could not be made, see below */
-    TTM_RECORD_DEVICE = 8,  /* what is known of 'devices' has changed: look at its cell */
+    TTM_RECORD_DEVICE = 8,  /* of 'devices' now note 'origin' holds, 0: look at its cell */
+    TTM_RECORD_KEPT = 9,    /* 'origin' is a note of wire/keepers.h */
+    TTM_RECORD_PEAKS = 10,  /* the peaks of the process begin anew */
 };
 
 enum ttm_record_flags {
@@ -54,7 +56,8 @@ struct ttm_record {
     uint64_t address;
     uint64_t bytes;
     uint64_t footprint_bytes;
-    uint32_t allocator;
+    uint16_t allocator;
+    uint16_t banks;   /* that it is spread over on each device, 0: not known */
     uint32_t devices; /* number of a note that lists them; below 1024 that one device */
     uint32_t origin;  /* number of a note, 0: none */
     uint8_t op;
@@ -143,6 +146,7 @@ struct ttm_segment {
 
 _Static_assert(sizeof(struct ttm_record) == 64, "a record is one cache line");
 _Static_assert(offsetof(struct ttm_record, allocator) == 48, "layout");
+_Static_assert(offsetof(struct ttm_record, banks) == 50, "layout");
 _Static_assert(offsetof(struct ttm_record, op) == 60, "layout");
 _Static_assert(sizeof(struct ttm_ring) == 128, "layout");
 _Static_assert(offsetof(struct ttm_ring, head) == 64, "layout");

@@ -27,6 +27,7 @@ static void ignore_event(struct ttm_watch *watch, uint32_t events)
 static void end_program(struct ttm_client *client)
 {
     struct ttm_server *server = client->server;
+    const uint64_t run = client->process->info.run;
     struct ttm_departure departure;
 
     if (client->tracked) {
@@ -43,7 +44,7 @@ static void end_program(struct ttm_client *client)
     ttm_registry_end_process(server->reg, client->process, &departure);
     client->process = NULL;
     if (!ttm_list_is_empty(&server->tails))
-        ttm_tail_process_end(server, client, &departure);
+        ttm_tail_process_end(server, client, run, &departure);
 }
 
 static void end_client(struct ttm_client *client)
@@ -170,7 +171,7 @@ static int new_client(struct ttm_session *session, enum ttm_source source, int p
     client->pid = session->pid;
     client->uid = session->uid;
     client->pidfd = pidfd;
-    ttm_u64_set_init(&client->recorded_notes);
+    ttm_u64_set_init(&client->recorded_notes, server->reg->seed);
     ttm_record_process(client);
     ttm_list_init(&client->sessions);
     ttm_list_append(&server->clients, &client->link);

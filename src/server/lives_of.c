@@ -97,7 +97,7 @@ struct ttm_chosen_lives *ttm_chosen_lives_new(const struct ttm_lives_request *re
     if (!chosen)
         return NULL;
     chosen->request = *request;
-    ttm_u64_set_init(&chosen->origins);
+    ttm_u64_set_init(&chosen->origins, snap->reg->seed);
     for (uint32_t i = 0; i < snap->process_count; i++) {
         struct ttm_snapshot_process *p = &snap->processes[i];
         const uint64_t before = lives[OWN] + lives[OTHERS];

@@ -13,7 +13,9 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "server/telling.h"
 #include "server/tracked.h"
+#include "wire/attach.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
 #include "wire/life_row.h"
@@ -94,6 +96,9 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
         .ring_permille = counters->ring_permille,
         .is_disabled = counters->is_disabled,
         .has_gap = counters->has_gap,
+        .is_behind = counters->is_behind,
+        .resync_us = counters->resync_us,
+        .run = ttm_session_may_see(session, proc->info.uid) ? proc->info.run : 0,
     };
 
     memcpy(row.runtime, proc->runtime, sizeof(row.runtime));
@@ -375,6 +380,7 @@ void ttm_native_put_site(struct ttm_session *session, uint32_t process_index,
         .region = site->region,
         .kind = site->kind,
         .flags = site->flags,
+        .banks = site->banks,
         .device_count = set.count,
     };
 
@@ -634,16 +640,18 @@ void ttm_native_done(struct ttm_session *session)
     session->totals_interval_ms = 0;
 }
 
-static void take_attach(struct ttm_session *session)
+static void take_attach(struct ttm_session *session, const struct ttm_frame *frame)
 {
     const int segment_fd = session->fds[0], wake_fd = session->fds[1];
 
     if (segment_fd < 0 || wake_fd < 0 || (session->client && session->client->tracked)) {
-        say_error(session, "an attachment needs a segment, an eventfd, and to be the first");
+        say_error(session,
+                  "an attachment needs a segment, a socket that wakes, and to be the first");
         return;
     }
     session->fds[0] = session->fds[1] = -1;
-    if (ttm_tracked_attach(session, segment_fd, wake_fd) < 0)
+    const uint64_t run = ttm_attach_decode(frame->payload, frame->length);
+    if (ttm_tracked_attach(session, segment_fd, wake_fd, run) < 0)
         say_error(session, "the segment makes no sense");
 }
 
@@ -697,14 +705,14 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
             say_error(session, "too many are watching events already");
         break;
     case TTM_FRAME_ATTACH:
-        take_attach(session);
+        take_attach(session, frame);
         break;
     case TTM_FRAME_TOLD:
-        if (ttm_tracked_told(session, frame->payload, frame->length) < 0)
+        if (ttm_telling_take(session, frame->payload, frame->length) < 0)
             say_error(session, "a telling makes no sense");
         break;
     case TTM_FRAME_TOLD_END:
-        if (ttm_tracked_told_end(session, frame->payload, frame->length) < 0)
+        if (ttm_telling_take_end(session, frame->payload, frame->length) < 0)
             say_error(session, "a telling makes no sense");
         break;
     case TTM_FRAME_SWITCHED:

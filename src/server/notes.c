@@ -8,8 +8,17 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "server/record.h"
+#include "wire/keepers.h"
 #include "wire/note.h"
 #include "wire/origin.h"
+
+/* Neither of the two headers may include the other. */
+_Static_assert((int)TTM_NOTE_DEVICES == (int)TTM_NOTED_DEVICES, "the same kinds");
+_Static_assert((int)TTM_NOTE_STRING == (int)TTM_NOTED_STRING, "the same kinds");
+_Static_assert((int)TTM_NOTE_CORES == (int)TTM_NOTED_CORES, "the same kinds");
+_Static_assert((int)TTM_NOTE_DEVICE == (int)TTM_NOTED_DEVICE, "the same kinds");
+_Static_assert((int)TTM_NOTE_ORIGIN == (int)TTM_NOTED_ORIGIN, "the same kinds");
+_Static_assert((int)TTM_NOTE_STACKS == (int)TTM_NOTE_CODE, "the same kinds");
 
 #define SETS_MAX 4096 /* of one process; a process has a handful */
 #define NOTE_MAX 1024 /* what a newer process may have appended is read and passed over */
@@ -120,29 +129,23 @@ struct origin_texts {
     struct ttm_text native;
 };
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-/* "decode.py:28:cache_kv" */
+/* "decode.py:28:cache_kv"; nothing for a frame that is not the user's, unless all are wanted. */
 static void put_python_frame(const struct ttm_notes *notes, const struct ttm_python_frame *frame,
-                             struct ttm_text *out)
+                             bool is_all, struct ttm_text *out)
 {
     uint8_t bytes[TTM_CODE_NOTE_SIZE_MAX];
     struct ttm_code_note code;
     char file[TTM_CODE_FILE_MAX + 1], name[TTM_CODE_NAME_MAX + 1];
     const long n = read_note(notes, frame->code, TTM_NOTE_CODE, bytes, sizeof(bytes));
 
-    if (n < 0 || ttm_code_note_decode(bytes, (size_t)n, &code) < 0)
+    if (n < 0 || ttm_code_note_decode(bytes, (size_t)n, &code) < 0 ||
+        (!is_all && !ttm_is_users_file(code.file.bytes, code.file.length)))
         return;
     memcpy(file, code.file.bytes, code.file.length);
     file[code.file.length] = '\0';
     memcpy(name, code.name.bytes, code.name.length);
     name[code.name.length] = '\0';
-    ttm_text_format(out, "%s:%u:%s\n", base_name(file), frame->line, name);
+    ttm_text_format(out, "%s:%u:%s\n", ttm_base_name(file), frame->line, name);
 }
 
 static void put_python(const struct ttm_notes *notes, uint32_t number, struct ttm_text *out)
@@ -154,7 +157,11 @@ static void put_python(const struct ttm_notes *notes, uint32_t number, struct tt
     if (n < 0 || ttm_python_stack_note_decode(bytes, (size_t)n, &stack) < 0)
         return;
     for (uint16_t i = 0; i < stack.count; i++)
-        put_python_frame(notes, &stack.frames[i], out);
+        put_python_frame(notes, &stack.frames[i], false, out);
+    /* Better the insides of ttnn than nothing. */
+    const bool has_none = out->length == 0;
+    for (uint16_t i = 0; has_none && i < stack.count; i++)
+        put_python_frame(notes, &stack.frames[i], true, out);
 }
 
 /* "/usr/lib/libtt_metal.so+0x1234"; whoever shows it looks the name up. */
@@ -273,4 +280,11 @@ void ttm_notes_device(struct ttm_notes *notes, uint32_t number)
         return;
     ttm_record_device(notes->client, &note);
     ttm_device_set_note(ttm_registry_device(notes->reg, note.id), &note);
+}
+
+void ttm_notes_keepers(const struct ttm_notes *notes, uint32_t number)
+{
+    uint8_t bytes[TTM_KEEPERS_NOTE_SIZE_MAX];
+
+    (void)read_note(notes, number, TTM_NOTE_KEEPERS, bytes, sizeof(bytes));
 }

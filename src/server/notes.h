@@ -46,4 +46,7 @@ void ttm_notes_text(const struct ttm_notes *notes, uint32_t number, char ret[TTM
 /* What is known of a device is known to the registry. */
 void ttm_notes_device(struct ttm_notes *notes, uint32_t number);
 
+/* What keeps the allocations of an origin: it is recorded, which is all. */
+void ttm_notes_keepers(const struct ttm_notes *notes, uint32_t number);
+
 #endif /* TTM_SERVER_NOTES_H */

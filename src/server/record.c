@@ -125,6 +125,7 @@ void ttm_record_birth(struct ttm_client *client, const struct ttm_told *told, ui
         .devices = told->devices,
         .origin = origin,
         .cores = has_cores ? (uint32_t)told->bytes : 0,
+        .banks = told->banks,
         .region = told->region,
         .kind = told->kind,
         .flags = told->flags,
@@ -188,6 +189,20 @@ void ttm_record_rename(struct ttm_client *client, uint64_t time_ns, uint64_t ser
 
     if (encoder)
         (void)ttm_encoder_rename(encoder, time_ns, client->number, serial, origin);
+}
+
+bool ttm_record_is_on(const struct ttm_client *client)
+{
+    return encoder_of(client) != NULL;
+}
+
+void ttm_record_dispatch(struct ttm_client *client, uint64_t program, uint32_t devices)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+    const struct ttm_recorded_dispatch dispatch = {.program = program, .devices = devices};
+
+    if (encoder)
+        (void)ttm_encoder_dispatch(encoder, client->server->now_ns, client->number, &dispatch);
 }
 
 void ttm_record_mark(struct ttm_client *client, uint64_t time_ns, const char *name)

@@ -33,6 +33,12 @@ void ttm_record_birth(struct ttm_client *client, const struct ttm_told *told, ui
 void ttm_record_original_birth(struct ttm_client *client, const struct ttm_birth *birth,
                                uint64_t serial);
 
+/* Whether what happens is recorded. */
+bool ttm_record_is_on(const struct ttm_client *client);
+
+/* A program was sent to these devices: one by its id, or those of a note. */
+void ttm_record_dispatch(struct ttm_client *client, uint64_t program, uint32_t devices);
+
 void ttm_record_end(struct ttm_client *client, uint64_t time_ns, uint64_t serial, enum ttm_end how);
 /* It was gone when asked after. */
 void ttm_record_unheard(struct ttm_client *client, uint64_t serial);

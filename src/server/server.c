@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -27,6 +26,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/seed.h"
 #include "server/record.h"
 #include "server/state.h"
 #include "server/tracked.h"
@@ -254,7 +254,6 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
                    char why[TTM_LISTENER_WHY_SIZE])
 {
     struct ttm_server *server = calloc(1, sizeof(*server));
-    uint64_t seed = 0;
     int r;
 
     (void)snprintf(why, TTM_LISTENER_WHY_SIZE, "memory is short");
@@ -275,9 +274,7 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
     server->start_ns = ttm_clock_monotonic_ns();
     const uint64_t fds = raise_fd_limit();
     server->session_max = fds > 2 * OWN_FDS ? (fds - OWN_FDS) / 2 : OWN_FDS / 2;
-    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
-        seed = server->start_ns ^ (uint64_t)getpid() << 32;
-    server->reg = ttm_registry_new(seed);
+    server->reg = ttm_registry_new(ttm_seed_random());
     if (!server->reg) {
         r = -ENOMEM;
         goto fail;
@@ -401,6 +398,9 @@ static void flush_dirty(struct ttm_server *server)
 /* Between two passes over the second row, when it had no backlog. */
 #define PACE_NS 50000
 
+/* Of one segment, when there is more. */
+#define SLICES_PER_TURN 4
+
 /* A producer that brings nothing for so many passes goes back to the first row. */
 #define CALM_PASSES 8
 
@@ -474,13 +474,37 @@ static void read_second_row(struct ttm_server *server)
     }
 }
 
-/* A slice of each segment that has something. */
+/*
+ * A few slices of one segment: its rings fill up while a telling or the second row is read. After
+ * each the first row is asked again. Returns as ttm_tracked_read().
+ */
+static uint64_t read_segment(struct ttm_server *server, struct ttm_tracked *tracked)
+{
+    uint64_t pause_ns = ttm_tracked_read(tracked);
+
+    for (int i = 1; i < SLICES_PER_TURN && pause_ns == 0; i++) {
+        (void)poll_first_row(server, 0);
+        if (ttm_tracked_is_gone(tracked))
+            return UINT64_MAX;
+        pause_ns = ttm_tracked_read(tracked);
+    }
+    return pause_ns;
+}
+
+/* Each segment that has something, once; any of them may go meanwhile, and others come. */
 static void read_rings(struct ttm_server *server)
 {
     server->rings_pause_ns = UINT64_MAX;
-    TTM_LIST_FOR_EACH_SAFE(pos, &server->rings) {
-        struct ttm_tracked *tracked = TTM_CONTAINER_OF(pos, struct ttm_tracked, active_link);
-        const uint64_t pause_ns = ttm_tracked_read(tracked);
+    server->rings_pass++;
+    while (!ttm_list_is_empty(&server->rings)) {
+        struct ttm_tracked *tracked =
+            TTM_CONTAINER_OF(server->rings.next, struct ttm_tracked, active_link);
+        if (tracked->rings_pass == server->rings_pass)
+            break;
+        tracked->rings_pass = server->rings_pass;
+        ttm_list_remove(&tracked->active_link);
+        ttm_list_append(&server->rings, &tracked->active_link);
+        const uint64_t pause_ns = read_segment(server, tracked);
         if (pause_ns < server->rings_pause_ns)
             server->rings_pause_ns = pause_ns;
     }

@@ -99,6 +99,7 @@ void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
     session->is_original = is_original;
     session->fds[0] = session->fds[1] = -1;
     session->accepted_ns = ttm_clock_read_ns(CLOCK_BOOTTIME);
+    session->opened_ns = ttm_clock_monotonic_ns();
     ttm_list_init(&session->quiet_link);
     ttm_list_init(&session->client_link);
     ttm_list_init(&session->dirty_link);

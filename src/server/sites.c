@@ -155,7 +155,7 @@ int ttm_sites_put(struct ttm_session *session, uint32_t frames)
             count_classes(&picking, proc);
     }
     choose_least(&picking);
-    ttm_u64_set_init(&picking.sent);
+    ttm_u64_set_init(&picking.sent, session->server->reg->seed);
     TTM_LIST_FOR_EACH(pos, &session->server->reg->processes) {
         const struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
         if (r == 0 && ttm_session_may_see(session, proc->info.uid))

@@ -110,6 +110,7 @@ struct ttm_session {
     uint32_t last_pass;   /* of the second row that found something */
     uint64_t burst_ns;
     uint64_t accepted_ns; /* CLOCK_BOOTTIME */
+    uint64_t opened_ns;   /* the same moment, monotonic */
     uint64_t leave_bytes; /* with a leaving client: what it still had to say */
     uint64_t deadline_ns; /* of the silence */
     uint64_t progress_ns; /* last time 'out' got shorter */
@@ -165,6 +166,7 @@ struct ttm_server {
     uid_t uid;                /* the server's own */
     bool has_backlog;         /* a producer had more than a slice */
     uint64_t rings_pause_ns;  /* how long the active rings can be left alone */
+    uint32_t rings_pass;      /* over the active rings */
     uint32_t pass;            /* of the second row */
     uint64_t accept_again_ns; /* fds had run out */
 
@@ -178,7 +180,7 @@ struct ttm_server {
     struct ttm_list bulk;
     struct ttm_list rings; /* segments that are read at intervals */
     struct ttm_list dead_rings;
-    struct ttm_list alone; /* segments whose process is not connected */
+    struct ttm_list alone; /* segments whose process may be unable to wake us */
     uint64_t visit_alone_ns;
     struct ttm_list tails;
     struct ttm_ticket tickets[TTM_TICKETS];
@@ -264,7 +266,7 @@ void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, u
                    const struct ttm_site *site, const struct ttm_life *life);
 void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client, uint16_t device,
                       uint8_t region, uint64_t id);
-void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client,
+void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client, uint64_t run,
                           const struct ttm_departure *departure);
 
 /* ticket.c */

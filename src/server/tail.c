@@ -117,7 +117,7 @@ void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client
     publish(server, client, &event);
 }
 
-void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client,
+void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client, uint64_t run,
                           const struct ttm_departure *departure)
 {
     const struct ttm_event event = {
@@ -126,6 +126,7 @@ void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *cl
         .address = departure->closed,
         .bytes = departure->bytes,
         .footprint_bytes = departure->closed_bytes,
+        .total_bytes = run,
         .pid = client->pid,
         .op = TTM_EVENT_PROCESS_END,
     };

@@ -3,7 +3,7 @@
  * tracked - a process that reports through a shared segment.
  *
  * Its serials make the order of events of no account: a birth whose end was read
- * first meets that end and neither is live. When events were lost, or the server
+ * first meets that end. When events were lost, or the server
  * is new to the process, the process is asked to tell all that is live; what was
  * live here and is neither told nor born since has ended unheard.
  */
@@ -14,6 +14,7 @@
 
 #include "base/u64_set.h"
 #include "ring/reader.h"
+#include "server/early_ends.h"
 #include "server/failure.h"
 #include "server/notes.h"
 #include "server/state.h"
@@ -26,15 +27,17 @@ struct ttm_late_name {
 struct ttm_tracked {
     struct ttm_watch wake_watch;
     struct ttm_list active_link; /* has something to read, or had a moment ago */
-    struct ttm_list alone_link;  /* is not connected, and perhaps unable to wake us */
+    struct ttm_list alone_link;  /* is perhaps unable to wake us */
     struct ttm_client *client;
     struct ttm_session *session; /* where it is asked; NULL while it is not connected */
     struct ttm_ring_reader reader;
     ino_t segment_inode; /* tells whether it is the same one again */
     int wake_fd;
-    uint32_t empty_reads; /* in a row */
-    uint64_t looked;      /* times that all rings were looked at */
-    uint64_t passed;      /* times that all which was in the rings at one moment was read */
+    uint32_t rings_pass;   /* of the server, when it was last read */
+    uint32_t empty_reads;  /* in a row */
+    uint64_t announced_ns; /* since when the process has been told that we sleep; 0: it has not */
+    uint64_t looked;       /* times that all rings were looked at */
+    uint64_t passed;       /* times that all which was in the rings at one moment was read */
 
     /* Telling: from the question until what was not told is swept. */
     uint32_t epoch;
@@ -42,13 +45,16 @@ struct ttm_tracked {
     bool is_sweeping;
     bool is_spoiled;                 /* more ended meanwhile than could be remembered: ask again */
     uint64_t lost_known;             /* losses that a telling has made good; at first none has */
+    uint64_t needed_ns;              /* since when a telling is needed: connection, loss, switch */
     uint64_t lost_asked;             /* losses when the passes before the question began */
     uint64_t ask_at_pass;            /* all that was in the rings when the loss was seen was read */
-    struct ttm_u64_set told;         /* told, or born since the question */
+    struct ttm_life_view before;     /* what was known when it was asked */
+    uint64_t told_pass;              /* 'passed' when the last telling was over */
+    struct ttm_u64_set told;         /* of these, what was told */
     struct ttm_u64_set ended;        /* since the last pass: births or tellings may be read later */
     struct ttm_u64_set ended_before; /* in the pass before that */
-    struct ttm_life_view sweep;
-    uint64_t sweep_at;
+    uint64_t sweep_at;               /* in 'before' */
+    struct ttm_early_ends early_ends; /* whose births were not read yet */
 
     uint32_t alone_visits;
     struct ttm_notes notes;
@@ -69,16 +75,16 @@ struct ttm_tracked {
     uint64_t cb_program_bytes;
     uint64_t cbs_summed_ns;
     uint64_t cbs_dispatched; /* programs sent to all devices, when they were summed */
+    uint32_t
+        *cbs_recorded;  /* for each device: programs sent there that were recorded; NULL: none */
+    uint32_t mesh_set;  /* the last set of several devices with a circular buffer, */
+    uint32_t mesh_note; /* and what the process calls it; 0: none yet */
 
     struct ttm_failure_watch failures;
 };
 
 /* The process behind the session hands over its segment; both fds are taken, also on an error. */
-int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd);
-
-/* Frames TOLD and TOLD_END. Return 0 or -EBADMSG. */
-int ttm_tracked_told(struct ttm_session *session, const uint8_t *payload, size_t length);
-int ttm_tracked_told_end(struct ttm_session *session, const uint8_t *payload, size_t length);
+int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd, uint64_t run);
 
 /* Frame SWITCHED. Returns 0 or -EBADMSG. */
 int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length);
@@ -97,6 +103,12 @@ void ttm_tracked_detach(struct ttm_session *session);
 
 /* Looks after those who may be unable to wake us. */
 void ttm_tracked_visit_alone(struct ttm_server *server);
+
+/* Its rings are to be looked at in this turn. */
+void ttm_tracked_activate(struct ttm_tracked *tracked);
+
+/* Whether it was freed in this turn. */
+bool ttm_tracked_is_gone(const struct ttm_tracked *tracked);
 
 /* Reads a slice. Returns when to look again, in nanoseconds; 0: there may be more at once. */
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked);

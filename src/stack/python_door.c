@@ -109,6 +109,7 @@ static struct {
 } py;
 
 static _Atomic int door;
+static void (*listener_to_end)(void);
 static struct ttm_python_seat seats[SEATS];
 
 void ttm_python_door_find(void *library)
@@ -203,11 +204,18 @@ static void shut_door(void)
     }
 }
 
+void ttm_python_door_set_listener(void (*listener)(void))
+{
+    listener_to_end = listener;
+}
+
 static void *on_exit_call(void *self, void *arguments)
 {
     (void)self;
     (void)arguments;
 
+    if (listener_to_end)
+        listener_to_end();
     shut_door();
     return py.build_value(""); /* None */
 }

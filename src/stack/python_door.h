@@ -24,6 +24,9 @@ void ttm_python_door_find(void *library);
  */
 void ttm_python_door_ask(void);
 
+/* Called with the GIL when the interpreter is about to end, before the door shuts. Once, early. */
+void ttm_python_door_set_listener(void (*listener)(void));
+
 /* The interpreter is not there: what was asked of it is void. */
 void ttm_python_door_forget(void);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seed.h"
 #include "base/u64_map.h"
 #include "symbols/demangle.h"
 #include "symbols/module.h"
@@ -108,7 +109,7 @@ int ttm_symbols_module(struct ttm_symbols *symbols, const char *path, const char
         free(known.build_id);
         return -ENOMEM;
     }
-    ttm_u64_map_init(&known.by_offset, 0);
+    ttm_u64_map_init(&known.by_offset, ttm_seed_random());
     symbols->modules[symbols->count] = known;
     *ret = symbols->count++;
     return 0;

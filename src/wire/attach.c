@@ -5,6 +5,16 @@
 
 #include "base/bytes.h"
 
+void ttm_attach_encode(uint64_t run, uint8_t buf[TTM_ATTACH_SIZE])
+{
+    put_le64(buf, run);
+}
+
+uint64_t ttm_attach_decode(const uint8_t *buf, size_t len)
+{
+    return len < TTM_ATTACH_SIZE ? 0 : get_le64(buf); /* an older sender has none */
+}
+
 void ttm_told_head_encode(uint32_t epoch, uint32_t count, uint8_t buf[TTM_TOLD_HEAD_SIZE])
 {
     put_le32(buf, epoch);
@@ -36,7 +46,8 @@ void ttm_told_encode(const struct ttm_told *told, uint8_t buf[TTM_TOLD_SIZE])
     buf[58] = told->region;
     buf[59] = told->kind;
     buf[60] = told->flags;
-    memset(buf + 61, 0, 3);
+    buf[61] = 0;
+    put_le16(buf + 62, told->banks);
 }
 
 void ttm_told_decode(const uint8_t buf[TTM_TOLD_SIZE], struct ttm_told *ret)
@@ -54,5 +65,6 @@ void ttm_told_decode(const uint8_t buf[TTM_TOLD_SIZE], struct ttm_told *ret)
         .region = buf[58],
         .kind = buf[59],
         .flags = buf[60],
+        .banks = get_le16(buf + 62),
     };
 }

@@ -3,7 +3,8 @@
  * attach - what a tracked process and the server say to each other besides the
  * rings.
  *
- *   ATTACH     process → server, with two fds: the segment and its eventfd
+ *   ATTACH     process → server, with two fds: the segment and a socket that wakes.
+ *              0 u64 the run that it is part of, 0: none. May be left out.
  *   TELL       server → process: 0 u32 epoch | 4 u32 0. Tell all that is live.
  *   TOLD       process → server: 0 u32 epoch | 4 u32 count | 8 … lives of 64 bytes
  *   TOLD_END   process → server: 0 u32 epoch | 4 u32 0
@@ -29,10 +30,24 @@ struct ttm_told {
     uint32_t devices;
     uint32_t origin;
     uint16_t allocator;
+    uint16_t banks; /* 0: not known */
     uint8_t region;
     uint8_t kind;
     uint8_t flags;
 };
+
+/*
+ * A run is a number that 'tt-mem run' makes up and hands down in the environment. By it
+ * the command knows its processes again where their pids mean nothing to it: in another
+ * namespace. Nothing else is decided by it.
+ */
+#define TTM_RUN_VARIABLE "TTMEM_RUN" /* sixteen hexadecimal digits */
+#define TTM_ATTACH_SIZE 8
+
+void ttm_attach_encode(uint64_t run, uint8_t buf[TTM_ATTACH_SIZE]);
+
+/* The run, 0 for none. */
+uint64_t ttm_attach_decode(const uint8_t *buf, size_t len);
 
 #define TTM_TOLD_HEAD_SIZE 8
 #define TTM_TOLD_SIZE 64

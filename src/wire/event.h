@@ -23,7 +23,8 @@ enum ttm_event_op {
 
 /*
  * Of the end of a process, id and bytes are what it still held, address and
- * footprint_bytes how much had ended with its device.
+ * footprint_bytes how much had ended with its device, total_bytes the run that it was
+ * part of (wire/attach.h).
  */
 struct ttm_event {
     uint64_t time_ns; /* wall clock */

@@ -34,7 +34,7 @@ struct ttm_hello {
     uint16_t minor;
     uint64_t optional;
     uint64_t required;
-    int32_t pid; /* for people, as the next; never used to decide anything */
+    int32_t pid; /* as it sees itself; no right comes of it */
     char software[TTM_HELLO_SOFTWARE_SIZE];
 };
 

@@ -16,7 +16,9 @@ size_t ttm_site_row_encode(const struct ttm_site_row *row, uint8_t *buf)
     buf[16] = row->region;
     buf[17] = row->kind;
     buf[18] = row->flags;
-    memset(buf + 19, 0, 5);
+    buf[19] = 0;
+    put_le16(buf + 20, row->banks);
+    put_le16(buf + 22, 0);
     put_le64(buf + 24, row->births);
     put_le64(buf + 32, row->ends);
     put_le32(buf + 40, row->origin);
@@ -40,6 +42,7 @@ int ttm_site_row_decode(const uint8_t *buf, size_t len, struct ttm_site_row *ret
     ret->region = part[16];
     ret->kind = part[17];
     ret->flags = part[18];
+    ret->banks = get_le16(part + 20);
     ret->births = get_le64(part + 24);
     ret->ends = get_le64(part + 32);
     ret->origin = get_le32(part + 40);

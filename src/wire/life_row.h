@@ -31,6 +31,7 @@ struct ttm_site_row {
     uint8_t region;
     uint8_t kind; /* enum ttm_kernel_kind */
     uint8_t flags;
+    uint16_t banks; /* of each device; 0: not known */
     uint16_t device_count;
     uint16_t devices[TTM_DEVICE_COUNT]; /* ascending */
 };

@@ -2,6 +2,7 @@
 #include "wire/origin.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/bytes.h"
 
@@ -14,8 +15,7 @@ static bool is_inside_character(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* The first bytes of a text, at most 'max'. */
-static struct ttm_note_text head_of(struct ttm_note_text text, uint16_t max)
+struct ttm_note_text ttm_note_text_cut(struct ttm_note_text text, uint16_t max)
 {
     if (text.length <= max)
         return text;
@@ -49,7 +49,7 @@ static size_t put_text(uint8_t *buf, struct ttm_note_text text)
 size_t ttm_code_note_encode(const struct ttm_code_note *note, uint8_t buf[TTM_CODE_NOTE_SIZE_MAX])
 {
     const struct ttm_note_text file = tail_of(note->file, TTM_CODE_FILE_MAX);
-    const struct ttm_note_text name = head_of(note->name, TTM_CODE_NAME_MAX);
+    const struct ttm_note_text name = ttm_note_text_cut(note->name, TTM_CODE_NAME_MAX);
     size_t size = 8;
 
     put_le32(buf, note->first_line);
@@ -217,7 +217,7 @@ size_t ttm_thread_note_encode(const struct ttm_thread_note *note,
                               uint8_t buf[TTM_THREAD_NOTE_SIZE_MAX])
 {
     put_le32(buf, note->tid);
-    return 4 + put_text(buf + 4, head_of(note->name, TTM_THREAD_NAME_MAX));
+    return 4 + put_text(buf + 4, ttm_note_text_cut(note->name, TTM_THREAD_NAME_MAX));
 }
 
 int ttm_thread_note_decode(const uint8_t *buf, size_t len, struct ttm_thread_note *ret)
@@ -247,8 +247,10 @@ size_t ttm_named_stack_note_encode(const struct ttm_named_stack_note *note,
     put_le16(buf, note->count);
     put_le16(buf + 2, note->is_cut ? TTM_STACK_IS_CUT : 0);
     for (size_t i = 0; i < note->count; i++) {
-        const struct ttm_note_text module = head_of(note->frames[i].module, TTM_FRAME_MODULE_MAX);
-        const struct ttm_note_text name = head_of(note->frames[i].name, TTM_FRAME_NAME_MAX);
+        const struct ttm_note_text module =
+            ttm_note_text_cut(note->frames[i].module, TTM_FRAME_MODULE_MAX);
+        const struct ttm_note_text name =
+            ttm_note_text_cut(note->frames[i].name, TTM_FRAME_NAME_MAX);
 
         put_le16(buf + size, module.length);
         put_le16(buf + size + 2, name.length);
@@ -301,4 +303,22 @@ int ttm_log_note_decode(const uint8_t *buf, size_t len, struct ttm_log_note *ret
         .name = {(const char *)buf + 4, (uint16_t)(len - 4)},
     };
     return 0;
+}
+
+bool ttm_is_users_file(const char *file, size_t length)
+{
+    static const char *const ours[] = {
+        "-packages/ttnn/",
+        "/ttnn/ttnn/",
+        "-packages/ttmem/",
+        "/python/ttmem/",
+    };
+
+    if (length == 0 || memmem(file, length, "<frozen ", 8) == file)
+        return false;
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (memmem(file, length, ours[i], strlen(ours[i])))
+            return false;
+    }
+    return true;
 }

@@ -41,7 +41,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Kinds of notes; smaller ones are in ring/segment.h. */
+/* Kinds of notes; smaller ones are in ring/segment.h, the next one in wire/keepers.h. */
 enum ttm_origin_kind {
     TTM_NOTE_CODE = 16,
     TTM_NOTE_PYTHON_STACK = 17,
@@ -80,6 +80,9 @@ struct ttm_note_text {
     const char *bytes;
     uint16_t length;
 };
+
+/* The first bytes of a text, at most 'max', up to the border of a character. */
+struct ttm_note_text ttm_note_text_cut(struct ttm_note_text text, uint16_t max);
 
 struct ttm_code_note {
     uint32_t first_line;
@@ -178,5 +181,8 @@ int ttm_thread_note_decode(const uint8_t *buf, size_t len, struct ttm_thread_not
 int ttm_named_stack_note_decode(const uint8_t *buf, size_t len, struct ttm_named_stack_note *ret);
 int ttm_log_note_decode(const uint8_t *buf, size_t len, struct ttm_log_note *ret);
 int ttm_operation_note_decode(const uint8_t *buf, size_t len, struct ttm_note_text *ret);
+
+/* Whether a Python file is the user's own: neither the interpreter's start nor a part of ttnn or ttmem. */
+bool ttm_is_users_file(const char *file, size_t length);
 
 #endif /* TTM_WIRE_ORIGIN_H */

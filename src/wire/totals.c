@@ -15,7 +15,8 @@ enum {
     DEVICE_BANKS_AT = DEVICE_MORE_AT + MORE_SIZE,
     DEVICE_FIXED = DEVICE_BANKS_AT + TTM_REGION_COUNT * 4 + 4, /* and a reserved u32 */
     PROCESS_LEAST = 88,
-    PROCESS_FIXED = 120,
+    PROCESS_TEXTS = 120, /* from here on with the texts behind the command */
+    PROCESS_FIXED = 128,
     PROCESS_DEVICE_MORE_AT = 8 + DEVICE_TOTALS_SIZE,
     PROCESS_DEVICE_FIXED = PROCESS_DEVICE_MORE_AT + MORE_SIZE,
 };
@@ -175,7 +176,10 @@ size_t ttm_process_row_encode(const struct ttm_process_row *row, uint8_t *buf)
     put_le16(buf + 108, row->ring_permille);
     buf[110] = row->is_disabled;
     buf[111] = row->has_gap;
-    put_le64(buf + 112, 0);
+    buf[112] = row->is_behind;
+    memset(buf + 113, 0, 3);
+    put_le32(buf + 116, row->resync_us);
+    put_le64(buf + 120, row->run);
     size_t at = PROCESS_FIXED;
     at += row_put_string(buf + at, row->command, TTM_STRING_MAX);
     at += row_put_string(buf + at, row->runtime, TTM_STRING_MAX);
@@ -211,11 +215,14 @@ int ttm_process_row_decode(const uint8_t *buf, size_t len, struct ttm_process_ro
         .ring_permille = get_le16(part + 108),
         .is_disabled = part[110] != 0,
         .has_gap = part[111] != 0,
+        .is_behind = part[112] != 0,
+        .resync_us = get_le32(part + 116),
+        .run = get_le64(part + 120),
     };
     size_t at = (size_t)fixed;
     if (row_get_string(buf, len, &at, row.command, TTM_STRING_MAX) < 0)
         return -EBADMSG;
-    if (fixed >= PROCESS_FIXED && (row_get_string(buf, len, &at, row.runtime, TTM_STRING_MAX) < 0 ||
+    if (fixed >= PROCESS_TEXTS && (row_get_string(buf, len, &at, row.runtime, TTM_STRING_MAX) < 0 ||
                                    row_get_string(buf, len, &at, row.trouble, TTM_STRING_MAX) < 0))
         return -EBADMSG;
     *ret = row;

@@ -97,6 +97,9 @@ struct ttm_process_row {
     uint16_t ring_permille; /* how full its fullest ring is */
     bool is_disabled;       /* tracking is switched off in it */
     bool has_gap;           /* it was tracked before this server knew it, or off for a while */
+    bool is_behind;         /* it has still to tell what it holds: its lives are not exact */
+    uint32_t resync_us;     /* from the need for the last telling until it was exact; 0: none yet */
+    uint64_t run;           /* wire/attach.h; 0: none, or the asker may not see it */
     char command[TTM_STRING_MAX + 1];
     char runtime[TTM_STRING_MAX + 1]; /* "ttnn 0.81.1" */
     char trouble[TTM_STRING_MAX + 1]; /* why something in it is not tracked */

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@
 #include "client/original_client.h"
 #include "client/switch.h"
 #include "query/answer.h"
+#include "ring/control.h"
 #include "ring/producer.h"
 #include "ring/reader.h"
 
@@ -165,6 +167,25 @@ static double bench_off(void)
     for (unsigned i = 0; i < EVENTS; i++)
         ttmem_alloc(&a);
     return (double)(thread_ns() - start) / EVENTS;
+}
+
+/* What loading the library does, tracking wanted or not: it makes the switch. */
+static double bench_load(void)
+{
+    const unsigned times = 200;
+    uint64_t spent = 0;
+
+    for (unsigned i = 0; i < times; i++) {
+        struct ttm_control *control;
+        int fd;
+        const uint64_t start = thread_ns();
+        if (ttm_control_new(&control, &fd) < 0)
+            die("no control page");
+        spent += thread_ns() - start;
+        (void)munmap(control, sizeof(*control));
+        (void)close(fd);
+    }
+    return (double)spent / times;
 }
 
 static double bench_send(struct ttm_original_client *client)
@@ -308,7 +329,7 @@ static double bench_drain(pid_t server)
     return (double)spent / (THREADS * FILL);
 }
 
-enum row { FLOOR, RING, SHIPPED, CONTEXT, NAMES, THREADED, OFF, SEND, SERVER, DRAIN, ROWS };
+enum row { FLOOR, RING, SHIPPED, CONTEXT, NAMES, THREADED, OFF, LOAD, SEND, SERVER, DRAIN, ROWS };
 
 static const char *const labels[ROWS] = {
     "floor: clock and a record written",
@@ -318,6 +339,7 @@ static const char *const labels[ROWS] = {
     "a call of ttmem_name()",
     "the same, 8 threads at once, each",
     "libttmem switched off",
+    "loading libttmem, once",
     "the original's send(), burst",
     "server CPU for each of the 8 threads' events",
     "server CPU for each record of 8 full rings",
@@ -370,6 +392,7 @@ int main(int argc, char **argv)
         lost[DRAIN] += lost_events();
         ttmem_disable();
         values[OFF][i] = bench_off();
+        values[LOAD][i] = bench_load();
         (void)ttmem_enable();
         values[SEND][i] = bench_send(&client);
     }

@@ -5,6 +5,7 @@
  */
 #include "fuzzing.h"
 
+#include "wire/keepers.h"
 #include "wire/origin.h"
 
 static void try_code(const uint8_t *buf, size_t len)
@@ -101,10 +102,27 @@ static void try_log(const uint8_t *buf, size_t len)
         MUST(note.name.bytes + note.name.length == (const char *)buf + len);
 }
 
+static void try_keepers(const uint8_t *buf, size_t len)
+{
+    struct ttm_keepers_note note, again;
+    uint8_t once[TTM_KEEPERS_NOTE_SIZE_MAX];
+
+    if (ttm_keepers_note_decode(buf, len, &note) < 0)
+        return;
+    const size_t size = ttm_keepers_note_encode(&note, once);
+    MUST(size <= sizeof(once) && ttm_keepers_note_decode(once, size, &again) == 0);
+    MUST(again.origin == note.origin && again.cause == note.cause && again.count == note.count);
+    for (unsigned i = 0; i < note.count; i++) {
+        MUST(note.keepers[i].bytes + note.keepers[i].length <= (const char *)buf + len);
+        MUST(again.keepers[i].length == note.keepers[i].length);
+    }
+    MUST(note.cause == 0 || ttm_cause_name(note.cause));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const tries[])(const uint8_t *, size_t) = {
-        try_code, try_python, try_module, try_native, try_thread, try_named, try_log};
+        try_code, try_python, try_module, try_native, try_thread, try_named, try_log, try_keepers};
 
     if (size == 0)
         return 0;

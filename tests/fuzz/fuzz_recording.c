@@ -147,16 +147,21 @@ static uint8_t take(struct input *input)
     return *input->at++;
 }
 
-/* Columns of exactly the bytes that they have. */
+#define HAS_BANKS 0x8000u /* in the length of the column before it */
+
+/* Columns of exactly the bytes that they have; that of banks only where it is said to be there. */
 static void take_columns(struct input *input, struct ttm_block *block)
 {
-    size_t lengths[TTM_COLUMN_COUNT];
+    size_t lengths[TTM_COLUMN_COUNT] = {0};
 
-    for (size_t i = 0; i < TTM_COLUMN_COUNT; i++) {
+    for (size_t i = 0; i < TTM_COLUMN_LEAST; i++) {
         lengths[i] = take(input);
         if (i >= TTM_COLUMN_GROWING)
             lengths[i] |= (size_t)take(input) << 8;
     }
+    if (lengths[TTM_COLUMN_BYTES] & HAS_BANKS)
+        lengths[TTM_COLUMN_BANKS] = take(input);
+    lengths[TTM_COLUMN_BYTES] &= ~(size_t)HAS_BANKS;
     for (size_t i = 0; i < TTM_COLUMN_COUNT; i++) {
         const size_t length = lengths[i] < input->left ? lengths[i] : input->left;
         block->columns[i].data = exact_copy(input->at, length);

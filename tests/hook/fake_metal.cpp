@@ -252,8 +252,12 @@ class Device : public IDevice {
     std::unique_ptr<AllocatorImpl> allocator_ = std::make_unique<AllocatorImpl>();
 };
 
+bool does_close_throw;
+
 bool Device::close()
 {
+    if (does_close_throw)
+        throw std::runtime_error("a device that does not answer");
     return true;
 }
 ARCH Device::arch() const
@@ -335,6 +339,7 @@ class MeshDeviceImpl {
   public:
     std::vector<IDevice *> get_devices() const;
     std::vector<int> get_device_ids() const;
+    bool close_impl(class MeshDevice *mesh);
     std::vector<std::unique_ptr<Device>> devices_;
     std::unique_ptr<AllocatorImpl> allocator_ = std::make_unique<AllocatorImpl>();
 };
@@ -355,6 +360,14 @@ std::vector<int> MeshDeviceImpl::get_device_ids() const
     for (const auto &device : devices_)
         all.push_back(device->id_);
     return all;
+}
+
+bool MeshDeviceImpl::close_impl(MeshDevice *)
+{
+    allocator_->deallocate_buffers();
+    for (const auto &device : devices_)
+        device->close();
+    return true;
 }
 
 class MeshDevice : public IDevice {
@@ -569,11 +582,26 @@ void fake_open(int chips)
     Inspector::mesh_device_initialized(&mesh->impl_);
 }
 
+// Chips that cannot be closed: all stays as it is. Returns whether that was thrown as it should be.
+bool fake_close_in_vain()
+{
+    unsigned thrown = 0;
+
+    does_close_throw = true;
+    for (const auto &device : mesh->impl_.devices_) {
+        try {
+            device->close();
+        } catch (const std::runtime_error &failure) {
+            thrown += std::string(failure.what()) == "a device that does not answer";
+        }
+    }
+    does_close_throw = false;
+    return thrown == mesh->impl_.devices_.size();
+}
+
 void fake_close()
 {
-    mesh->impl_.allocator_->deallocate_buffers();
-    for (const auto &device : mesh->impl_.devices_)
-        device->close();
+    mesh->impl_.close_impl(mesh.get());
     mesh.reset();
 }
 

@@ -8,7 +8,7 @@
  * others. It works with the first of them unless told otherwise. It is driven by lines on stdin and answers
  * each with one line of JSON on stdout: what it holds, by its own books.
  *
- *   open CHIPS   close   alloc REGION COUNT BYTES   free COUNT   virtual COUNT   fail REGION
+ *   open CHIPS   close   unclosed   alloc REGION COUNT BYTES   free COUNT   virtual COUNT   fail REGION
  *   storm THREADS EVENTS SWITCHES   births and ends on many threads; leaves a rest. Meanwhile
  *                                   tracking is switched off and on again so many times.
  *   work CHIPS CB_BYTES KERNEL BYTES   run   clash   end
@@ -36,6 +36,7 @@
 struct library {
     void (*open)(int chips);
     void (*close)(void);
+    bool (*close_in_vain)(void);
     void *(*alloc)(int region, uint64_t bytes, bool is_virtual);
     void (*free)(void *buffer);
     void *(*workload)(int chips, uint64_t cb_bytes, const char *kernel, uint32_t bytes);
@@ -90,6 +91,7 @@ static void load(const char *path, struct library *ret)
 
     *(void **)&ret->open = find(handle, "fake_open");
     *(void **)&ret->close = find(handle, "fake_close");
+    *(void **)&ret->close_in_vain = find(handle, "fake_close_in_vain");
     *(void **)&ret->alloc = find(handle, "fake_alloc");
     *(void **)&ret->free = find(handle, "fake_free");
     *(void **)&ret->workload = find(handle, "fake_workload");
@@ -245,6 +247,8 @@ static void do_line(const char *line)
         fake->close();
         forget_books();
     }
+    if (strcmp(word, "unclosed") == 0)
+        errno_changes += fake->close_in_vain() ? 0 : 1000;
     if (strcmp(word, "run") == 0)
         fake->run(workload);
     if (strcmp(word, "clash") == 0)

@@ -5,13 +5,20 @@
  *
  * One command a line on stdin, "ok VALUE" for each on stdout.
  *
- *   alloc ID BYTES [DEVICE [REGION]]   free ID [REGION]   name ID NAME CONTEXT ("-" for NULL)
+ *   alloc ID BYTES [DEVICE [REGION [BANKS]]]   free ID [REGION]   name ID NAME CONTEXT ("-" for NULL)
  *   cb PROGRAM PART ADDRESS BYTES X Y  on the cores 0,0 to X,Y of device 0
  *   kernel PROGRAM PART BYTES KIND     end_program PROGRAM   dispatch PROGRAM DEVICE
  *   open DEVICE BOARD   close DEVICE   close_allocator NUMBER
  *   push NAME   pop   mark NAME (the rest of the line)   fail KIND WANTED FREE
  *   enabled   enable   disable
+ *   guest                              is a guest from here on, as libttmem-hook is: its origins have an
+ *                                      operation, and when tracking begins it tells of ids 901 and 902
+ *   guest_calls                        how often it was told that tracking began, and ends
+ *   guest_close ID                     the end of an allocation that its owner did not give back
+ *   say RUNTIME/TROUBLE                what this process is, and what is wrong with it
+ *   churn THREADS   churn_stop         threads that allocate and free without end; all is freed then
  *   swap_fds KIND                      closes fds from 3 on, and opens others there
+ *   swap_wakes KIND                    the same for sockets that wake the server alone
  *   touched                            what was written to or taken from those
  *   forks COUNT                        children that each allocate and exit
  *   exec                               this program anew, in this process
@@ -28,6 +35,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +46,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "client/guest.h"
+#include "wire/origin.h"
 
 #define SWAPPED_MAX 64
 #define DENIED_MAX 8
@@ -60,13 +71,14 @@ static void die(const char *why)
 static void alloc(const char *args)
 {
     unsigned long long id = 0, bytes = 0;
-    unsigned device = 0, region = 0;
+    unsigned device = 0, region = 0, banks = 0;
 
-    (void)sscanf(args, "%llu %llu %u %u", &id, &bytes, &device, &region);
+    (void)sscanf(args, "%llu %llu %u %u %u", &id, &bytes, &device, &region, &banks);
     const struct ttmem_allocation allocation = {.id = id,
                                                 .address = id * 64,
                                                 .bytes = bytes,
                                                 .devices = device,
+                                                .banks = banks,
                                                 .allocator = (uint16_t)device,
                                                 .region = (uint8_t)region};
     ttmem_alloc(&allocation);
@@ -139,6 +151,15 @@ static int name_at(const char *args)
     return ttmem_name_at((uint16_t)device, TTMEM_DRAM, address, id, name, NULL);
 }
 
+static int name_unique(const char *args)
+{
+    unsigned long long address = 0, id = 0;
+    static char name[1024];
+
+    (void)sscanf(args, "%llu %llu %1023s", &id, &address, name);
+    return ttmem_name_unique(id, address, name, NULL);
+}
+
 static int alloc_in(const char *args)
 {
     unsigned long long id = 0, address = 0;
@@ -164,28 +185,116 @@ static void fail(const char *args)
     unsigned kind = 0;
 
     (void)sscanf(args, "%u %llu %llu", &kind, &wanted, &free_bytes);
-    const struct ttmem_failure failure = {.wanted_bytes = 12 * wanted,
-                                          .bank_wanted_bytes = wanted,
-                                          .bank_free_bytes = free_bytes,
-                                          .bank_largest_bytes = free_bytes / 2,
-                                          .devices = 3,
-                                          .region = TTMEM_L1,
-                                          .kind = (uint8_t)kind};
+    const struct ttmem_failed_allocation failure = {.wanted_bytes = 12 * wanted,
+                                                    .bank_wanted_bytes = wanted,
+                                                    .bank_free_bytes = free_bytes,
+                                                    .bank_largest_bytes = free_bytes / 2,
+                                                    .devices = 3,
+                                                    .region = TTMEM_L1,
+                                                    .kind = (uint8_t)kind};
     ttmem_failure(&failure);
+}
+
+/* ---- a guest ---- */
+
+static _Atomic int guest_begins, guest_ends;
+
+static void begin_guest(void)
+{
+    atomic_fetch_add(&guest_begins, 1);
+    alloc("901 100");
+    alloc("902 100");
+}
+
+static void end_guest(void)
+{
+    atomic_fetch_add(&guest_ends, 1);
+}
+
+static void find_origin(struct ttmem_guest_origin *ret)
+{
+    ret->operation = ttmem_guest_note(TTM_NOTE_OPERATION, "worker.step", 11);
+}
+
+static void be_guest(void)
+{
+    static const struct ttmem_guest guest = {
+        .on_enable = begin_guest, .on_disable = end_guest, .origin = find_origin};
+
+    ttmem_guest_register(&guest);
+}
+
+static void say(char *args)
+{
+    char *trouble = strchr(args, '/');
+
+    if (trouble)
+        *trouble++ = '\0';
+    ttmem_guest_say(args, trouble ? trouble : "");
+}
+
+/* ---- threads that go on while others switch ---- */
+
+#define CHURNERS_MAX 16
+#define CHURN_LIVE 50
+
+static pthread_t churners[CHURNERS_MAX];
+static int churner_count;
+static _Atomic bool is_churning;
+
+static void *churn(void *arg)
+{
+    const uint64_t base = (uint64_t)(uintptr_t)arg << 32;
+    uint64_t n = 0;
+
+    for (; atomic_load(&is_churning); n++) {
+        ttmem_alloc(&(struct ttmem_allocation){.id = base + n, .address = n * 64, .bytes = 8});
+        if (n >= CHURN_LIVE)
+            ttmem_free(0, TTMEM_DRAM, base + n - CHURN_LIVE);
+        if (n % 1000 == 0)
+            (void)usleep(500);
+    }
+    for (uint64_t i = n > CHURN_LIVE ? n - CHURN_LIVE : 0; i < n; i++)
+        ttmem_free(0, TTMEM_DRAM, base + i);
+    return NULL;
+}
+
+static void start_churn(int count)
+{
+    atomic_store(&is_churning, true);
+    for (churner_count = 0; churner_count < count && churner_count < CHURNERS_MAX;
+         churner_count++) {
+        if (pthread_create(&churners[churner_count], NULL, churn,
+                           (void *)(uintptr_t)(churner_count + 1)) != 0)
+            die("no thread");
+    }
+}
+
+static void stop_churn(void)
+{
+    atomic_store(&is_churning, false);
+    for (int i = 0; i < churner_count; i++)
+        (void)pthread_join(churners[i], NULL);
 }
 
 /* ---- programs that take all fds for their own ---- */
 
+static bool is_socket_kind(void)
+{
+    return strcmp(swapped_kind, "socket") == 0 || strcmp(swapped_kind, "seqpacket") == 0;
+}
+
 static void open_over(int number)
 {
+    const int type = strcmp(swapped_kind, "socket") == 0 ? SOCK_STREAM : SOCK_SEQPACKET;
     int fds[2] = {-1, -1};
 
     if (strcmp(swapped_kind, "file") == 0)
         fds[0] = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     else if (strcmp(swapped_kind, "pipe") == 0)
         (void)!pipe2(fds, O_CLOEXEC | O_NONBLOCK);
-    else if (strcmp(swapped_kind, "socket") == 0)
-        (void)!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
+    else if (is_socket_kind())
+        (void)!socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
     else
         fds[0] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fds[0] < 0)
@@ -195,7 +304,7 @@ static void open_over(int number)
     peers[own] = -1;
     if (fds[1] >= 0 && (peers[own] = fcntl(fds[1], F_DUPFD_CLOEXEC, 1000)) < 0)
         die("no peer");
-    if (strcmp(swapped_kind, "socket") == 0 && send(peers[own], "precious", 8, 0) != 8)
+    if (is_socket_kind() && send(peers[own], "precious", 8, 0) != 8)
         die("no data");
     if (fds[0] != number && (dup2(fds[0], number) < 0 || close(fds[0]) < 0))
         die("no such number");
@@ -203,16 +312,26 @@ static void open_over(int number)
         (void)close(fds[1]);
 }
 
+static bool is_wake(int fd)
+{
+    int type = 0;
+    socklen_t length = sizeof(type);
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
+}
+
 /* Those that were open, from 3 on. */
-static void swap_fds(const char *args)
+static void swap_fds(const char *args, bool is_wake_alone)
 {
     bool was_open[SWAPPED_MAX] = {false};
 
     (void)sscanf(args, "%15s", swapped_kind);
     for (int fd = 3; fd < SWAPPED_MAX; fd++)
-        was_open[fd] = fcntl(fd, F_GETFD) >= 0;
-    for (int fd = 3; fd < 65536; fd++)
-        (void)close(fd);
+        was_open[fd] = is_wake_alone ? is_wake(fd) : fcntl(fd, F_GETFD) >= 0;
+    for (int fd = 3; fd < 65536; fd++) {
+        if (!is_wake_alone || (fd < SWAPPED_MAX && was_open[fd]))
+            (void)close(fd);
+    }
     for (int fd = SWAPPED_MAX - 1; fd >= 3; fd--) {
         if (was_open[fd])
             open_over(fd);
@@ -230,7 +349,7 @@ static int count_touched(void)
             touched += lseek(swapped[i], 0, SEEK_END) != 0;
         else if (strcmp(swapped_kind, "pipe") == 0)
             touched += read(swapped[i], bytes, sizeof(bytes)) != -1 || errno != EAGAIN;
-        else if (strcmp(swapped_kind, "socket") == 0)
+        else if (is_socket_kind())
             touched += recv(swapped[i], bytes, sizeof(bytes), MSG_PEEK) != 8 ||
                        recv(peers[i], bytes, sizeof(bytes), 0) != -1 || errno != EAGAIN;
         else
@@ -386,8 +505,16 @@ static bool obey_told(const char *verb, char *args)
         ttmem_context_pop();
     else if (strcmp(verb, "mark") == 0)
         ttmem_mark(args);
+    else if (strcmp(verb, "reset_peaks") == 0)
+        ttmem_reset_peaks();
     else if (strcmp(verb, "fail") == 0)
         fail(args);
+    else if (strcmp(verb, "guest_close") == 0)
+        ttmem_guest_close(0, TTMEM_DRAM, strtoull(args, NULL, 10));
+    else if (strcmp(verb, "say") == 0)
+        say(args);
+    else if (strcmp(verb, "guest") == 0)
+        be_guest();
     else
         return false;
     return true;
@@ -403,18 +530,28 @@ static int obey(const char *verb, char *args)
         return number_of_devices(args);
     if (strcmp(verb, "name_at") == 0)
         return name_at(args);
+    if (strcmp(verb, "name_unique") == 0)
+        return name_unique(args);
     if (strcmp(verb, "alloc_in") == 0)
         return alloc_in(args);
     if (strcmp(verb, "enable") == 0)
         return ttmem_enable();
+    if (strcmp(verb, "guest_calls") == 0)
+        return atomic_load(&guest_begins) * 100 + atomic_load(&guest_ends);
     if (strcmp(verb, "touched") == 0)
         return count_touched();
     if (strcmp(verb, "forks") == 0)
         return fork_many(atoi(args));
     if (strcmp(verb, "disable") == 0)
         ttmem_disable();
+    else if (strcmp(verb, "churn") == 0)
+        start_churn(atoi(args));
+    else if (strcmp(verb, "churn_stop") == 0)
+        stop_churn();
     else if (strcmp(verb, "swap_fds") == 0)
-        swap_fds(args);
+        swap_fds(args, false);
+    else if (strcmp(verb, "swap_wakes") == 0)
+        swap_fds(args, true);
     else if (strcmp(verb, "deny") == 0)
         deny(args);
     else if (strcmp(verb, "chroot") == 0)

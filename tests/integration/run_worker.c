@@ -43,7 +43,7 @@ int main(void)
         .bank_count = {[TTMEM_DRAM] = 12, [TTMEM_L1] = 64},
         .board = "n150",
     };
-    const struct ttmem_failure failure = {
+    const struct ttmem_failed_allocation failure = {
         .wanted_bytes = 32 << 20,
         .bank_wanted_bytes = 512 << 10,
         .bank_free_bytes = 640 << 10,

@@ -14,6 +14,9 @@ from support import (
     HOOK_NAME,
     IS_ROOT,
     NOBODY,
+    TRACKED_WORKER,
+    WORKER_OPTIONS,
+    Place,
     Server,
     Tracked,
     row_of,
@@ -216,6 +219,54 @@ def test_run_in_a_container_reports_to_a_server_outside(host: Host, machine: Ser
     done = host.run("sh", "-c", work, mounts={host.sockets: "/run/tt-mem"})
     assert done.returncode == 7, done
     assert machine.status()["allocs"] == 3 and machine.status()["processes_ended"] == 1
+    assert "by the server at /run/tt-mem/tt-mem.sock" in done.stderr, done
+    assert "3 allocations remained, 2.9 KiB" in done.stderr, done
+    assert "still running" not in done.stderr, done
+
+
+def test_run_in_a_container_sums_up_its_own_processes_alone(host: Host, machine: Server) -> None:
+    """To a server outside others report too, and their numbers may be those of ours in here."""
+    run = f"{TT_MEM_INSIDE} run --connect /run/tt-mem/tt-mem.sock"
+    two = f"printf 'alloc 0 0 3 1000\\n' | {WORKER}; printf 'alloc 1 0 2 500\\n' | {WORKER}; exit 3"
+    shared = {host.sockets: "/run/tt-mem"}
+    with Tracked(machine) as others, Contained(host, *TRACKED, mounts=shared) as neighbour:
+        others.do("alloc 0 0 7 10")
+        neighbour.do("alloc 0 0 9 10")
+        wait_until_exact(machine, others)
+        wait_until_exact(machine, neighbour)
+        done = host.run("sh", "-c", f'cd /tmp; {run} sh -c "$1"', "sh", two, mounts=shared)
+        assert done.returncode == 3, done
+        assert "5 allocations remained, 3.9 KiB" in done.stderr, done
+        rows = done.stderr.split("2 processes")[1].splitlines()
+        assert rows[0].split() == ["remain", "takes"], done  # how many there were is not known
+        assert [row.split()[-3] for row in rows[1:3]] == ["3", "2"], done
+        assert "still running" not in done.stderr, done
+
+
+def test_a_process_that_outlives_a_run_in_a_container(host: Host, machine: Server) -> None:
+    """It has left the tree of its run, and says whose it is all the same."""
+    run = f"{TT_MEM_INSIDE} run --connect /run/tt-mem/tt-mem.sock"
+    left = f"(echo alloc 0 0 3 1000; sleep 100) | setsid {WORKER} > /tmp/said & "
+    wait = "until grep -q truth /tmp/said; do :; done"
+    work = f"{run} sh -c '{left} {wait}'; echo ended"
+    done = host.run("sh", "-c", work, mounts={host.sockets: "/run/tt-mem"})
+    assert done.stdout == "ended\n", done
+    assert "still running, and tracked by the server: " in done.stderr, done
+
+
+def test_run_outside_and_its_server_in_a_container(host: Host) -> None:
+    """No process of ours has a number in there."""
+    serve = (TT_MEM_INSIDE, "serve", "--no-legacy", "--socket", "/run/tt-mem/tt-mem.sock")
+    socket = str(host.sockets / "tt-mem.sock")
+    with Contained(host, *serve, mounts={host.sockets: "/run/tt-mem"}) as inside:
+        assert child_of(inside.process.pid)
+        wait_for(lambda: os.path.exists(socket), "the server to listen")
+        work = "(echo alloc 0 0 3 1000; echo exit 4) | $WORKER"
+        env: dict[str, str | None] = {**WORKER_OPTIONS, "WORKER": TRACKED_WORKER}
+        place = Place(host.sockets)
+        result = place.run("--connect", socket, "sh", "-c", f"{work}; {work}", env=env)
+        assert result.status == 4, result
+        assert "6 allocations remained" in result.err and "2 processes" in result.err, result
 
 
 def test_files_of_a_container_are_reached_through_its_root(host: Host, machine: Server) -> None:

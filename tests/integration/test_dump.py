@@ -86,6 +86,7 @@ BUFFER_KEYS = {
     "address",
     "bytes",
     "footprint_bytes",
+    "banks",
     "age_ns",
     "origin",
     "name",

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 from support import (
     ERROR,
+    GET_STATUS,
     IS_SANITIZED,
     IS_THREAD_SANITIZED,
     NOBODY,
     PATIENCE_S,
     TELL,
+    TOLD_END,
     Library,
     Native,
     Server,
@@ -30,9 +32,12 @@ from support import (
     needs_root,
     row_of,
     run,
+    run_json,
     run_ok,
     segment,
     segment_header,
+    told,
+    told_row,
     wait_for,
 )
 
@@ -240,6 +245,40 @@ def test_texts_that_are_no_text_hurt_nobody(server: Server) -> None:
         wait_for(lambda: len(worker.row()["marks"]) == 2)
 
 
+def test_names_by_an_id_that_is_unique_need_no_more(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc_in 7 1 4096 0 3", "alloc_in 9 2 4096 1 2", "alloc_in 7 3 8192 0 3")
+        worker.do("alloc 4 100 0 1", "cb 4 0 0 10 0 0")  # in L1, and a part of a program beside it
+        for number, name in ((2, "submesh"), (1, "mesh"), (3, "other")):
+            address = 8192 if number == 3 else 4096
+            assert worker.do(f"name_unique {number} {address} {name}") == 1
+        address = next(b["address"] for b in worker.row()["buffers"] if b["id"] == 4)
+        assert worker.do(f"name_unique 4 {address} small") == 1
+        assert worker.do("name_unique 1 8192 nobody") == 0  # was given back, and the id with it
+        assert worker.do("name_unique 5 4096 nobody") == 0
+        names = {1: "mesh", 2: "submesh", 3: "other", 4: "small"}
+
+        def told() -> dict[int, str]:
+            buffers = [b for b in worker.row()["buffers"] if b["region"] != "CB"]
+            return {b["id"]: b["name"] for b in buffers}
+
+        wait_for(lambda: told() == names, f"{names}, and not {told()}")
+        assert worker.do("disable", "name_unique 1 4096 off") == 0
+
+
+def test_peaks_of_a_process_begin_anew(server: Server) -> None:
+    def peaks(worker: Library) -> list[int]:
+        regions = [r for d in worker.row()["devices"] for r in d["regions"].values()]
+        return [r["peak_bytes"] for r in regions if r["allocs"] > 0]
+
+    with Library(server) as worker:
+        worker.do("alloc 1 100", "alloc 2 200", "free 2")
+        worker.wait_for_ids(1)
+        assert peaks(worker) == [300]
+        worker.do("reset_peaks", "alloc 3 50", "free 3")
+        wait_for(lambda: peaks(worker) == [150], "the peak since then")
+
+
 def test_marks_and_failures_are_told(server: Server) -> None:
     with Library(server) as worker:
         began_ns = time.time_ns()
@@ -307,6 +346,43 @@ def test_a_server_that_was_killed_is_told_everything_again(make_server) -> None:
         assert worker.client()["unknown_frees"] == worker.client()["unknown_ends"] == 0
 
 
+def test_banks_are_told_kept_and_recorded(make_server, folder: Path) -> None:
+    (folder / "rec").mkdir()
+    record = ("--record", str(folder / "rec"))
+    server: Server = make_server().start(*record)
+    with Library(server) as worker:
+        mesh = worker.do("devices 0 1 5")
+        worker.do("alloc 1 1200 3 0 12", f"alloc 2 640 {mesh} 1 64", "alloc 3 100")
+        worker.do("alloc 4 100 0 0 1023", "alloc 5 100 0 0 1024")  # no device has so many
+
+        def banks() -> dict[int, int | None]:
+            row = row_of(server, worker.pid)
+            return {b["id"]: b["banks"] for b in row["buffers"]} if row else {}
+
+        def recorded(path: Path, ident: int) -> set[int | None]:
+            lives = run_json("history", str(path), "--address", str(ident * 64))["lives"]
+            return {life["banks"] for life in lives if life["id"] == ident}
+
+        expected = {1: 12, 2: 64, 3: None, 4: 1023, 5: None}
+        wait_for(lambda: banks() == expected)
+        (first,) = (folder / "rec").glob("*.ttmem")
+        wait_for(lambda: recorded(first, 5) == {None})  # a block is written now and then
+        server.kill()  # from here on they are known from the live table alone
+        server.start(*record)
+        wait_for(lambda: banks() == expected)
+        worker.do("name 4 weights -")
+        wait_for(lambda: told_of(worker)[4] == ("weights", ""))
+        assert banks() == expected
+        assert worker.end() == 0
+    server.stop()
+    files = list((folder / "rec").glob("*.ttmem"))  # of the server that was killed, and of the next
+    assert len(files) == 2
+    for path in files:
+        assert {ident: recorded(path, ident) for ident in expected} == {
+            ident: {count} for ident, count in expected.items()
+        }
+
+
 # ---- the switch ----
 
 
@@ -335,6 +411,71 @@ def test_a_running_program_is_switched_off_and_on(server: Server) -> None:
             worker.wait_for_ids(number)
             assert worker.row()["history_complete"] is False
             server.check()
+
+
+def test_a_program_is_switched_while_its_threads_go_on(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc 1 100", "churn 4")
+        for number in range(30):
+            run_ok("disable" if number % 2 == 0 else "enable", str(worker.pid))
+            if number % 3 == 0:  # or the next comes at once, before anybody has seen this one
+                wanted = number % 2 == 1
+                wait_for(lambda wanted=wanted: bool(worker.do("enabled")) == wanted)
+        wait_for(lambda: worker.client()["disabled"] is False)
+        worker.do("churn_stop", "alloc 2 100", "alloc 3 100", "free 2")
+        # All that the threads held was freed, partly while nobody listened: nothing of it remains,
+        # nor does the one from before the switch.
+        worker.wait_for_ids(3)
+        client = worker.client()
+        assert client["unknown_frees"] == client["refused"] == client["untracked"] == 0
+        row = worker.row()
+        assert row["complete"] is True and row["history_complete"] is False
+        server.check()
+        assert worker.end() == 0
+
+
+def test_a_guest_is_asked_what_is_live_and_where_it_comes_from(server: Server) -> None:
+    with Library(server, DISABLED) as worker:
+        worker.do("guest")
+        run_ok("enable", str(worker.pid))
+        worker.do("alloc 1 100", "alloc 2 100", "name 2 weights -")  # it begins with the first event
+        assert worker.do("guest_calls") == 100
+        worker.wait_for_ids(1, 2, 901, 902)
+        wait_for(lambda: told_of(worker)[2] == ("weights", ""))
+        row = worker.row()
+        operations = {
+            buffer["id"]: row["origins"][buffer["origin"]]["operation"] for buffer in row["buffers"]
+        }
+        assert operations == dict.fromkeys((1, 2, 901, 902), "worker.step")
+        worker.do("guest_close 1", "free 901")
+        worker.wait_for_ids(2, 902)
+        assert worker.region("DRAM")["frees"] == 1  # the other was not given back by its owner
+        run_ok("disable", str(worker.pid))
+        wait_for(lambda: worker.do("guest_calls") == 101)
+        run_ok("enable", str(worker.pid))
+        worker.wait_for_ids(901, 902)
+        assert worker.do("guest_calls") == 201
+        assert worker.client()["unknown_frees"] == 0
+        assert worker.end() == 0
+
+
+def test_what_a_process_says_of_itself_is_shown_and_survives_the_server(make_server) -> None:
+    server: Server = make_server().start()
+    with Library(server) as worker:
+        worker.do("alloc 1 100", "say ttnn 0.81.1/no symbol x")
+        wait_for(lambda: worker.client()["trouble"] == "no symbol x")
+        for _ in range(2):
+            client, row = worker.client(), worker.row()
+            assert client["runtime"] == "ttnn 0.81.1" and row["complete"] is False
+            assert row["why_incomplete"] == "no symbol x"
+            assert "no symbol x" in run_ok("status", server=server).out
+            server.kill()
+            server.start()
+            wait_for(lambda: (client_of(server, worker.pid) or {"trouble": ""})["trouble"])
+        worker.do("say ttnn 0.81.1/")
+        wait_for(lambda: worker.client()["trouble"] == "" and worker.row()["complete"] is True)
+        assert worker.client()["runtime"] == "ttnn 0.81.1"
+        assert worker.end() == 0
 
 
 def test_a_program_that_was_never_on_needs_nothing_of_ours(server: Server) -> None:
@@ -412,9 +553,11 @@ def test_the_process_of_another_user_is_not_switched(server: Server) -> None:
 
 # ---- hosts that behave badly ----
 
+FDS_OF_HOSTS = ["file", "pipe", "socket", "seqpacket", "eventfd"]
+
 
 @pytest.mark.skipif(IS_THREAD_SANITIZED, reason="the thread sanitizer has files of its own")
-@pytest.mark.parametrize("kind", ["file", "pipe", "socket"])
+@pytest.mark.parametrize("kind", FDS_OF_HOSTS)
 def test_a_host_that_takes_all_fds_for_its_own(make_server, kind: str) -> None:
     server: Server = make_server().start()
     with Library(server) as worker:
@@ -431,6 +574,26 @@ def test_a_host_that_takes_all_fds_for_its_own(make_server, kind: str) -> None:
         worker.do("alloc 4 100", "free 2", "mark late")
         server.start()
         assert worker.do("touched") == 0
+        assert worker.end() == 0
+
+
+@pytest.mark.parametrize("kind", FDS_OF_HOSTS)
+def test_a_host_that_has_closed_what_wakes_the_server_is_read_all_the_same(
+    server: Server, kind: str
+) -> None:
+    with server.client() as marker, Library(server) as worker:
+        worker.do("alloc 1 100")
+        worker.wait_for_ids(1)
+        with Tail("--json", server=server, marker=marker) as tail:
+            worker.do(f"swap_wakes {kind}")
+            for ident in range(2, 6):
+                time.sleep(0.15)  # rings that are quiet for so long are not looked at any more
+                worker.do(f"alloc {ident} 100")
+                # Nobody asks: it is shown because the server has looked by itself.
+                tail.read_until(lambda line, wanted=f'"id":{ident},': wanted in line)
+            assert worker.do("touched") == 0
+        worker.do("free 1")
+        worker.wait_for_ids(2, 3, 4, 5)
         assert worker.end() == 0
 
 
@@ -477,13 +640,13 @@ def test_a_program_that_execs_another_begins_anew(server: Server) -> None:
 
 
 SYSTEM_CALLS = {
-    "x86_64": {"socket": 41, "memfd_create": 319, "eventfd2": 290, "pipe2": 293, "clone3": 435},
-    "aarch64": {"socket": 198, "memfd_create": 279, "eventfd2": 19, "pipe2": 59, "clone3": 435},
+    "x86_64": {"socket": 41, "memfd_create": 319, "socketpair": 53, "pipe2": 293, "clone3": 435},
+    "aarch64": {"socket": 198, "memfd_create": 279, "socketpair": 199, "pipe2": 59, "clone3": 435},
 }.get(platform.machine(), {})
 
 
 @pytest.mark.skipif(not SYSTEM_CALLS, reason="the numbers of system calls are not known here")
-@pytest.mark.parametrize("denied", ["socket", "memfd_create", "eventfd2", "pipe2"])
+@pytest.mark.parametrize("denied", ["socket", "memfd_create", "socketpair", "pipe2"])
 def test_a_host_under_seccomp_is_unharmed(server: Server, denied: str) -> None:
     number = SYSTEM_CALLS[denied]
     with Library(server) as worker:  # tracking begins with its first event, under the filter
@@ -525,7 +688,7 @@ def record(op: int, serial: int = 1, ident: int = 1, size: int = 100) -> bytes:
     return struct.pack("<QQQQQQIIIBBBB", 1, serial, ident, 64, size, size, 0, 0, 0, op, 0, 0, 0)
 
 
-def one_ring(header_bytes: int, *records: bytes) -> int:
+def one_ring_contents(header_bytes: int, *records: bytes) -> bytes:
     """A segment with one ring of these records."""
     slots = 64
     notes = header_bytes + 128 + 64 * slots
@@ -537,7 +700,42 @@ def one_ring(header_bytes: int, *records: bytes) -> int:
     for i, raw in enumerate(records):
         at = header_bytes + 128 + 64 * i
         contents[at : at + 64] = raw
-    return segment(bytes(contents), size=len(contents))
+    return bytes(contents)
+
+
+def one_ring(header_bytes: int, *records: bytes) -> int:
+    contents = one_ring_contents(header_bytes, *records)
+    return segment(contents, size=len(contents))
+
+
+def test_it_is_said_when_a_process_has_still_to_tell_what_it_holds(server: Server) -> None:
+    """Exact as soon as it has told all; nothing on the way there waits for a time to pass."""
+    lives = 3000
+    contents = bytearray(one_ring_contents(65792, record(1, 1, 11)))
+    struct.pack_into("<Q", contents, 65792 + 64, 1)  # another server has read what it wrote
+    with Native(server.socket) as native:
+        attach(native, segment(bytes(contents), size=len(contents)), os.eventfd(0))
+        kind, payload = native.read_frame()  # it is asked before anything else happens
+        assert kind == TELL
+        (epoch,) = struct.unpack_from("<I", payload)
+        for answered in (0, 1200, lives):
+            rows = [told_row(serial, ident=serial) for serial in range(1, answered + 1)]
+            for at in range(0, len(rows), 60):
+                native.send(told(epoch, *rows[at : at + 60]))
+            row = row_of(server, os.getpid())
+            assert row and row["complete"] is False and "still to tell" in row["why_incomplete"]
+            assert len(row["buffers"]) == answered
+            client = client_of(server, os.getpid())
+            assert client and client["catching_up"] is True and client["resync_ns"] == 0
+        native.send(frame(TOLD_END, struct.pack("<II", epoch, 0)))
+        native.ask(GET_STATUS)  # behind it on the same connection; the turn it was read in is over
+        row = row_of(server, os.getpid())
+        assert row and row["complete"] is True and row["history_complete"] is False
+        assert len(row["buffers"]) == lives
+        client = client_of(server, os.getpid())
+        assert client and client["catching_up"] is False and client["resyncs"] == 1
+        assert client["resync_ns"] > 0
+        server.check()
 
 
 @pytest.mark.parametrize("header_bytes", [192, 256, 4096, 65792, 1 << 17])
@@ -555,7 +753,7 @@ def test_a_segment_of_another_version_is_read(server: Server, header_bytes: int)
 
 def test_records_of_a_newer_version_are_counted_and_do_nothing_else(server: Server) -> None:
     with Native(server.socket) as native:
-        records = [record(op, op) for op in (0, 9, 77, 255)]
+        records = [record(op, op) for op in (0, 76, 77, 255)]
         attach(native, one_ring(65792, record(1, 1, 11), *records), os.eventfd(0))
         wait_for(lambda: (client_of(server, os.getpid()) or {"events": 0})["events"] == 5)
         client = client_of(server, os.getpid())
@@ -610,27 +808,49 @@ def test_a_program_that_is_refused_goes_on_unharmed(make_server) -> None:
 # ---- notes that lie ----
 
 
-def notes_segment(notes: bytes, *records: bytes, cell: bytes = b"") -> int:
-    """A segment with one ring, these notes (the first has number 1024) and device 0's place."""
+def rings_segment(notes: bytes, *rings: list[bytes], cell: bytes = b"") -> int:
+    """A segment with these rings, notes (the first has number 1024) and device 0's place."""
     header_bytes, slots = 65792, 64
-    at_notes = header_bytes + 128 + 64 * slots
+    stride = 128 + 64 * slots
+    at_notes = header_bytes + stride * len(rings)
     contents = bytearray(at_notes + 65536)
-    header = segment_header(rings=1, slots=slots, used=1, header_bytes=header_bytes,
-                            notes_offset=at_notes, segment_bytes=len(contents),
-                            notes_bytes=65536)  # fmt: skip
+    header = segment_header(rings=len(rings), slots=slots, used=len(rings),
+                            header_bytes=header_bytes, notes_offset=at_notes,
+                            segment_bytes=len(contents), notes_bytes=65536)  # fmt: skip
     contents[: len(header)] = header
     contents[256 : 256 + len(cell)] = cell
     contents[at_notes : at_notes + len(notes)] = notes
-    struct.pack_into("<Q", contents, header_bytes, len(records))
-    for i, raw in enumerate(records):
-        at = header_bytes + 128 + 64 * i
-        contents[at : at + 64] = raw
+    for number, records in enumerate(rings):
+        at_ring = header_bytes + stride * number
+        struct.pack_into("<Q", contents, at_ring, len(records))
+        for i, raw in enumerate(records):
+            at = at_ring + 128 + 64 * i
+            contents[at : at + 64] = raw
     return segment(bytes(contents), size=len(contents))
+
+
+def notes_segment(notes: bytes, *records: bytes, cell: bytes = b"") -> int:
+    """The same with one ring."""
+    return rings_segment(notes, list(records), cell=cell)
 
 
 def note(kind: int, raw: bytes) -> bytes:
     padded = struct.pack("<II", kind, len(raw)) + raw
     return padded + bytes(-len(padded) % 8)
+
+
+def test_a_name_that_is_read_before_the_birth_is_given_all_the_same(server: Server) -> None:
+    """Another thread named it, and the ring of that thread is read first."""
+    string = note(2, b"weights")
+    origin_number = 1024 + len(string) // 8
+    notes = string + note(5, struct.pack("<6I", 0, 1024, 0, 0, 0, 0))
+    named = bytearray(record(5, 7, 11))
+    struct.pack_into("<I", named, 56, origin_number)
+    with Native(server.socket) as native:
+        attach(native, rings_segment(notes, [bytes(named)], [record(1, 7, 11)]), os.eventfd(0))
+        wait_for(lambda: (client_of(server, os.getpid()) or {"events": 0})["events"] == 2)
+        row = row_of(server, os.getpid())
+        assert row and [(b["id"], b["name"]) for b in row["buffers"]] == [(11, "weights")]
 
 
 def test_an_origin_of_a_newer_program_is_longer_and_says_the_same(server: Server) -> None:

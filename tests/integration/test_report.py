@@ -7,6 +7,7 @@ this file with UPDATE_SCREENS=1 in the environment and look at the difference.
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,40 @@ def test_filters() -> None:
     assert process["devices"] == [] and process["origins"] == []
     assert "no process 99" in run("report", file, "--pid", "99").complains(1)
     assert "'L3' is no region" in run("report", file, "--region", "L3").complains(2)
+
+
+def test_missing_frees_come_with_what_was_allocated_and_freed() -> None:
+    file = tell("leak")
+    screen = run_ok("report", file, "--by", "frees").out
+    rows = re.findall(
+        r"^  (\S+) \S+ +(\w+) +([\d,]+) +([\d,]+) +([\d,]+) +[\d.]+ \w+$", screen, re.M
+    )
+    (process,) = run_ok("report", file, "--json").json["processes"]
+    left = [o for o in process["origins"] if o["remaining"]]
+    assert len(rows) == len(left)
+    assert rows[0][0] == "decode.py:28" and rows[0][3:] == ("0", "100")
+    missing = [int(row[4].replace(",", "")) for row in rows]
+    assert missing == sorted((o["remaining"] for o in left), reverse=True)
+
+
+def test_call_stacks_begin_with_what_the_runtime_did() -> None:
+    screen = run_ok("report", tell("leak"), "--by", "stack", "--top", "1").out
+    assert re.search(r"^  100 buffers, [\d.]+ MiB in DRAM · ttnn.zeros$", screen, re.M)
+    assert re.search(r"^     from decode.py:28 cache_kv", screen, re.M)
+    assert re.search(r"^   … \d+ more: --all$", screen, re.M)
+    assert run("report", "--by", "colour").status == 2
+
+
+def test_known_suspects_are_counted_and_are_none() -> None:
+    file = tell("leak")
+    Path("known").write_text("# ours\nleak:cache_kv\n", encoding="utf-8")
+    before = run_ok("report", file, "--json").json["processes"][0]["origins"]
+    after = run_ok("report", file, "--json", "--suppressions", "known").json
+    assert [o["suspect"] for o in before].count(True) == 2
+    suspects = [o for o in after["processes"][0]["origins"] if o["suspect"]]
+    assert len(suspects) == 1 and "cache_kv" not in suspects[0]["python"][0]
+    assert "1 known and suppressed" in run_ok("report", file, "--suppressions", "known").out
+    assert run("report", file, "--suppressions", "nowhere").status == 2
 
 
 def test_the_source_line_is_shown_unless_the_file_was_changed_since() -> None:

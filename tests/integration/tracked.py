@@ -114,7 +114,9 @@ class Tracked:
                     stream.close()
                 except BrokenPipeError:
                     pass
-        assert_no_sanitizer_report(self.errors(), "the worker")
+        if not self._errors.closed:
+            assert_no_sanitizer_report(self.errors(), "the worker")
+            self._errors.close()  # a test may have thousands of workers, and 1024 files
 
     def __enter__(self) -> Tracked:
         return self

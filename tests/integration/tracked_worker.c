@@ -294,7 +294,7 @@ static void enter(unsigned long long number)
 
 static void fail(uint16_t device, uint8_t region, uint64_t wanted, uint64_t left, uint64_t largest)
 {
-    const struct ttmem_failure failure = {
+    const struct ttmem_failed_allocation failure = {
         .wanted_bytes = wanted * BANKS,
         .bank_wanted_bytes = wanted,
         .bank_free_bytes = left,
@@ -312,7 +312,7 @@ static void fail(uint16_t device, uint8_t region, uint64_t wanted, uint64_t left
 
 static void clash(uint16_t device, uint64_t end)
 {
-    const struct ttmem_failure failure = {
+    const struct ttmem_failed_allocation failure = {
         .wanted_bytes = end,
         .bank_wanted_bytes = end,
         .devices = device,
@@ -476,8 +476,25 @@ static void short_threads(uint32_t count, uint32_t at_once)
 
 #define SIGNAL_DEVICE 15
 #define SIGNAL_BYTES 512
+#define SIGNAL_BURST 200
 
 static _Atomic uint64_t signal_count;
+
+/* Many within the one event that was interrupted, all freed again. */
+static void burst_in_handler(uint64_t n)
+{
+    for (uint64_t i = 0; i < SIGNAL_BURST; i++) {
+        const struct ttmem_allocation allocation = {
+            .id = (n + 1) << 32 | i,
+            .bytes = SIGNAL_BYTES,
+            .devices = SIGNAL_DEVICE,
+            .allocator = SIGNAL_DEVICE,
+        };
+        ttmem_alloc(&allocation);
+    }
+    for (uint64_t i = 0; i < SIGNAL_BURST; i++)
+        ttmem_free(SIGNAL_DEVICE, TTMEM_DRAM, (n + 1) << 32 | i);
+}
 
 /* Each leaves one allocation and frees the one before; it may interrupt a call of libttmem. */
 static void handle_alarm(int number)
@@ -496,6 +513,7 @@ static void handle_alarm(int number)
     ttmem_alloc(&allocation);
     if (n % 2 == 1)
         ttmem_free(SIGNAL_DEVICE, TTMEM_DRAM, n);
+    burst_in_handler(n);
     if (errno != ERRNO_MARK)
         atomic_fetch_add(&errno_changes, 1);
     errno = saved_errno;

@@ -79,9 +79,12 @@ def run_script(folder: Path, code: str, python: str = sys.executable, **env: str
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def run_pytest(folder: Path, tests: str, *args: str) -> tuple[int, str]:
+def run_pytest(
+    folder: Path, tests: str, *args: str, has_ttnn: bool = True, **env: str | None
+) -> tuple[int, str]:
     """The plugin on a file of tests, with the fake ttnn. Returns the status and the output."""
-    (folder / "ttnn.py").write_text(textwrap.dedent(FAKE_TTNN))
+    if has_ttnn:
+        (folder / "ttnn.py").write_text(textwrap.dedent(FAKE_TTNN))
     (folder / "test_it.py").write_text(textwrap.dedent(tests))
     command = [sys.executable, "-m", "pytest", "-p", "ttmem.pytest_plugin", "-q"]
     done = subprocess.run(
@@ -89,7 +92,7 @@ def run_pytest(folder: Path, tests: str, *args: str) -> tuple[int, str]:
         capture_output=True,
         text=True,
         cwd=folder,
-        env=environment(folder),
+        env=environment(folder, **env),
         timeout=PATIENCE_S * 2,
         check=False,
     )

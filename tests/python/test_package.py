@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from basics import wait_for
 
-from scripts import environment, run_script
+from scripts import BUILD, environment, run_script
 
 CONTEXTS = """
     result_of = lambda: {b.name: b.context for b in ttmem.snapshot().buffers}
@@ -200,6 +200,58 @@ def test_a_decorated_generator_has_its_context_while_it_runs(folder: Path) -> No
     assert outcome == [7, {"first": "gen", "second": "gen", "between": ""}]
 
 
+BY_ALL_MEANS = """
+    import sys, ttnn, ttmem
+    assert not ttmem.is_active()
+    ttmem.start()
+    assert ttmem.is_active()
+    first, second = ttnn.zeros(2048), ttnn.zeros(region="L1")
+    named = [ttmem.track_buffer(first, name="wéights"),
+             ttmem.track_buffer(second, context="mine"),
+             ttmem.track_buffer(second, name=5), ttmem.track_buffer(None, name="x")]
+    with ttmem.context("outer"):
+        mesh = ttmem.allocate_with_context([0, 1], 64, "DRAM", 99, name="mesh", footprint=128)
+    wrong = [ttmem.allocate_with_context(*a) for a in (
+        (0, -1, "DRAM", 1), (0, 1, "NOWHERE", 1), ([], 1, "DRAM", "x"), (5000, 1, "DRAM", 1))]
+    ttmem.mark("a mark")
+    rows = [[b.id, b.region, b.bytes, b.footprint_bytes, list(b.device_ids), b.name, b.context]
+            for b in ttmem.snapshot().buffers]
+    del first
+    ttmem.reset_peaks()
+    peak = ttmem.snapshot().peaks[0, "DRAM"]
+    ttmem.deallocate(99, "DRAM")
+    left = [b.id for b in ttmem.snapshot().buffers]
+    ttmem.stop()
+    means = type(ttmem._library._loaded).__name__
+    result = means, named, mesh, wrong, sorted(rows), peak, left, ttmem.is_active()
+"""
+
+
+@pytest.mark.parametrize("has_module", [True, False], ids=["module in C", "ctypes"])
+def test_the_library_is_called_by_either_means(folder: Path, has_module: bool) -> None:
+    native = folder / "native"
+    native.mkdir()
+    for name in ("tt-mem", "libttmem.so.0", "libttmem-hook.so", "libttmem-metal.so"):
+        (native / name).symlink_to(Path(BUILD, name))
+    if has_module:
+        (native / "_fast.abi3.so").symlink_to(Path(BUILD, "_fast.abi3.so"))
+    means, *rest = run_script(folder, BY_ALL_MEANS, TTMEM_LIBRARY=str(native))
+    assert means == ("module" if has_module else "CtypesLibrary")
+    assert rest == [
+        [True, True, False, False],
+        True,
+        [False] * 4,
+        [
+            [1, "DRAM", 2048, 2048, [0], "wéights", ""],
+            [2, "L1", 4096, 4096, [0], "", "mine"],
+            [99, "DRAM", 64, 128, [0, 1], "mesh", "outer"],
+        ],
+        128,
+        [2],
+        False,
+    ]
+
+
 def test_a_tensor_is_named_by_its_place(folder: Path) -> None:
     outcome = run_script(
         folder,
@@ -256,7 +308,7 @@ def test_differences_and_blocks_that_leave_something(folder: Path) -> None:
     assert head == (
         "device memory: the block left 1 buffer behind (2.0 KiB requested, 2.0 KiB on device 0)"
     )
-    assert "  held by: list KEPT in module __main__" in rest
+    assert "  held by: list KEPT in module script" in rest
     assert outcome[4] == "'mine'"
     assert outcome[5].startswith("5 allocations live")
 
@@ -312,19 +364,19 @@ sys.stdin.read()
 
 
 HOLDERS = {
-    "a list": ("KEPT.append(new())", "container", "list KEPT in module __main__"),
-    "a dictionary": ("CACHE['k'] = new()", "container", "dict CACHE in module __main__"),
+    "a list": ("KEPT.append(new())", "container", "list KEPT in module script"),
+    "a dictionary": ("CACHE['k'] = new()", "container", "dict CACHE in module script"),
     "an attribute": (
         "global MODEL; MODEL = Thing(); MODEL.layers = [{'k': new()}]",
         "container",
-        "Thing MODEL in module __main__: MODEL.layers[0]['k']",
+        "Thing MODEL in module script: MODEL.layers[0]['k']",
     ),
     "a class": ("Thing.shared = new()", "container", "class Thing"),
     "a closure": (
         "global FUNCTION; FUNCTION = (lambda t: lambda: t)(new())",
         "closure",
         "closure of plant.<locals>.<lambda>.<locals>.<lambda>, variable t, "
-        "held by function FUNCTION in module __main__",
+        "held by function FUNCTION in module script",
     ),
     "a cycle": (
         "node = Thing(); node.me = node; node.t = new()",
@@ -334,7 +386,7 @@ HOLDERS = {
     "a generator": (
         "global STEPS; STEPS = steps(); next(STEPS)",
         "frame",
-        "generator steps (script.py), variable inside, held by generator STEPS in module __main__",
+        "generator steps (script.py), variable inside, held by generator STEPS in module script",
     ),
     "the last exception": (
         "fail()",
@@ -407,6 +459,6 @@ def test_what_nobody_holds_is_said_so(folder: Path) -> None:
         result = [first, second, third, ttmem.who_holds(12345)]
         """,
     )
-    assert sorted(outcome[0])[0] == "list LEFT in module __main__"
+    assert sorted(outcome[0])[0] == "list LEFT in module script"
     assert "variable mine of holds (script.py:7)" in outcome[0]
-    assert outcome[1:] == [["list LEFT in module __main__"], [], []]
+    assert outcome[1:] == [["list LEFT in module script"], [], []]

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from commands import run_json
 
 from scripts import run_pytest
 
@@ -56,18 +59,164 @@ def test_marks_are_enough(folder: Path) -> None:
     assert "test_leaky left" not in out and "2 failed, 4 passed" in out, out
 
 
-def test_a_table_of_what_was_left(folder: Path) -> None:
+def test_a_table_of_what_was_taken_and_left(folder: Path) -> None:
     status, out = run_pytest(folder, LEAKY, "--ttmem", "-k", "fine or leaky")
     assert status == 0, out
-    assert "   2.0 KiB  test_it.py::test_leaky" in out
-    assert "       0 B  test_it.py::test_fine" in out
+    table = out[out.index("peak DRAM") :].splitlines()
+    assert table[0].split() == ["peak", "DRAM", "peak", "L1", "left", "test"]
+    assert table[1] == "    2.0 KiB        0 B    2.0 KiB  test_it.py::test_leaky"
+    assert table[2] == "    4.0 KiB        0 B        0 B  test_it.py::test_fine"
+
+
+LIMITS = """
+    import pytest, ttnn
+    KEPT, CACHE = [], {}
+    def use(size, region="DRAM"):
+        tensors = [ttnn.zeros(size, region) for _ in range(3)]
+        del tensors[1:]
+    @pytest.fixture
+    def before():
+        return ttnn.zeros(1 << 20)
+    @pytest.mark.device_memory(peak="12 KiB")
+    def test_within(before):
+        use(4096)
+    @pytest.mark.device_memory(peak="10 KiB")
+    def test_over(before):
+        use(4096, "L1")
+    @pytest.mark.limit_memory("10 KiB")
+    def test_over_by_its_other_name():
+        use(4096)
+    @pytest.mark.device_memory(leaks="0 B", warmups=1)
+    def test_fills_a_cache():
+        if "weights" not in CACHE:
+            CACHE["weights"] = ttnn.zeros()
+    @pytest.mark.device_memory(leaks=0, warmups=2)
+    def test_leaks_each_time(before):
+        KEPT.append(ttnn.zeros())
+    @pytest.mark.device_memory(leaks="0 B", peak="1 KiB")
+    def test_both():
+        KEPT.append(ttnn.zeros())
+    @pytest.mark.device_memory(leaks="many")
+    def test_nonsense():
+        pass
+    @pytest.mark.device_memory(leak=0)
+    def test_misspelt():
+        pass
+    def test_unmarked():
+        KEPT.append(ttnn.zeros())
+"""
+
+
+def test_limits_of_marks(folder: Path) -> None:
+    status, out = run_pytest(folder, LIMITS)
+    assert status == 1 and "6 failed, 3 passed" in out, out
+    for line in (
+        "E   device memory: test_over took 12.0 KiB of L1 on device 0, the limit is 10.0 KiB",
+        "E   device memory: test_over_by_its_other_name took 12.0 KiB of DRAM on device 0, "
+        "the limit is 10.0 KiB",
+        "E   device memory: test_leaks_each_time left 1 buffer behind "
+        "(4.0 KiB requested, 4.0 KiB on device 0)",
+        "E   device memory: test_both took 4.0 KiB of DRAM on device 0, the limit is 1.0 KiB",
+        "E   device memory: test_both left 1 buffer behind",
+        "ttmem: 'many' is no number of bytes",
+        "unexpected keyword argument 'leak'",
+    ):
+        assert line in out, out
+
+
+GROWING = """
+    import os, ttnn
+    KEPT = []
+    def keep():
+        KEPT.append(ttnn.zeros(2048))
+    def test_known():
+        for _ in range(int(os.environ.get("TIMES", "1"))):
+            keep()
+    def test_fine():
+        ttnn.zeros()
+"""
+
+
+def test_what_a_baseline_knows_of_may_stay_but_not_grow(folder: Path) -> None:
+    baseline = folder / "baseline.json"
+    compare = ("--ttmem-baseline", "baseline.json")
+    status, out = run_pytest(folder, GROWING, *compare)
+    assert status == 4 and "--ttmem-update-baseline makes one" in out, out
+    status, out = run_pytest(folder, GROWING, "--ttmem-update-baseline")
+    assert status == 4 and "needs --ttmem-baseline FILE" in out, out
+
+    status, out = run_pytest(folder, GROWING, *compare, "--ttmem-update-baseline")
+    assert status == 0, out
+    assert json.loads(baseline.read_text())["tests"] == {
+        "test_it.py::test_known": {
+            "ttnn.py:Tensor.__init__ DRAM": {"count": 1, "footprint_bytes": 2048}
+        }
+    }
+    status, out = run_pytest(folder, GROWING, *compare, "--ttmem-fail-on-leak")
+    assert status == 0 and "2 passed" in out, out
+
+    status, out = run_pytest(folder, GROWING, *compare, TIMES="3")
+    assert status == 1 and "1 failed, 1 passed" in out, out
+    assert "E   device memory: test_known left more behind than its baseline knows of" in out
+    assert "E     +4.0 KiB: 3 buffers, 6.0 KiB, and not 1, 2.0 KiB" in out, out
+    assert "E     held by: list KEPT in module test_it" in out
+
+    status, out = run_pytest(folder, GROWING, *compare, "--ttmem-update-baseline", TIMES="3")
+    status, out = run_pytest(folder, GROWING, *compare, TIMES="3")
+    assert status == 0, out
+    for nonsense in ("[]", "{", '{"schema": "ttmem/baseline/1", "tests": {"x": 1}}'):
+        baseline.write_text(nonsense)
+        status, out = run_pytest(folder, GROWING, *compare)
+        assert status == 4 and "ERROR: cannot read the baseline" in out, out
+
+
+def test_failed_tests_leave_a_recording_and_properties(folder: Path) -> None:
+    args = ("--ttmem-fail-on-leak", "--junitxml", "report.xml", "-k", "fine or leaky or itself")
+    status, out = run_pytest(folder, LEAKY, *args)
+    assert status == 1, out
+    kept = sorted(path.name for path in (folder / ".ttmem").iterdir())
+    assert kept == ["test_it.py-test_fails_by_itself.ttmem", "test_it.py-test_leaky.ttmem"]
+    assert "tt-mem report .ttmem/test_it.py-test_leaky.ttmem" in out, out
+    recording = folder / ".ttmem" / kept[1]
+    (process,) = run_json("report", recording, "--json")["processes"]
+    names = [mark["name"] for mark in process["marks"]]
+    assert names[-2:] == ["test_it.py::test_leaky begins", "test_it.py::test_leaky ends"]
+    change = run_json("diff", recording, "--from", names[-2], "--to", names[-1], "--json")
+    assert "2048" in json.dumps(change)
+    cases = {
+        case.get("name"): {p.get("name"): p.get("value") for p in case.iter("property")}
+        for case in ElementTree.parse(folder / "report.xml").iter("testcase")
+    }
+    assert cases["test_fine"] == {"ttmem_peak_bytes": "4096", "ttmem_left_bytes": "0"}
+    leaky = cases["test_leaky"]
+    assert (leaky["ttmem_peak_bytes"], leaky["ttmem_left_bytes"]) == ("2048", "2048")
+    assert leaky["ttmem_recording"] == ".ttmem/test_it.py-test_leaky.ttmem"
+
+
+def test_recordings_are_kept_where_they_are_wanted_or_not_at_all(folder: Path) -> None:
+    args = ("--ttmem-fail-on-leak", "-k", "leaky")
+    run_pytest(folder, LEAKY, *args, "--ttmem-recordings", "made/here")
+    assert (folder / "made" / "here" / "test_it.py-test_leaky.ttmem").exists()
+    run_pytest(folder, LEAKY, *args, "--ttmem-recordings=")
+    assert not (folder / ".ttmem").exists()
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("xdist"), reason="needs pytest-xdist")
 def test_the_same_with_xdist(folder: Path) -> None:
-    status, out = run_pytest(folder, LEAKY, "--ttmem-fail-on-leak", "-n", "2")
+    args = ("--ttmem", "--ttmem-fail-on-leak", "-n", "2")
+    status, out = run_pytest(folder, LEAKY, *args)
     assert status == 1 and "3 failed, 3 passed" in out, out
     assert "E     held by: list KEPT in module test_it" in out
+    assert "    2.0 KiB        0 B    2.0 KiB  test_it.py::test_leaky" in out, out
+    assert (folder / ".ttmem" / "test_it.py-test_leaky.ttmem").exists()
+
+    compare = ("--ttmem-baseline", "baseline.json", "-n", "2")
+    status, out = run_pytest(folder, GROWING, *compare, "--ttmem-update-baseline")
+    assert status == 0 and "test_known" in (folder / "baseline.json").read_text(), out
+    status, out = run_pytest(folder, GROWING, *compare)
+    assert status == 0, out
+    status, out = run_pytest(folder, GROWING, *compare, TIMES="2")
+    assert status == 1 and "+2.0 KiB: 2 buffers" in out, out
 
 
 def test_without_ttnn_nothing_is_done(folder: Path) -> None:
@@ -77,34 +226,5 @@ def test_without_ttnn_nothing_is_done(folder: Path) -> None:
             maps = open("/proc/self/maps").read()
             assert "libttmem" not in maps
     """
-    (folder / "sub").mkdir()
-    status, out = run_pytest(folder, tests, "--ttmem-fail-on-leak", "--ttmem", "--co", "-q")
-    (folder / "ttnn.py").unlink()
-    status, out = run_plain(folder)
+    status, out = run_pytest(folder, tests, "--ttmem-fail-on-leak", "--ttmem", has_ttnn=False)
     assert status == 0 and "1 passed" in out, out
-
-
-def run_plain(folder: Path) -> tuple[int, str]:
-    import subprocess
-    import sys
-
-    from scripts import environment
-
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "ttmem.pytest_plugin",
-        "-p",
-        "no:cacheprovider",
-    ]
-    done = subprocess.run(
-        [*command, "-q", "--ttmem-fail-on-leak", "--ttmem", "test_it.py"],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment(folder),
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr

@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import pytest
+from basics import wait_for
 from clusters import N150, N300, P150, T3K, Cluster
-from programs import Program, assert_exact, regions_of
+from programs import Program, assert_exact, regions_of, tracked_holds
+from tracked import row_of
 
 Start = Callable[..., Program]
 
@@ -22,7 +24,8 @@ def test_one_device_from_open_to_close(start: Start, server: Any) -> None:
     row = assert_exact(server, program)
     assert regions_of(row)["DRAM"]["remaining"] == 19
     # 32 x 64 numbers of 2 bytes are asked for, and 12 banks take a page each.
-    assert {"bytes": 4096, "footprint_bytes": 24576}.items() <= row["buffers"][0].items()
+    first = {"bytes": 4096, "footprint_bytes": 24576, "banks": 12}
+    assert first.items() <= row["buffers"][0].items()
 
     program.do("kept[3:9] = []")
     assert_exact(server, program)
@@ -87,7 +90,9 @@ def test_l1_interleaved_and_sharded(start: Start, server: Any) -> None:
         kept.append(ttnn.to_memory_config(interleaved[0], ttnn.DRAM_MEMORY_CONFIG))
     """)
     assert program.holds[0, "L1"][0] == 7 and program.holds[0, "DRAM"][0] == 1
-    assert_exact(server, program)
+    row = assert_exact(server, program)
+    banks = {(buffer["region"], buffer["banks"]) for buffer in row["buffers"]}
+    assert {("L1", 64), ("DRAM", 12)} <= banks  # circular buffers and kernels have none
     program.do("kept = interleaved = None")
     assert program.holds == {}
     assert_exact(server, program)
@@ -138,6 +143,61 @@ def test_buffers_smaller_than_what_is_handed_out(
     assert_exact(server, program)
 
 
+def test_buffers_in_single_cores(start: Start, server: Any) -> None:
+    """
+    A mode of the runtime in which chips have allocators of their own beside the mesh's: buffers
+    with another place in each of their cores take nothing in other cores. The view of the mesh's
+    allocator does not have them.
+    """
+    program = start(N300, env={"TT_METAL_ALLOCATOR_MODE_HYBRID": "1"})
+    function = "experimental_set_per_core_allocation"
+    if not program.do(f"result = hasattr(ttnn.MemoryConfig, '{function}')"):
+        pytest.skip("needs a ttnn with allocation by core")
+    program.do("""
+        mesh = open_mesh(1, 2)
+        kept = [tensor(mesh, 64, 64, memory=ttnn.L1_MEMORY_CONFIG) for _ in range(3)]
+        kept.append(tensor(mesh, 64, 64))
+    """)
+    assert program.holds[1, "L1"][0] == 3
+    assert_exact(server, program)  # what lies alike in all cores is as ever
+
+    program.do("""
+        def by_core(count):
+            cores = ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(count - 1, 0))
+            spec = ttnn.ShardSpec(ttnn.CoreRangeSet({cores}), (32, 64),
+                                  ttnn.ShardOrientation.ROW_MAJOR)
+            memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED,
+                                       ttnn.BufferType.L1, spec)
+            memory.experimental_set_per_core_allocation(True)
+            made = tensor(mesh, 32 * count, 64, memory=memory)
+            assert made.is_per_core_allocated()
+            return made
+
+        few = [by_core(1), by_core(3)]
+    """)
+    lockstep = dict(program.holds)
+
+    def holds(cores: int, buffers: int) -> bool:
+        expected = dict(lockstep)
+        for chip in (0, 1):  # 32 x 64 numbers of 2 bytes in each core
+            count, size = lockstep[chip, "L1"]
+            expected[chip, "L1"] = (count + buffers, size + cores * 4096)
+        return tracked_holds(row_of(server, program.pid)) == expected
+
+    wait_for(lambda: holds(4, 2), "the buffers in single cores")
+    row = row_of(server, program.pid)
+    few = [b["banks"] for b in row["buffers"] if b["footprint_bytes"] <= 3 * 4096]
+    assert sorted(few) == [1, 1, 3, 3]
+    program.do("del few[0]; kept.pop(0)")
+    lockstep = dict(program.holds)
+    wait_for(lambda: holds(3, 1), "one to end")
+    program.do("close(mesh)")
+    assert_exact(server, program)
+    program.do("few = kept = None")
+    assert_exact(server, program)
+    assert program.end() == 0
+
+
 def test_operations_and_their_results(start: Start, server: Any) -> None:
     program = start()
     program.do("""
@@ -178,6 +238,22 @@ def test_eight_chips_and_a_part_of_them(start: Start, server: Any) -> None:
     assert sorted(blocks for blocks, _ in program.holds.values()) == [8] * 6 + [10] * 2
     assert_exact(server, program)
     program.do("kept[4:9] = []; kept.append(ttnn.add(kept[0], kept[0]))")
+    assert_exact(server, program)
+
+
+def test_a_mesh_closed_before_a_part_of_it(start: Start, server: Any) -> None:
+    program = start(N300)
+    program.do("""
+        mesh = open_mesh(1, 2)
+        part = mesh.create_submesh(ttnn.MeshShape(1, 1), ttnn.MeshCoordinate(0, 0))
+        meshes.append(part)
+        kept = [tensor(mesh, 64, 64), tensor(part, 64, 64), tensor(part, 64, 64)]
+        close(mesh)
+    """)
+    assert {chip: blocks for (chip, _), (blocks, _) in program.holds.items()} == {0: 2}
+    assert_exact(server, program)  # those of the part live on
+    program.do("kept.pop(); kept.append(tensor(part, 32, 32)); close(part)")
+    assert program.holds == {}
     assert_exact(server, program)
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
-import textwrap
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from basics import PATIENCE_S
+from basics import PATIENCE_S, wait_for
 from clusters import N150, N300, T3K, Cluster
-from programs import PYTHON, Program, assert_exact, environment
+from programs import PYTHON, Program, assert_exact, environment, tracked_holds
 from test_processes import CHURN, STOP
+from tracked import row_of
 
 PACKAGE = os.environ.get("TTMEM_PACKAGE", "")
 BUILD = os.environ.get("TTMEM_LIBRARY", "")
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "python"
 
 Start = Callable[..., Program]
 
@@ -58,6 +60,33 @@ def test_begun_with_devices_open_and_tensors_alive(start: Start, server: Any) ->
     program.do("close(device); kept.clear()")
     assert_exact(server, program)
     program.do("device = open_device(); kept = [tensor(device, 64, 64)]")
+    assert_exact(server, program)
+
+
+def test_begun_with_buffers_in_single_cores(start: Start, server: Any) -> None:
+    """They are in the allocators of the chips, which stand beside the mesh's."""
+    program = start(N300, env={**BARE, "TT_METAL_ALLOCATOR_MODE_HYBRID": "1"})
+    program.do("""
+        mesh = open_mesh(1, 2)
+        cores = ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 0))
+        spec = ttnn.ShardSpec(ttnn.CoreRangeSet({cores}), (32, 64), ttnn.ShardOrientation.ROW_MAJOR)
+        memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, spec)
+        memory.experimental_set_per_core_allocation(True)
+        few = [tensor(mesh, 64, 64, memory=memory) for _ in range(3)]
+        kept = tensor(mesh, 64, 64)
+        import ttmem
+        ttmem.start()
+    """)
+
+    def in_cores(count: int) -> bool:
+        expected = {(chip, "L1"): (count, count * 2 * 4096) for chip in (0, 1) if count}
+        return tracked_holds(row_of(server, program.pid)) == {**program.holds, **expected}
+
+    wait_for(lambda: in_cores(3), "those that were there")
+    program.do("few.pop()")
+    wait_for(lambda: in_cores(2), "one to end")
+    program.do("close(mesh); few.clear(); kept = None")
+    wait_for(lambda: in_cores(0), "all to end")
     assert_exact(server, program)
 
 
@@ -108,6 +137,46 @@ def test_names_and_contexts_reach_the_dump(start: Start, server: Any) -> None:
     """)
     assert said == [True, True, False]
     assert rows == [["DRAM", "weights", "model_init"], ["L1", "scores", "mine"]]
+
+
+def test_threads_and_tasks_have_contexts_of_their_own(start: Start, server: Any) -> None:
+    program = begin(start)
+    rows = program.do("""
+        import asyncio, ttmem
+        ttmem.start()
+        device = open_device()
+        kept, turn = [], threading.Barrier(3)
+        def work(name):
+            with ttmem.context(name):
+                turn.wait()
+                kept.append(tensor(device, 32, 32))
+                turn.wait()
+        threads = [threading.Thread(target=work, args=(f"thread {n}",)) for n in range(2)]
+        for thread in threads:
+            thread.start()
+        turn.wait()
+        kept.append(tensor(device, 64, 64))
+        turn.wait()
+        for thread in threads:
+            thread.join()
+        async def task(name):
+            with ttmem.context(name):
+                await asyncio.sleep(0)
+                kept.append(tensor(device, 32, 64))
+                await asyncio.sleep(0)
+        async def main():
+            with ttmem.context("loop"):
+                await asyncio.gather(task("task 0"), task("task 1"))
+        asyncio.run(main())
+        result = sorted([b.bytes, b.context] for b in ttmem.snapshot().buffers)
+    """)
+    assert rows == [
+        [2048, "thread 0"],
+        [2048, "thread 1"],
+        [4096, "loop/task 0"],
+        [4096, "loop/task 1"],
+        [8192, ""],
+    ]
 
 
 PLANTS = {
@@ -176,32 +245,11 @@ def link_pytest(folder: Path) -> None:
         (folder / source.name).symlink_to(source)
 
 
-LEAKY = """
-import pytest, ttnn
-KEPT = []
-
-@pytest.fixture(scope="module")
-def device():
-    opened = ttnn.open_device(device_id=0)
-    yield opened
-    ttnn.close_device(opened)
-
-def keep_it(device):
-    KEPT.append(ttnn.zeros((32, 32), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device))
-
-def test_fixed(device):
-    keep_it(device)
-    KEPT.clear()
-
-def test_leaky(device):
-    keep_it(device)
-"""
-
-
-def test_the_plugin_fails_the_leaky_test_alone(folder: Path) -> None:
-    site, place = folder / "site", folder / "tests"
+def run_examples(folder: Path, *args: str) -> tuple[int, str]:
+    """The tests of examples/python, whose conftest imports ttnn."""
+    site, place = folder / "site", folder / "examples"
     site.mkdir()
-    place.mkdir()
+    shutil.copytree(EXAMPLES, place, ignore=shutil.ignore_patterns("__pycache__"))
     link_pytest(site)
     probe = subprocess.run(
         [PYTHON, "-c", "import pytest"],
@@ -212,11 +260,16 @@ def test_the_plugin_fails_the_leaky_test_alone(folder: Path) -> None:
     )
     if probe.returncode != 0:
         pytest.skip(f"this pytest does not run there: {probe.stderr.splitlines()[-1]}")
-    (place / "test_mem.py").write_text(LEAKY)
-    env = environment(folder, N150, PYTHONPATH=f"{PACKAGE}:{site}", TTMEM_LIBRARY=BUILD)
+    env = environment(
+        folder,
+        N150,
+        PYTHONPATH=f"{PACKAGE}:{site}",
+        TTMEM_LIBRARY=BUILD,
+        XDG_RUNTIME_DIR=str(folder),
+    )
     command = [PYTHON, "-m", "pytest", "-q", "-p", "ttmem.pytest_plugin", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, "--ttmem-fail-on-leak", "test_mem.py"],
+        [*command, *args, "tests"],
         capture_output=True,
         text=True,
         cwd=place,
@@ -224,10 +277,31 @@ def test_the_plugin_fails_the_leaky_test_alone(folder: Path) -> None:
         timeout=PATIENCE_S * 4,
         check=False,
     )
-    out = done.stdout + done.stderr
-    assert done.returncode == 1 and "1 failed, 1 passed" in out, out
-    expected = textwrap.dedent("""\
-        E   device memory: test_leaky left 1 buffer behind (2.0 KiB requested, 24.0 KiB on device 0)
-        E     test_mem.py:12 keep_it  KEPT.append(ttnn.zeros((32, 32)""")
-    assert expected in out, out
-    assert "E     held by: list KEPT in module test_mem" in out, out
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_plugin_fails_the_leaky_example_alone(folder: Path) -> None:
+    status, out = run_examples(folder, "--ttmem")
+    assert status == 1 and "1 failed, 1 passed" in out, out
+    expected = (
+        "device memory: test_leaky left 4 buffers behind "
+        "(32.0 KiB requested, 96.0 KiB on device 0)",
+        "  leaky.py:36 decode_step  HISTORY.append(ttnn.add(x, x))  ttnn.add  DRAM  4×, 96.0 KiB",
+        "    from test_decode.py:19 test_leaky  leaky.decode_step(device, weights)",
+        "  held by: list HISTORY in module leaky",
+    )
+    assert "\n".join(f"E   {line}" for line in expected) in out, out
+    table = [line.split() for line in out[out.index("peak DRAM") :].splitlines()[1:3]]
+    assert [row[-1] for row in table] == [
+        f"tests/test_decode.py::test_{n}" for n in ("leaky", "fixed")
+    ]
+    assert table[0][-3:-1] == ["96.0", "KiB"] and table[1][-3:-1] == ["0", "B"]
+    assert (folder / "examples/.ttmem/tests-test_decode.py-test_leaky.ttmem").exists()
+
+
+def test_a_limit_on_the_peak_is_that_of_the_runtime(folder: Path) -> None:
+    """Of the fixed example: a step holds its input and one result of 24 KiB each at most."""
+    status, out = run_examples(folder, "--ttmem", "-k", "fixed")
+    assert status == 0, out
+    (row,) = [line.split() for line in out.splitlines() if line.endswith("::test_fixed")]
+    assert row[:2] == ["48.0", "KiB"], out

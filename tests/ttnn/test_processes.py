@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 from typing import Any, Callable
 
 import programs
-from basics import PATIENCE_S, wait_for
+from basics import PATIENCE_S, TT_MEM, wait_for
 from programs import HOOK, PYTHON, Program, assert_exact, collect, tracked_holds
 from tracked import row_of
 
@@ -195,6 +196,78 @@ def test_programs_without_ttnn_are_left_alone(folder: Path, server: Any) -> None
     for command in commands:
         assert run_plainly(folder, hooked, *command) == run_plainly(folder, {}, *command)
     assert server.status()["clients"] == []
+
+
+RANK = """
+import os, sys, ttnn
+device = ttnn.open_device(device_id=0)
+rank = int(os.environ["RANK"])
+kept = [ttnn.empty((64, 64), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+        for _ in range(rank + 1)]
+print("rank", rank, sys.stdin.readline().strip())
+sys.exit(rank)
+"""
+
+LAUNCHER = """
+import os, subprocess, sys
+ranks = [subprocess.Popen([sys.executable, "rank.py"], env={**os.environ, "RANK": str(n)},
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) for n in range(3)]
+said = [rank.communicate(b"go\\n")[0].decode() for rank in ranks]
+print("".join(said), end="")
+sys.exit(10 + sum(rank.returncode for rank in ranks))
+"""
+
+POOL = """
+import multiprocessing
+
+def work(count):
+    import ttnn
+    device = ttnn.open_device(device_id=0)
+    kept = [ttnn.empty((64, 64), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+            for _ in range(count)]
+    kept.clear()
+    ttnn.close_device(device)
+    return count
+
+if __name__ == "__main__":
+    for method in ("spawn", "forkserver"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            print(pool.map(work, [2, 3]))
+"""
+
+
+def run_under_us(folder: Path, program: str) -> tuple[int, str, str]:
+    """`tt-mem run` on a Python program that starts others."""
+    env = programs.environment(folder, programs.N150, XDG_RUNTIME_DIR=str(folder))
+    done = subprocess.run(
+        [TT_MEM, "run", "--no-record", PYTHON, program],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_launcher_and_its_ranks(folder: Path) -> None:
+    (folder / "rank.py").write_text(RANK)
+    (folder / "launcher.py").write_text(LAUNCHER)
+    status, out, err = run_under_us(folder, "launcher.py")
+    assert (status, out) == (13, "rank 0 go\nrank 1 go\nrank 2 go\n"), err
+    assert "tracked on 1 device · 6 allocations, 0 frees, nothing lost" in err
+    assert "6 allocations remain" in err and "device 0  n150 wormhole_b0" in err
+    rows = re.findall(r"^ +\d+  python rank.py +(\d+) +(\d+) +(\d+) ", err, re.M)
+    assert rows == [("3", "0", "3"), ("2", "0", "2"), ("1", "0", "1")], err
+
+
+def test_workers_of_a_pool(folder: Path) -> None:
+    (folder / "pool.py").write_text(POOL)
+    status, out, err = run_under_us(folder, "pool.py")
+    assert (status, out) == (0, "[2, 3]\n[2, 3]\n"), err
+    assert "tracked on 1 device · 10 allocations, 10 frees, nothing lost" in err, err
+    assert "device 0  n150 wormhole_b0" in err and "nothing remains" in err, err
 
 
 def test_the_hook_needs_no_cxx_library() -> None:

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from pathlib import Path
 from typing import Any, Callable
 
+import pytest
 from basics import wait_for
-from clusters import N300, T3K
+from clusters import N150, N300, T3K
+from commands import run_json
 from programs import Program, assert_exact, regions_of
 from tracked import row_of
 
@@ -85,6 +90,31 @@ def test_the_program_sent_last_is_resident(start: Start, server: Any) -> None:
         lambda: region(server, program, "CB")["resident_bytes"] >= large["resident_bytes"],
         "the larger one to be resident again",
     )
+
+
+@pytest.mark.parametrize("cluster", [N150, T3K], ids=["one chip", "eight chips"])
+def test_a_recording_has_what_was_resident_and_registered(
+    start: Start, server: Any, folder: Path, cluster: Any
+) -> None:
+    server.stop()
+    server.start("--record", str(folder))
+    program = start(cluster)
+    opening = "open_device()" if cluster is N150 else "open_mesh(2, 4)"
+    program.do(f"device = {opening}; x = tensor(device, 256, 256)")
+    for operation in ("where(x, x, x)", "add(x, x)", "where(x, x, x)", "add(x, x)"):
+        program.do(f"z = ttnn.{operation}")
+    chips = sorted(cluster.places)
+    keys = ("resident_bytes", "registered_bytes")
+    before = [[region(server, program, "CB", chip)[key] for key in keys] for chip in chips]
+    assert all(0 < resident < registered for resident, registered in before)
+    os.kill(program.pid, signal.SIGKILL)
+    wait_for(lambda: not row_of(server, program.pid), "the program to be gone")
+    server.stop()
+    (recording,) = folder.glob("*.ttmem")
+    (process,) = run_json("report", recording)["processes"]
+    told = [device["regions"]["CB"] for device in process["devices"]]
+    assert [[row[key] for key in keys] for row in told] == before
+    assert all(row["peak_resident_bytes"] > row["resident_bytes"] for row in told)
 
 
 def part_bytes(server: Any, program: Program) -> dict[int, list[int]]:

@@ -29,7 +29,8 @@ struct story {
     uint64_t now_ns;
     uint64_t serial;
     uint32_t next_note;
-    uint32_t devices; /* what lives are on, from now on */
+    uint32_t main_thread; /* number of its note, once there is one */
+    uint32_t devices;     /* what lives are on, from now on */
     uint64_t next_address[TTM_REGION_COUNT];
 };
 
@@ -162,13 +163,22 @@ struct story_words {
     uint32_t native_note;
 };
 
+static inline uint32_t story_thread(struct story *story, const char *name)
+{
+    if (name)
+        return story_string(story, name);
+    if (story->main_thread == 0)
+        story->main_thread = story_string(story, "MainThread");
+    return story->main_thread;
+}
+
 static inline uint32_t story_origin(struct story *story, const struct story_words *words)
 {
     uint8_t buf[TTM_ORIGIN_NOTE_SIZE];
     const struct ttm_origin_note note = {
         .context = story_string(story, words->context),
         .name = story_string(story, words->name),
-        .thread = story_string(story, words->thread ? words->thread : "MainThread"),
+        .thread = story_thread(story, words->thread),
         .operation = story_string(story, words->operation),
         .python = words->python_note ? words->python_note : story_python(story, words->python),
         .native = words->native_note,

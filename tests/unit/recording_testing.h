@@ -69,6 +69,8 @@ static inline void describe(const struct ttm_recorded *r, char ret[512])
             (unsigned long long)l->id, (unsigned long long)l->address, (unsigned long long)l->bytes,
             (unsigned long long)l->footprint_bytes, l->allocator, l->devices, l->origin, l->cores,
             l->region, l->kind, l->flags);
+        if (l->banks > 0)
+            (void)snprintf(ret + strlen(ret), 512 - strlen(ret), " banks %u", l->banks);
         break;
     case TTM_RECORDED_DISPATCH:
         (void)snprintf(at, room, "dispatch %llu devices %u",
@@ -307,6 +309,7 @@ static inline void sample_run(struct ttm_encoder *enc)
         for (uint32_t p = 1; p <= 2; p++) {
             struct ttm_recorded_life life = sample_life(p, (uint64_t)p << 48 | i);
             life.is_told = i == 3;
+            life.banks = i % 20 < 15 ? 12 : 0;
             if (i % 10 == 7) {
                 life.region = TTM_REGION_CB;
                 life.cores = 1104;

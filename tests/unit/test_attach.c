@@ -116,11 +116,29 @@ static void reserved_bytes_are_sent_as_zero_and_ignored_on_receipt(void **state)
     (void)state;
 
     memcpy(filled, file.data + TTM_TOLD_HEAD_SIZE, sizeof(filled));
-    memset(filled + 61, 0xaa, 3);
+    filled[61] = 0xaa;
     ttm_told_decode(filled, &told);
     memset(buf, 0xff, sizeof(buf));
     ttm_told_encode(&told, buf);
     assert_memory_equal(buf, file.data + TTM_TOLD_HEAD_SIZE, sizeof(buf));
+    bytes_done(&file);
+}
+
+static void lives_with_banks_are_decoded_and_encoded_again_the_same(void **state)
+{
+    struct bytes file = golden("told.v2.bin"), older = golden("told.v1.bin");
+    uint8_t buf[TTM_TOLD_SIZE];
+    struct ttm_told told;
+    (void)state;
+
+    ttm_told_decode(file.data + TTM_TOLD_HEAD_SIZE, &told);
+    assert_int_equal(told.banks, 0xd1d2);
+    memset(buf, 0xff, sizeof(buf));
+    ttm_told_encode(&told, buf);
+    assert_memory_equal(buf, file.data + TTM_TOLD_HEAD_SIZE, sizeof(buf));
+    ttm_told_decode(older.data + TTM_TOLD_HEAD_SIZE, &told);
+    assert_int_equal(told.banks, 0);
+    bytes_done(&older);
     bytes_done(&file);
 }
 
@@ -146,17 +164,33 @@ static void the_golden_switch_is_decoded_and_encoded_again_the_same(void **state
     bytes_done(&file);
 }
 
+static void the_golden_attachment_names_its_run_and_an_older_one_has_none(void **state)
+{
+    struct bytes file = golden("attach.v1.bin");
+    uint8_t buf[TTM_ATTACH_SIZE];
+    (void)state;
+
+    assert_true(ttm_attach_decode(file.data, file.length) == BASE);
+    ttm_attach_encode(BASE, buf);
+    assert_bytes_equal(&file, buf, sizeof(buf));
+    for (size_t length = 0; length < file.length; length++)
+        assert_true(ttm_attach_decode(file.data, length) == 0);
+    bytes_done(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_golden_switch_is_decoded_and_encoded_again_the_same),
         cmocka_unit_test(the_golden_lives_are_decoded_and_encoded_again_the_same),
+        cmocka_unit_test(lives_with_banks_are_decoded_and_encoded_again_the_same),
         cmocka_unit_test(the_golden_question_is_a_head_without_lives),
         cmocka_unit_test(lives_cut_off_anywhere_are_refused),
         cmocka_unit_test(more_lives_than_there_are_bytes_for_are_refused),
         cmocka_unit_test(bytes_behind_the_lives_of_a_newer_sender_are_ignored),
         cmocka_unit_test(reserved_bytes_are_sent_as_zero_and_ignored_on_receipt),
         cmocka_unit_test(a_frame_of_lives_fits_what_a_server_takes),
+        cmocka_unit_test(the_golden_attachment_names_its_run_and_an_older_one_has_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,9 @@ static void each_doubt_about_what_is_live_is_said(void **state)
     row.is_disabled = true;
     assert_is(&row, false, false, "switched off");
     row = tracked();
+    row.is_behind = true;
+    assert_is(&row, false, false, "still to tell");
+    row = tracked();
     memcpy(row.trouble, "no symbol", 10);
     assert_is(&row, false, false, "no symbol");
 }
@@ -82,6 +85,8 @@ static void of_several_reasons_the_weightiest_is_said(void **state)
     row.has_gap = true;
     row.lost_events = 1;
     assert_is(&row, true, false, "lost");
+    row.is_behind = true;
+    assert_is(&row, false, false, "still to tell");
     row.untracked = 1;
     assert_is(&row, false, false, "no room");
     row.is_disabled = true;

@@ -12,7 +12,7 @@ static int set_up(void **state)
     (void)state;
     reg = ttm_registry_new(0x5eed5eed5eed5eedull);
     assert_non_null(reg);
-    ttm_departed_init(&departed);
+    ttm_departed_init(&departed, 1);
     return 0;
 }
 
@@ -312,10 +312,16 @@ static void one_that_never_did_anything_is_left_out(void **state)
 
     ttm_departed_add(&departed, reg, process, false);
     assert_int_equal(departed.process_count, 0);
+    assert_null(ttm_departed_trouble(&departed));
+    assert_false(ttm_departed_has_news(&departed));
     (void)snprintf(process->trouble, sizeof(process->trouble), "ttnn is too old");
     ttm_departed_add(&departed, reg, process, false); /* but what is wrong is told */
     assert_int_equal(departed.process_count, 1);
-    assert_string_equal(departed.processes[0].trouble, "ttnn is too old");
+    assert_string_equal(ttm_departed_trouble(&departed), "ttnn is too old");
+    assert_false(ttm_departed_has_news(&departed));
+    give_birth(process, 0, TTM_REGION_DRAM, 1, 100);
+    ttm_departed_add(&departed, reg, process, false);
+    assert_true(ttm_departed_has_news(&departed));
 }
 
 static void what_ended_with_its_device_remained_too(void **state)

@@ -11,7 +11,7 @@ static struct ttm_histogram histogram;
 static int set_up(void **state)
 {
     (void)state;
-    ttm_histogram_init(&histogram);
+    ttm_histogram_init(&histogram, 1);
     return 0;
 }
 
@@ -152,6 +152,28 @@ static void short_memory_is_remembered(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void sizes_without_ages_are_listed_alone_or_in_a_line_that_fits(void **state)
+{
+    const struct ttm_terminal plain = {.columns = 80};
+    struct ttm_text text;
+    (void)state;
+
+    ttm_histogram_add_many(&histogram, 8 * KB, 40);
+    ttm_histogram_add_many(&histogram, 32 * KB, 5);
+    ttm_histogram_add_many(&histogram, 16 * KB, 1);
+    ttm_histogram_add_many(&histogram, 64 * KB, 0);
+    ttm_text_init(&text);
+    ttm_histogram_text(&histogram, &plain, &text);
+    assert_null(strstr(ttm_text_string(&text), "Ages"));
+    assert_non_null(strstr(ttm_text_string(&text), "40 buffers"));
+    ttm_text_clear(&text);
+    ttm_histogram_line(&histogram, &plain, 46, &text);
+    assert_non_null(strstr(ttm_text_string(&text), "8 KB 40 buffers 65 %"));
+    assert_non_null(strstr(ttm_text_string(&text), "32 KB 5 buffers 32 %"));
+    assert_null(strstr(ttm_text_string(&text), "16 KB"));
+    ttm_text_done(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +183,7 @@ int main(void)
         TEST(every_age_falls_into_one_decade),
         TEST(the_text_shows_the_ten_most_common_sizes_and_their_share),
         TEST(one_buffer_below_half_a_kb_is_shown_as_such),
+        TEST(sizes_without_ages_are_listed_alone_or_in_a_line_that_fits),
         TEST(short_memory_is_remembered),
     };
 

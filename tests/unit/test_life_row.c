@@ -56,6 +56,20 @@ static void the_golden_site_is_decoded_and_encoded_again_the_same(void **state)
     bytes_done(&file);
 }
 
+static void the_golden_site_with_banks_is_decoded_and_encoded_again_the_same(void **state)
+{
+    struct bytes file = golden("site.v3.bin");
+    uint8_t buf[TTM_SITE_ROW_SIZE_MAX];
+    (void)state;
+
+    assert_int_equal(decode_site(file.data, file.length), 0);
+    assert_second_site();
+    assert_int_equal(site.banks, 0xd1d2);
+    memset(buf, 0xff, sizeof(buf));
+    assert_bytes_equal(&file, buf, ttm_site_row_encode(&site, buf));
+    bytes_done(&file);
+}
+
 static void a_site_of_an_older_sender_has_no_origin(void **state)
 {
     struct bytes file = golden("site.v1.bin");
@@ -66,6 +80,7 @@ static void a_site_of_an_older_sender_has_no_origin(void **state)
     assert_golden_site();
     assert_int_equal(site.flags, TTM_SITE_ALIAS);
     assert_int_equal(site.origin, 0);
+    assert_int_equal(site.banks, 0);
     assert_truncation_refused(&file, decode_site);
     bytes_done(&file);
 }
@@ -195,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_golden_site_is_decoded_and_encoded_again_the_same),
+        cmocka_unit_test(the_golden_site_with_banks_is_decoded_and_encoded_again_the_same),
         cmocka_unit_test(a_site_of_an_older_sender_has_no_origin),
         cmocka_unit_test(a_site_cut_off_anywhere_is_refused),
         cmocka_unit_test(a_longer_site_of_a_newer_sender_says_the_same),

@@ -37,6 +37,9 @@ static int tear_down(void **state)
     return 0;
 }
 
+/* Births are kept to 64 ns, for 36 years. */
+#define BIRTH_MAX ((UINT64_C(1) << 60) - 64)
+
 /* A life whose every field but the key's id follows from its serial, so that a torn one shows. */
 static struct ttm_live life_of(uint64_t serial, uint64_t id)
 {
@@ -45,13 +48,14 @@ static struct ttm_live life_of(uint64_t serial, uint64_t id)
     return (struct ttm_live){
         .serial = serial,
         .id = id,
-        .birth_ns = mixed ^ 1,
+        .birth_ns = (mixed ^ 1) & BIRTH_MAX,
         .address = ttm_hash_u64(mixed ^ 2) & TTM_LIVE_NUMBER_MAX,
         .bytes = ttm_hash_u64(mixed ^ 3) & TTM_LIVE_NUMBER_MAX,
         .footprint_bytes = ttm_hash_u64(mixed ^ 4) & TTM_LIVE_NUMBER_MAX,
         .devices = (uint32_t)mixed & TTM_LIVE_NOTE_MAX,
         .origin = (uint32_t)(mixed >> 32) & TTM_LIVE_NOTE_MAX,
         .allocator = (uint16_t)(id % 5),
+        .banks = mixed >> 24 & TTM_LIVE_BANKS_MAX,
         .region = (uint8_t)(id % 7),
         .kind = mixed >> 8 & TTM_LIVE_KIND_MAX,
         .flags = mixed >> 16 & (TTM_LIVE_FLAGS_MAX & ~TTM_LIVE_PROGRAM),
@@ -63,8 +67,8 @@ static bool is_same(const struct ttm_live *a, const struct ttm_live *b)
     return a->serial == b->serial && a->id == b->id && a->birth_ns == b->birth_ns &&
            a->address == b->address && a->bytes == b->bytes &&
            a->footprint_bytes == b->footprint_bytes && a->devices == b->devices &&
-           a->origin == b->origin && a->allocator == b->allocator && a->region == b->region &&
-           a->kind == b->kind && a->flags == b->flags;
+           a->origin == b->origin && a->allocator == b->allocator && a->banks == b->banks &&
+           a->region == b->region && a->kind == b->kind && a->flags == b->flags;
 }
 
 static bool is_life_of(const struct ttm_live *live, uint64_t serial, uint64_t id)
@@ -110,13 +114,14 @@ static void a_life_is_kept_with_all_that_it_is_up_to_the_limits(void **state)
         {.serial = 1},
         {.serial = UINT64_MAX,
          .id = UINT64_MAX,
-         .birth_ns = UINT64_MAX,
+         .birth_ns = BIRTH_MAX,
          .address = TTM_LIVE_NUMBER_MAX,
          .bytes = TTM_LIVE_NUMBER_MAX,
          .footprint_bytes = TTM_LIVE_NUMBER_MAX,
          .devices = TTM_LIVE_NOTE_MAX,
          .origin = TTM_LIVE_NOTE_MAX,
          .allocator = UINT16_MAX,
+         .banks = TTM_LIVE_BANKS_MAX,
          .region = TTM_LIVE_REGION_MAX,
          .kind = TTM_LIVE_KIND_MAX,
          .flags = TTM_LIVE_FLAGS_MAX},
@@ -129,6 +134,8 @@ static void a_life_is_kept_with_all_that_it_is_up_to_the_limits(void **state)
         {.serial = 8, .id = 7, .region = TTM_LIVE_REGION_MAX},
         {.serial = 9, .id = 8, .kind = TTM_LIVE_KIND_MAX},
         {.serial = 10, .id = 9, .flags = TTM_LIVE_FLAGS_MAX},
+        {.serial = 11, .id = 10, .banks = TTM_LIVE_BANKS_MAX},
+        {.serial = 12, .id = 11, .birth_ns = BIRTH_MAX},
     };
     struct ttm_live got;
     (void)state;

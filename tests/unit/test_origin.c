@@ -327,6 +327,33 @@ static void random_bytes_are_decoded_within_bounds_or_refused(void **state)
     }
 }
 
+static void files_of_ttnn_and_ours_are_not_the_users(void **state)
+{
+    static const struct {
+        const char *file;
+        bool is_users;
+    } cases[] = {
+        {"/home/me/decode.py", true},
+        {"decode.py", true},
+        {"<string>", true},
+        {"/home/me/ttnn/model.py", true},
+        {"/home/me/my-ttnn/ttnn_model.py", true},
+        {"/v/lib/python3.10/site-packages/torch/nn.py", true},
+        {"/v/lib/python3.10/site-packages/ttnn/decorators.py", false},
+        {"/usr/lib/python3/dist-packages/ttnn/device.py", false},
+        {"/src/tt-metal/ttnn/ttnn/operations/core.py", false},
+        {"/v/lib/python3.10/site-packages/ttmem/__init__.py", false},
+        {"<frozen importlib._bootstrap>", false},
+        {"", false},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (ttm_is_users_file(cases[i].file, strlen(cases[i].file)) != cases[i].is_users)
+            fail_msg("%s", cases[i].file);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +368,7 @@ int main(void)
         cmocka_unit_test(a_named_stack_comes_back_as_it_was),
         cmocka_unit_test(the_note_of_a_log_has_its_name),
         cmocka_unit_test(random_bytes_are_decoded_within_bounds_or_refused),
+        cmocka_unit_test(files_of_ttnn_and_ours_are_not_the_users),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

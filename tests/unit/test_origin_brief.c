@@ -9,7 +9,7 @@ static struct ttm_origin_book book;
 static int set_up(void **state)
 {
     (void)state;
-    ttm_origin_book_init(&book);
+    ttm_origin_book_init(&book, 1);
     return 0;
 }
 

@@ -8,7 +8,7 @@ static struct ttm_origin_table table;
 static int set_up(void **state)
 {
     (void)state;
-    ttm_origin_table_init(&table);
+    ttm_origin_table_init(&table, 1);
     return 0;
 }
 

@@ -123,7 +123,7 @@ static void everything_that_was_written_is_read(void **state)
         "1000001100900 p2 loss 12\n",
         "p2 counters 1 2 3 4 5\n",
         "1000001650900 p1 rename 0 serial 100000000001e birth 1000001650000 id 130 at 1060 bytes "
-        "4096/24576 allocator 1 devices 1030 origin 1102 cores 0 region 0 kind 0 flags 1\n",
+        "4096/24576 allocator 1 devices 1030 origin 1102 cores 0 region 0 kind 0 flags 1 banks 12\n",
         "1000005502000 p2 process end 1 code 9\n",
         "p1 birth 0 told serial 1000000000003 birth 1000000165000 id 103",
     };
@@ -369,20 +369,19 @@ static void a_reader_sees_whether_someone_writes(void **state)
 }
 
 /* Recordings of older versions are read for ever. The golden lines tell what is in them. */
-static void the_golden_recording_reads_as_ever(void **state)
+static void assert_reads_as_ever(const char *name)
 {
     struct reading reading = {0};
     struct ttm_recording *rec = NULL;
     static char expected[1 << 20];
     char path[512];
-    (void)state;
 
     ttm_text_init(&reading.lines);
-    (void)snprintf(path, sizeof(path), "%s/recording/v1-small.ttmem", TTM_TEST_DATA);
+    (void)snprintf(path, sizeof(path), "%s/recording/%s.ttmem", TTM_TEST_DATA, name);
     assert_int_equal(ttm_recording_open(path, &rec), 0);
     read_lines(rec, &reading);
     assert_true(reading.info.is_complete);
-    (void)snprintf(path, sizeof(path), "%s/recording/v1-small.txt", TTM_TEST_DATA);
+    (void)snprintf(path, sizeof(path), "%s/recording/%s.txt", TTM_TEST_DATA, name);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     const size_t length = fread(expected, 1, sizeof(expected) - 1, file);
@@ -391,6 +390,13 @@ static void the_golden_recording_reads_as_ever(void **state)
     assert_string_equal(ttm_text_string(&reading.lines), expected);
     ttm_recording_close(rec);
     reading_done(&reading);
+}
+
+static void the_golden_recordings_read_as_ever(void **state)
+{
+    (void)state;
+    assert_reads_as_ever("v1-small");
+    assert_reads_as_ever("v1.1-small");
 }
 
 /* 'test_recording --golden FILE TEXT' writes what becomes golden with a new version. */
@@ -421,7 +427,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_no_recording_is_refused),
         cmocka_unit_test(a_newer_version_is_named_as_such),
         cmocka_unit_test(a_reader_sees_whether_someone_writes),
-        cmocka_unit_test(the_golden_recording_reads_as_ever),
+        cmocka_unit_test(the_golden_recordings_read_as_ever),
     };
 
     if (argc == 4 && strcmp(argv[1], "--golden") == 0)

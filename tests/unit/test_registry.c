@@ -405,6 +405,25 @@ static void the_peak_is_the_most_there_ever_was_at_once(void **state)
     assert_int_equal(of_process(proc, 0)->region[TTM_REGION_L1].peak_bytes, 300);
 }
 
+static void the_peaks_of_a_process_begin_anew_and_those_of_devices_stay(void **state)
+{
+    (void)state;
+    for (uint64_t id = 1; id <= 3; id++) {
+        const struct ttm_birth birth = birth_on(0, TTM_REGION_L1, id, 100);
+        assert_int_equal(give_birth(proc, &birth), 0);
+    }
+    assert_int_equal(end(proc, 0, BUFFER_REGIONS, 1), 0);
+    assert_int_equal(end(proc, 0, BUFFER_REGIONS, 2), 0);
+    ttm_registry_reset_peaks(proc);
+    const struct ttm_totals *t = &of_process(proc, 0)->region[TTM_REGION_L1];
+    assert_int_equal(t->peak_bytes, 100);
+    assert_int_equal(t->peak_footprint_bytes, 110);
+    const struct ttm_birth again = birth_on(0, TTM_REGION_L1, 4, 50);
+    assert_int_equal(give_birth(proc, &again), 0);
+    assert_int_equal(of_process(proc, 0)->region[TTM_REGION_L1].peak_bytes, 150);
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 300);
+}
+
 static void the_peak_of_a_known_device_outlives_the_process(void **state)
 {
     const struct ttm_birth birth = birth_on(0, TTM_REGION_L1, 1, 100);
@@ -1353,6 +1372,7 @@ int main(void)
         TEST(kernels_are_summed_by_kind),
         TEST(other_regions_do_not_count_as_kernels),
         TEST(the_peak_is_the_most_there_ever_was_at_once),
+        TEST(the_peaks_of_a_process_begin_anew_and_those_of_devices_stay),
         TEST(the_peak_of_a_known_device_outlives_the_process),
         TEST(a_device_that_only_programs_named_goes_with_the_last_of_them),
         TEST(one_process_cannot_take_all_lives_there_may_be),

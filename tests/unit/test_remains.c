@@ -8,7 +8,7 @@ static struct ttm_remains_set set;
 static int set_up(void **state)
 {
     (void)state;
-    ttm_remains_set_init(&set);
+    ttm_remains_set_init(&set, 1);
     return 0;
 }
 

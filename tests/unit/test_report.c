@@ -414,6 +414,54 @@ static void what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary(void **s
     ttm_report_done(&scene.report);
 }
 
+/* What keeps an origin, as the program said it in that round. */
+static void say_keepers(struct scene *scene, uint32_t origin, uint8_t cause, uint16_t round,
+                        const char *keeper)
+{
+    const struct ttm_keepers_note note = {
+        .origin = origin,
+        .round = round,
+        .cause = cause,
+        .count = keeper ? 1 : 0,
+        .keepers = {{keeper, (uint16_t)(keeper ? strlen(keeper) : 0)}},
+    };
+    uint8_t buf[TTM_KEEPERS_NOTE_SIZE_MAX];
+
+    story_note(&scene->story, scene->story.next_note++, TTM_NOTE_KEEPERS, buf,
+               ttm_keepers_note_encode(&note, buf));
+}
+
+static void the_last_word_on_what_keeps_an_origin_is_told_and_no_other(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t leak = story_line(&scene.story, "x.py:5:keep|x.py:9:main", "ttnn.zeros");
+    const uint32_t native = story_line(&scene.story, "x.py:6:lost|x.py:9:main", "ttnn.ones");
+    for (unsigned i = 0; i < 10; i++) {
+        run_steps(&scene, 3);
+        story_birth(&scene.story, leak, TTM_REGION_DRAM, 128 * KIB);
+        story_birth(&scene.story, native, TTM_REGION_DRAM, 128 * KIB);
+    }
+    say_keepers(&scene, leak, TTM_CAUSE_FRAME, 1, "variable x of main");
+    say_keepers(&scene, leak, TTM_CAUSE_CYCLE, 2, "cycle through Node.me");
+    say_keepers(&scene, native, TTM_CAUSE_NONE, 2, NULL);
+    say_keepers(&scene, 99999, TTM_CAUSE_CYCLE, 2, "nobody knows this origin");
+    end_scene(&scene);
+    const struct ttm_report_origin *kept = find(scene.process, "ttnn.zeros", "");
+    assert_true(kept->keepers.is_known && kept->verdict.is_suspect);
+    assert_string_equal(ttm_cause_name(kept->keepers.cause), "cycle");
+    assert_int_equal(kept->keepers.count, 1);
+    assert_string_equal(kept->keepers.texts[0], "cycle through Node.me");
+    assert_non_null(strstr(kept->verdict.advice, "gc.collect()"));
+    const struct ttm_report_origin *unseen = find(scene.process, "ttnn.ones", "");
+    assert_true(unseen->keepers.is_known && unseen->keepers.count == 0);
+    assert_null(ttm_cause_name(unseen->keepers.cause));
+    assert_false(find(scene.process, "ttnn.add", "")->keepers.is_known);
+    ttm_report_done(&scene.report);
+}
+
 static void weights_of_one_comprehension_are_steady_also_at_the_very_end(void **state)
 {
     struct scene scene;
@@ -532,6 +580,196 @@ static void a_tight_loop_is_seen_by_its_marks(void **state)
         expect(&scene, "ttnn.zeros", has_marks ? TTM_CLASS_GROWING : TTM_CLASS_STEADY, has_marks);
         ttm_report_done(&scene.report);
     }
+}
+
+static void layers_loaded_before_a_few_steps_are_steady(void **state)
+{
+    (void)state;
+    for (unsigned steps = 1; steps <= 16; steps *= 2) {
+        struct scene scene;
+        begin_scene(&scene);
+        const uint32_t a = story_line(&scene.story, "x.py:3:load", "ttnn.from_torch");
+        const uint32_t b = story_line(&scene.story, "x.py:4:load", "ttnn.to_device");
+        const uint32_t c = story_line(&scene.story, "x.py:20:step", "ttnn.mul");
+        const uint32_t d = story_line(&scene.story, "x.py:21:step", "ttnn.exp");
+        for (unsigned i = 0; i < 300; i++) {
+            story_birth(&scene.story, a, TTM_REGION_DRAM, 64 * KIB);
+            story_birth(&scene.story, b, TTM_REGION_DRAM, 64 * KIB);
+        }
+        for (unsigned i = 0; i < steps; i++) {
+            run_steps(&scene, 1);
+            story_flash(&scene.story, c, TTM_REGION_L1, 4 * KIB);
+            story_flash(&scene.story, d, TTM_REGION_L1, 4 * KIB);
+        }
+        end_scene(&scene);
+        expect(&scene, "ttnn.from_torch", TTM_CLASS_STEADY, false);
+        expect(&scene, "ttnn.to_device", TTM_CLASS_STEADY, false);
+        ttm_report_done(&scene.report);
+    }
+}
+
+static void a_leak_before_a_few_last_words_is_growing(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t leak = story_line(&scene.story, "x.py:5:keep", "ttnn.zeros");
+    for (unsigned i = 0; i < 10; i++) {
+        run_steps(&scene, 1);
+        story_birth(&scene.story, leak, TTM_REGION_DRAM, 128 * KIB);
+    }
+    run_steps(&scene, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        const char *const words[] = {"x.py:30:end", "x.py:31:end", "x.py:32:end"};
+        story_flash(&scene.story, story_line(&scene.story, words[i], "ttnn.exp"), TTM_REGION_L1,
+                    4 * KIB);
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.zeros", TTM_CLASS_GROWING, true);
+    ttm_report_done(&scene.report);
+}
+
+static void a_leak_of_a_thread_that_ends_is_growing_and_what_it_loaded_is_not(void **state)
+{
+    (void)state;
+    for (int is_working = 0; is_working < 2; is_working++) {
+        struct scene scene;
+        begin_scene(&scene);
+        run_steps(&scene, 1); /* the first thread is the program's */
+        const uint32_t thread = story_string(&scene.story, "Thread-1");
+        struct ttm_origin_note note = {.thread = thread};
+        uint32_t lines[2];
+        for (unsigned i = 0; i < 2; i++) {
+            uint8_t buf[TTM_ORIGIN_NOTE_SIZE];
+            note.operation = story_string(&scene.story, i == 0 ? "ttnn.zeros" : "ttnn.mul");
+            note.python = story_python(&scene.story, i == 0 ? "x.py:5:work" : "x.py:6:work");
+            ttm_origin_note_encode(&note, buf);
+            lines[i] = scene.story.next_note++;
+            story_note(&scene.story, lines[i], TTM_NOTED_ORIGIN, buf, sizeof(buf));
+        }
+        for (unsigned i = 0; i < 20; i++) {
+            story_birth(&scene.story, lines[0], TTM_REGION_DRAM, 64 * KIB);
+            if (is_working)
+                story_flash(&scene.story, lines[1], TTM_REGION_L1, 4 * KIB);
+            else
+                story_birth(&scene.story, lines[1], TTM_REGION_L1, 4 * KIB);
+        }
+        const uint32_t late = story_line(&scene.story, "x.py:50:rest", "ttnn.exp");
+        for (unsigned i = 0; i < 100; i++) {
+            run_steps(&scene, 1);
+            story_flash(&scene.story, late, TTM_REGION_L1, 4 * KIB);
+        }
+        end_scene(&scene);
+        expect(&scene, "ttnn.zeros", is_working ? TTM_CLASS_GROWING : TTM_CLASS_STEADY, is_working);
+        ttm_report_done(&scene.report);
+    }
+}
+
+/* 'room' buffers are kept and the oldest goes, or one at random. */
+static void a_cache_that_evicts_is_a_working_set(void **state)
+{
+    (void)state;
+    for (unsigned room = 4; room <= 32; room *= 2) {
+        struct scene scene;
+        uint64_t kept[32] = {0}, random = room;
+        begin_scene(&scene);
+        const uint32_t fifo = story_line(&scene.story, "x.py:6:swap", "ttnn.empty");
+        const uint32_t chance = story_line(&scene.story, "x.py:7:swap", "ttnn.full");
+        uint64_t other[32] = {0};
+        for (unsigned i = 0; i < room * 4; i++) {
+            run_steps(&scene, 1);
+            random = random * 6364136223846793005ull + 1442695040888963407ull;
+            const unsigned at = i < room ? i : (unsigned)(random >> 33) % room;
+            if (kept[i % room])
+                story_free(&scene.story, kept[i % room]);
+            kept[i % room] = story_birth(&scene.story, fifo, TTM_REGION_L1, 8 * KIB);
+            if (other[at])
+                story_free(&scene.story, other[at]);
+            other[at] = story_birth(&scene.story, chance, TTM_REGION_L1, 8 * KIB);
+        }
+        end_scene(&scene);
+        expect(&scene, "ttnn.empty", TTM_CLASS_STEADY, false);
+        expect(&scene, "ttnn.full", TTM_CLASS_STEADY, false);
+        ttm_report_done(&scene.report);
+    }
+}
+
+static void a_line_that_frees_at_first_and_then_keeps_is_growing(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t leak = story_line(&scene.story, "x.py:6:attempt", "ttnn.matmul");
+    for (unsigned i = 0; i < 100; i++) {
+        run_steps(&scene, 1);
+        const uint64_t serial = story_birth(&scene.story, leak, TTM_REGION_L1, 8 * KIB);
+        if (i < 80)
+            story_free(&scene.story, serial);
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.matmul", TTM_CLASS_GROWING, true);
+    ttm_report_done(&scene.report);
+}
+
+/* The same function makes them for two callers, who take turns. */
+static void callers_of_one_function_are_different_visits(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t a = story_line(&scene.story, "x.py:2:new|x.py:8:main", "ttnn.zeros");
+    const uint32_t b = story_line(&scene.story, "x.py:2:new|x.py:9:main", "ttnn.ones");
+    for (unsigned i = 0; i < 10; i++) {
+        story_birth(&scene.story, a, TTM_REGION_DRAM, 64 * KIB);
+        story_birth(&scene.story, b, TTM_REGION_DRAM, 64 * KIB);
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.zeros", TTM_CLASS_GROWING, true);
+    expect(&scene, "ttnn.ones", TTM_CLASS_GROWING, true);
+    ttm_report_done(&scene.report);
+}
+
+static void a_warm_up_is_over_when_one_line_alone_goes_on(void **state)
+{
+    struct scene scene;
+    uint64_t last = 0;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t cache = story_line(&scene.story, "x.py:6:mask", "ttnn.full");
+    for (unsigned i = 0; i < 10; i++) {
+        if (i < 3)
+            story_birth(&scene.story, cache, TTM_REGION_L1, 8 * KIB);
+        const uint64_t next = story_birth(&scene.story, scene.other, TTM_REGION_L1, 4 * KIB);
+        if (last)
+            story_free(&scene.story, last);
+        last = next;
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.full", TTM_CLASS_STEADY, false);
+    expect(&scene, "ttnn.add", TTM_CLASS_STEADY, false);
+    ttm_report_done(&scene.report);
+}
+
+/* Buckets of lengths: one after the other is met for the first time, more and more rarely. */
+static void a_cache_that_fills_ever_more_slowly_has_settled(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t cache = story_line(&scene.story, "x.py:6:mask", "ttnn.full");
+    for (unsigned i = 1; i <= 160; i++) {
+        run_steps(&scene, 1);
+        if (i <= 10 || i == 14 || i == 20 || i == 100)
+            story_birth(&scene.story, cache, TTM_REGION_L1, 8 * KIB);
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.full", TTM_CLASS_STEADY, false);
+    ttm_report_done(&scene.report);
 }
 
 static void what_is_freed_only_at_the_end_has_grown_but_does_not_remain(void **state)
@@ -785,12 +1023,21 @@ int main(void)
         cmocka_unit_test(random_histories_agree_with_a_reference),
         cmocka_unit_test(a_bank_shows_what_lay_there_when_the_device_was_last_closed),
         cmocka_unit_test(what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary),
+        cmocka_unit_test(the_last_word_on_what_keeps_an_origin_is_told_and_no_other),
         cmocka_unit_test(weights_of_one_comprehension_are_steady_also_at_the_very_end),
         cmocka_unit_test(weights_loaded_layer_by_layer_before_the_loop_are_steady),
         cmocka_unit_test(buffers_that_take_turns_are_a_working_set),
         cmocka_unit_test(a_free_that_is_sometimes_missing_is_growing),
         cmocka_unit_test(a_leak_is_seen_although_each_buffer_has_a_name_of_its_own),
         cmocka_unit_test(a_tight_loop_is_seen_by_its_marks),
+        cmocka_unit_test(layers_loaded_before_a_few_steps_are_steady),
+        cmocka_unit_test(a_leak_before_a_few_last_words_is_growing),
+        cmocka_unit_test(a_leak_of_a_thread_that_ends_is_growing_and_what_it_loaded_is_not),
+        cmocka_unit_test(a_cache_that_evicts_is_a_working_set),
+        cmocka_unit_test(a_line_that_frees_at_first_and_then_keeps_is_growing),
+        cmocka_unit_test(callers_of_one_function_are_different_visits),
+        cmocka_unit_test(a_warm_up_is_over_when_one_line_alone_goes_on),
+        cmocka_unit_test(a_cache_that_fills_ever_more_slowly_has_settled),
         cmocka_unit_test(what_is_freed_only_at_the_end_has_grown_but_does_not_remain),
         cmocka_unit_test(what_opening_a_device_allocates_is_the_systems),
         cmocka_unit_test(births_at_one_address_without_frees_are_an_artefact),

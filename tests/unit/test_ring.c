@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -59,7 +60,8 @@ static struct ttm_record record_of(uint64_t thread, uint64_t n)
         .address = mixed ^ 3,
         .bytes = mixed ^ 4,
         .footprint_bytes = mixed ^ 5,
-        .allocator = (uint32_t)(mixed >> 32) ^ 6,
+        .allocator = (uint16_t)(mixed >> 32) ^ 6,
+        .banks = (uint16_t)(mixed >> 48),
         .devices = (uint32_t)(mixed >> 32) ^ 7,
         .origin = (uint32_t)(mixed >> 32) ^ 8,
         .op = (uint8_t)mixed,
@@ -374,8 +376,11 @@ static void threads_that_come_and_go_never_share_a_ring(void **state)
 static uint64_t wakes(void)
 {
     uint64_t count = 0;
+    char byte;
 
-    return read(producer.wake_fd.fd, &count, sizeof(count)) == sizeof(count) ? count : 0;
+    while (recv(producer.sleep_fd.fd, &byte, 1, MSG_DONTWAIT) == 0) /* an empty message each */
+        count++;
+    return count;
 }
 
 static void a_reader_does_not_sleep_over_a_record(void **state)
@@ -417,14 +422,14 @@ static void a_loss_wakes_a_sleeping_reader_too(void **state)
     assert_int_equal(ttm_ring_reader_lost(&reader), 1);
 }
 
-static void a_dozing_reader_is_woken_when_a_ring_is_a_quarter_full(void **state)
+static void a_dozing_reader_is_woken_when_an_eighth_of_a_ring_is_full(void **state)
 {
     struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
     uint64_t n = 0;
     (void)state;
 
     ttm_ring_reader_doze(&reader);
-    for (; n < TTM_RING_SLOTS / 4 - 1; n++)
+    for (; n < TTM_RING_SLOTS / 8 - 1; n++)
         assert_true(push(ring, 1, n));
     assert_int_equal(wakes(), 0);
     assert_true(push(ring, 1, n++));
@@ -457,7 +462,7 @@ static void a_reader_that_woke_by_itself_is_not_woken(void **state)
     assert_int_equal(wakes(), 0);
 }
 
-static void waking_the_reader_keeps_errno_and_bears_a_closed_eventfd(void **state)
+static void waking_the_reader_keeps_errno_and_bears_a_closed_socket(void **state)
 {
     struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
     const int wake_fd = producer.wake_fd.fd;
@@ -469,6 +474,64 @@ static void waking_the_reader_keeps_errno_and_bears_a_closed_eventfd(void **stat
     assert_true(push(ring, 1, 0));
     assert_int_equal(errno, 1234);
     producer.wake_fd.fd = wake_fd;
+}
+
+/* Asleep with nothing to read, so that the next record is to wake it. */
+static void fall_asleep(void)
+{
+    struct ttm_record records[4];
+
+    while (read_some(records, 4) > 0)
+        continue;
+    assert_true(ttm_ring_reader_sleep(&reader));
+}
+
+static void a_reader_that_cannot_be_woken_costs_neither_errno_nor_a_signal(void **state)
+{
+    struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
+    (void)state;
+
+    errno = 1234;
+    for (uint64_t n = 0; n < 1000; n++) { /* many more than there is room for */
+        fall_asleep();
+        assert_true(push(ring, 1, n));
+    }
+    assert_int_equal(errno, 1234);
+    assert_int_not_equal(wakes(), 0);
+    (void)close(producer.sleep_fd.fd); /* nobody has that end any more: SIGPIPE, of a pipe */
+    fall_asleep();
+    errno = 1234;
+    assert_true(push(ring, 1, 1000));
+    assert_int_equal(errno, 1234);
+}
+
+static void who_holds_the_other_end_is_told_when_ours_is_closed(void **state)
+{
+    struct pollfd pollfd = {.fd = producer.sleep_fd.fd, .events = POLLIN};
+    (void)state;
+
+    assert_int_equal(poll(&pollfd, 1, 0), 0);
+    (void)close(producer.wake_fd.fd);
+    assert_int_equal(poll(&pollfd, 1, 0), 1);
+    assert_true(pollfd.revents & POLLHUP);
+}
+
+static void a_file_in_the_place_of_ours_is_left_alone(void **state)
+{
+    struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
+    const int wake_fd = producer.wake_fd.fd;
+    int pair[2];
+    char byte;
+    (void)state;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    assert_int_equal(dup2(pair[0], wake_fd), wake_fd);
+    fall_asleep();
+    assert_true(push(ring, 1, 0));
+    assert_int_equal(recv(pair[1], &byte, 1, MSG_DONTWAIT), -1); /* not even an empty message */
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+    (void)close(wake_fd);
 }
 
 static void *push_while_cancelled(void *arg)
@@ -532,7 +595,7 @@ static void *talk_in_rounds(void *arg)
 /* Sleeps as the server does. Returns whether it was woken, or need not sleep. */
 static bool sleep_until_woken(void)
 {
-    struct pollfd pollfd = {.fd = producer.wake_fd.fd, .events = POLLIN};
+    struct pollfd pollfd = {.fd = producer.sleep_fd.fd, .events = POLLIN};
 
     if (!ttm_ring_reader_sleep(&reader))
         return true;
@@ -1066,9 +1129,12 @@ int main(void)
         WITH_SEGMENT(a_sleeping_reader_is_woken_once),
         WITH_SEGMENT(a_loss_wakes_a_sleeping_reader_too),
         WITH_SEGMENT(a_reader_that_woke_by_itself_is_not_woken),
-        WITH_SEGMENT(a_dozing_reader_is_woken_when_a_ring_is_a_quarter_full),
+        WITH_SEGMENT(a_dozing_reader_is_woken_when_an_eighth_of_a_ring_is_full),
         WITH_SEGMENT(a_loss_wakes_a_dozing_reader_too),
-        WITH_SEGMENT(waking_the_reader_keeps_errno_and_bears_a_closed_eventfd),
+        WITH_SEGMENT(waking_the_reader_keeps_errno_and_bears_a_closed_socket),
+        WITH_SEGMENT(a_reader_that_cannot_be_woken_costs_neither_errno_nor_a_signal),
+        WITH_SEGMENT(who_holds_the_other_end_is_told_when_ours_is_closed),
+        WITH_SEGMENT(a_file_in_the_place_of_ours_is_left_alone),
         WITH_SEGMENT(waking_the_reader_is_no_cancellation_point),
         WITH_SEGMENT(no_wake_is_ever_lost),
         WITH_SEGMENT(records_arrive_whole_and_in_order_from_several_threads_at_once),

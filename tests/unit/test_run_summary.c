@@ -15,7 +15,7 @@ static struct ttm_text text;
 static int set_up(void **state)
 {
     (void)state;
-    ttm_departed_init(&departed);
+    ttm_departed_init(&departed, 1);
     ttm_text_init(&text);
     summary = (struct ttm_run_summary){
         .command = "/usr/bin/python decode.py",
@@ -99,7 +99,7 @@ static void a_program_that_was_not_heard_of_is_one_line(void **state)
     (void)state;
     assert_string_equal(
         text_on(&plain),
-        "tt-mem: python decode.py ended after 12.4 s, exit 0 · it did not use TT-Metal\n");
+        "tt-mem: python decode.py ended after 12.4 s, exit 0 · it reported no TT-Metal\n");
     summary.program = TTM_PROGRAM_STATIC;
     assert_has(text_on(&plain), "linked statically\n");
     summary.program = TTM_PROGRAM_PRIVILEGED;
@@ -111,6 +111,22 @@ static void a_program_that_was_not_heard_of_is_one_line(void **state)
     assert_int_equal(count_lines(text_on(&plain)), 1);
 }
 
+static void a_program_that_could_not_be_tracked_is_one_line_too(void **state)
+{
+    (void)state;
+    add_process(1, 0, 0, 0);
+    (void)snprintf(departed.processes[0].trouble, sizeof(departed.processes[0].trouble),
+                   "ttnn 0.78.2 is not tracked: too\033old");
+    assert_string_equal(text_on(&plain), "tt-mem: python deco… ended after 12.4 s, exit 0 · "
+                                         "ttnn 0.78.2 is not tracked: too\\x1bold\n");
+    summary.leak_verdict = "leaks were not looked for";
+    assert_has(text_on(&plain), "\n  leaks were not looked for\n");
+    summary.leak_verdict = NULL;
+    add_device(0, 0, 4096); /* in part it was */
+    assert_has(text_on(&plain), "\n  ttnn 0.78.2 is not tracked: too\\x1bold\n");
+    assert_has(text_on(&plain), "device 0");
+}
+
 static void a_long_command_is_cut_and_the_line_stays_one(void **state)
 {
     (void)state;
@@ -119,7 +135,7 @@ static void a_long_command_is_cut_and_the_line_stays_one(void **state)
     assert_int_equal(count_lines(string), 1);
     assert_true(ttm_terminal_width(string) <= 80 + 1);
     assert_has(string, "python -m pytest t…");
-    assert_has(string, " ended after 12.4 s, exit 0 · it did not use TT-Metal\n");
+    assert_has(string, " ended after 12.4 s, exit 0 · it reported no TT-Metal\n");
 }
 
 static void how_it_ended_is_said(void **state)
@@ -345,6 +361,13 @@ static void a_server_elsewhere_knows_less(void **state)
     assert_has(string, "tracked on 1 device by the server at /run/tt-mem.sock\n");
     assert_has(string, "5 allocations remained, 4.0 KiB; peaks are those last seen");
     assert_lacks(string, "frees");
+    add_process(2, 7, 7, 4096);
+    string = text_on(&plain);
+    assert_has(string, "2 processes");
+    assert_lacks(string, "frees"); /* in their list neither */
+    departed.processes[1].is_running = true;
+    departed.running_count = 1;
+    assert_has(text_on(&plain), "still running, and tracked by the server: 2");
     summary.is_server_gone = true;
     assert_has(text_on(&plain), "the server has gone: what remained at the end is not known\n");
     ttm_departed_done(&departed);
@@ -402,6 +425,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_program_that_was_not_heard_of_is_one_line, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_program_that_could_not_be_tracked_is_one_line_too, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_long_command_is_cut_and_the_line_stays_one, set_up,
                                         tear_down),

@@ -8,7 +8,7 @@ static struct ttm_site_table table;
 static int set_up(void **state)
 {
     (void)state;
-    ttm_site_table_init(&table);
+    ttm_site_table_init(&table, 1);
     return 0;
 }
 
@@ -44,7 +44,8 @@ static void sites_are_numbered_in_order_and_the_same_site_once(void **state)
 static void every_field_makes_a_site_another(void **state)
 {
     const struct ttm_site sites[] = {
-        {0}, {.allocator = 1}, {.device_set = 1}, {.region = 1}, {.kind = 1}, {.flags = 1},
+        {0},          {.allocator = 1}, {.device_set = 1},  {.region = 1}, {.kind = 1},
+        {.flags = 1}, {.banks = 1},     {.banks = 1 << 12}, {.origin = 1},
     };
     (void)state;
 

@@ -10,7 +10,7 @@
 #define DEVICE_LEAST 488
 #define DEVICE_FIXED 720
 #define PROCESS_LEAST 88
-#define PROCESS_FIXED 120
+#define PROCESS_FIXED 128
 #define PROCESS_DEVICE_LEAST 424
 #define PROCESS_DEVICE_FIXED 624
 
@@ -162,7 +162,7 @@ static void assert_process_v1(void)
     assert_string_equal(process.trouble, "");
 }
 
-static void assert_process_v2(void)
+static void assert_process_of_any_run(void)
 {
     assert_process();
     assert_int_equal(process.source, TTM_SOURCE_TRACKED);
@@ -175,6 +175,32 @@ static void assert_process_v2(void)
     assert_true(process.has_gap);
     assert_string_equal(process.runtime, "ttnn 0.81.1");
     assert_string_equal(process.trouble, "no ärgument");
+}
+
+static void assert_process_v2(void)
+{
+    assert_process_of_any_run();
+    assert_true(process.run == 0);
+    assert_false(process.is_behind);
+}
+
+static void assert_process_told(void)
+{
+    assert_process_of_any_run();
+    assert_true(process.is_behind);
+    assert_int_equal(process.resync_us, 0xd1d2d3d4);
+}
+
+static void assert_process_v3(void)
+{
+    assert_process_told();
+    assert_true(process.run == 0);
+}
+
+static void assert_process_v4(void)
+{
+    assert_process_told();
+    assert_true(process.run == BASE + 10);
 }
 
 static void assert_process_device(void)
@@ -227,8 +253,8 @@ static const struct {
 } rows[] = {
     {"totals.v1.bin", decode_moment, encode_moment, 32, 32, assert_moment},
     {"device.v3.bin", decode_device, encode_device, DEVICE_FIXED, DEVICE_LEAST, assert_device_v3},
-    {"process.v2.bin", decode_process, encode_process, PROCESS_FIXED, PROCESS_LEAST,
-     assert_process_v2},
+    {"process.v4.bin", decode_process, encode_process, PROCESS_FIXED, PROCESS_LEAST,
+     assert_process_v4},
     {"process_device.v2.bin", decode_process_device, encode_process_device, PROCESS_DEVICE_FIXED,
      PROCESS_DEVICE_LEAST, assert_process_device_v2},
 };
@@ -241,6 +267,8 @@ static const struct {
     {"device.v1.bin", decode_device, assert_device_v1},
     {"device.v2.bin", decode_device, assert_device_v2},
     {"process.v1.bin", decode_process, assert_process_v1},
+    {"process.v2.bin", decode_process, assert_process_v2},
+    {"process.v3.bin", decode_process, assert_process_v3},
     {"process_device.v1.bin", decode_process_device, assert_process_device_v1},
 };
 
@@ -346,7 +374,7 @@ static void a_device_id_out_of_range_is_refused(void **state)
 static void a_string_longer_than_ours_is_cut_and_one_longer_than_the_row_refused(void **state)
 {
     uint8_t buf[8192];
-    struct bytes file = golden("process.v2.bin");
+    struct bytes file = golden("process.v4.bin");
     (void)state;
 
     memset(buf, 'x', sizeof(buf));
@@ -365,7 +393,7 @@ static void a_string_longer_than_ours_is_cut_and_one_longer_than_the_row_refused
 
 static void a_nul_inside_a_string_ends_it(void **state)
 {
-    struct bytes file = golden("process.v2.bin");
+    struct bytes file = golden("process.v4.bin");
     (void)state;
 
     file.data[PROCESS_FIXED + 2 + 3] = '\0';

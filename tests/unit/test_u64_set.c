@@ -4,12 +4,14 @@
 #include "base/hash.h"
 #include "base/u64_set.h"
 
+#define SEED 1
+
 static struct ttm_u64_set set;
 
 static int set_up(void **state)
 {
     (void)state;
-    ttm_u64_set_init(&set);
+    ttm_u64_set_init(&set, SEED);
     return 0;
 }
 
@@ -67,9 +69,11 @@ static void numbers_that_collide_are_told_apart_in_any_order_of_removal(void **s
     (void)state;
 
     for (uint64_t n = 1; found < COUNT_OF(numbers); n++) {
-        if ((ttm_hash_u64(n >> 3) & 7) == 7 && (n & 7) == 7)
+        if ((ttm_hash_u64(n >> 3 ^ SEED) & 7) == 7 && (n & 7) == 7)
             numbers[found++] = n;
     }
+    assert_int_equal(ttm_u64_set_add(&set, numbers[0]), 0);
+    assert_true(set.places[63] == numbers[0]);
     for (size_t shift = 0; shift < COUNT_OF(numbers); shift++) {
         for (size_t i = 0; i < COUNT_OF(numbers); i++)
             assert_int_equal(ttm_u64_set_add(&set, numbers[i]), 0);
@@ -157,6 +161,36 @@ static void an_emptied_set_can_be_used_again(void **state)
 
 #define WITH_SET(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+/* Where the number lies in a set that holds nothing else. */
+static size_t place_of(uint64_t seed, uint64_t number)
+{
+    struct ttm_u64_set alone;
+    size_t at = 0;
+
+    ttm_u64_set_init(&alone, seed);
+    assert_int_equal(ttm_u64_set_add(&alone, number), 0);
+    while (alone.places[at] != number)
+        at++;
+    ttm_u64_set_done(&alone);
+    assert_true(alone.seed == seed); /* it can be used again */
+    return at;
+}
+
+static void numbers_chosen_to_collide_do_so_with_one_seed_alone(void **state)
+{
+    const size_t place = place_of(1, 8);
+    uint32_t chosen = 0, still = 0;
+    (void)state;
+
+    for (uint64_t number = 8; chosen < 64; number += 8) {
+        if (place_of(1, number) != place)
+            continue;
+        chosen++;
+        still += place_of(2, number) == place_of(2, 8);
+    }
+    assert_in_range(still, 1, chosen / 2); /* the number itself, and few others */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +202,7 @@ int main(void)
         WITH_SET(without_memory_the_set_stays_as_it_was),
         WITH_SET(an_emptied_set_can_be_used_again),
         WITH_SET(a_cleared_set_keeps_its_memory_if_it_was_in_use),
+        cmocka_unit_test(numbers_chosen_to_collide_do_so_with_one_seed_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

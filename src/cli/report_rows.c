@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/seed.h"
+#include "base/u64_map.h"
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+static bool has_same_frames(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
+{
+    if (a->python_count != b->python_count || a->native_count != b->native_count)
+        return false;
+    for (uint32_t i = 0; i < a->python_count; i++) {
+        if (a->python[i].line != b->python[i].line ||
+            !is_same_text(a->python[i].file, b->python[i].file) ||
+            !is_same_text(a->python[i].function, b->python[i].function))
+            return false;
+    }
+    for (uint32_t i = 0; a->python_count == 0 && i < a->native_count; i++) {
+        if (!is_same_text(a->native[i], b->native[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Whether both would be shown by the same row, but for their numbers. */
+static bool is_alike(const struct ttm_report_origin *a, const struct ttm_report_origin *b)
+{
+    return a->region == b->region && a->verdict.class == b->verdict.class &&
+           a->verdict.is_suspect == b->verdict.is_suspect && a->device_count == b->device_count &&
+           memcmp(a->devices, b->devices, a->device_count * sizeof(a->devices[0])) == 0 &&
+           is_same_text(a->words.operation, b->words.operation) &&
+           is_same_text(a->words.context, b->words.context) &&
+           has_same_frames(&a->words, &b->words);
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+    return ttm_hash_u64(hash);
+}
+
+static uint64_t hash_of(const struct ttm_report_origin *origin)
+{
+    const struct ttm_origin_words *words = &origin->words;
+    uint64_t hash = (uint64_t)origin->region << 8 | (uint64_t)origin->verdict.class;
+
+    hash = hash_text(hash, words->operation);
+    for (uint32_t i = 0; i < words->python_count; i++)
+        hash = hash_text(hash ^ words->python[i].line, words->python[i].function);
+    for (uint32_t i = 0; words->python_count == 0 && i < words->native_count; i++)
+        hash = hash_text(hash, words->native[i]);
+    return hash;
+}
+
+static void join(struct ttm_report_row *row, const struct ttm_report_origin *origin,
+                 const struct ttm_held *held)
+{
+    row->origins++;
+    row->names += !is_same_text(row->origin->words.name, origin->words.name);
+    row->held.count += held->count;
+    row->held.bytes += held->bytes;
+    row->held.footprint_bytes += held->footprint_bytes;
+    for (uint32_t i = 0; i < TTM_REPORT_BARS; i++)
+        row->bars[i] += origin->bars[i];
+}
+
+/* The row that the origin belongs to; NULL: it is the first of its kind. */
+static struct ttm_report_row *find_row(const struct ttm_u64_map *first, struct ttm_report_row *rows,
+                                       const struct ttm_report_origin *origin, uint64_t hash)
+{
+    uint32_t at;
+
+    if (!ttm_u64_map_find(first, hash, &at))
+        return NULL;
+    const struct ttm_report_origin *leader = rows[at].origin;
+    return leader && is_alike(leader, origin) ? &rows[at] : NULL;
+}
+
+/* What takes most first, else as the origins were. */
+static int by_size(const void *a, const void *b)
+{
+    const struct ttm_report_row *first = a, *second = b;
+    const uint64_t bytes = first->held.footprint_bytes, other = second->held.footprint_bytes;
+
+    if (bytes != other)
+        return bytes > other ? -1 : 1;
+    return first->place < second->place ? -1 : first->place > second->place;
+}
+
+static void sort(struct ttm_report_row *rows, uint32_t count, bool is_suspects_first)
+{
+    uint32_t suspects = 0;
+
+    while (is_suspects_first && suspects < count && rows[suspects].origin->verdict.is_suspect)
+        suspects++;
+    qsort(rows, suspects, sizeof(rows[0]), by_size);
+    qsort(rows + suspects, count - suspects, sizeof(rows[0]), by_size);
+}
+
+int ttm_report_rows(const struct ttm_report_choice *choice,
+                    const struct ttm_report_origin *const *order, uint32_t count, bool is_folded,
+                    struct ttm_report_row **ret, uint32_t *ret_count)
+{
+    struct ttm_report_row *rows = calloc((size_t)count + 1, sizeof(*rows));
+    struct ttm_u64_map first; /* hash: row */
+    uint32_t used = 0;
+    int r = rows ? 0 : -ENOMEM;
+
+    ttm_u64_map_init(&first, ttm_seed_random());
+    for (uint32_t i = 0; r == 0 && i < count; i++) {
+        const struct ttm_held held = ttm_report_held(choice, order[i]);
+        const uint64_t hash = is_folded ? hash_of(order[i]) : i;
+        if (held.count == 0)
+            continue;
+        struct ttm_report_row *row = is_folded ? find_row(&first, rows, order[i], hash) : NULL;
+        if (!row) {
+            r = is_folded ? ttm_u64_map_add(&first, hash, used) : 0;
+            r = r == -EEXIST ? 0 : r; /* two kinds with one hash: the second is not folded */
+            row = &rows[used++];
+            row->origin = order[i];
+            row->place = i;
+        }
+        join(row, order[i], &held);
+    }
+    ttm_u64_map_done(&first);
+    if (r < 0) {
+        free(rows);
+        return r;
+    }
+    if (is_folded)
+        sort(rows, used, choice->at == TTM_AT_REMAINING);
+    *ret = rows;
+    *ret_count = used;
+    return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * intake - what a record or a telling of a tracked process says is done to the model,
+ * the recording and those who watch.
+ *
+ * Every value is the word of somebody who may lie; what makes no sense is counted as
+ * refused and does nothing else. The loop thread.
+ */
+#ifndef TTM_SERVER_INTAKE_H
+#define TTM_SERVER_INTAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ttm_record;
+struct ttm_told;
+struct ttm_tracked;
+
+/* What was read from the rings, copied, and the order in which to take it. */
+void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records,
+                        const uint16_t *order, uint32_t n);
+
+/* A life that is told; its birth may be read later. Returns whether it was live already. */
+bool ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told);
+
+/* What holds for devices when the process attaches. */
+void ttm_intake_devices(struct ttm_tracked *tracked);
+
+/* All that was in the rings at one moment has been read: births of names and ends from before it do not come. */
+void ttm_intake_pass(struct ttm_tracked *tracked);
+
+#endif /* TTM_SERVER_INTAKE_H */

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why the telling is exact. Let R be the moment of the question. The process
+ * walks its live table after R, while its threads go on.
+ *
+ * - A life that is told is live unless its end has been read ('ended') or will be.
+ * - A life that was known at R ('before') and is not told ('told' has those that are
+ *   both) has ended: the walk would have seen it. It is swept; a record of its end
+ *   that comes later finds nothing, and is forgotten when the telling is over.
+ * - A life whose birth was read after R is kept: its end comes through a ring, or is
+ *   lost; but a loss after R is seen, and asked about again.
+ *
+ * A loss is seen as a counter. Before the question the rings are read as far as
+ * they were written when it was seen, so that a birth that was still in a ring
+ * when its end was lost is read before R.
+ *
+ * Why the order of rings is of no account. A birth is in its ring before its end
+ * is in any. Whoever reads the end has the birth behind him, or reads it before
+ * he has read all that is in the rings at that moment: that long, two passes, an
+ * end is remembered. A birth that comes meanwhile ends at once, as the end says
+ * (early_ends.h): the history has both. A life that was told has a birth that may
+ * still come after its end, and that is not believed. While it is told, nothing
+ * is forgotten, as tellings may be on their way for long.
+ * When two passes have gone by since the last telling, a life that is there was
+ * born by its record; its end, which is the usual case, need not be remembered.
+ */
+#include "server/telling.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "server/intake.h"
+#include "server/record.h"
+#include "server/tracked.h"
+#include "wire/attach.h"
+#include "wire/frame.h"
+
+#define SWEEP_PER_SLICE 4096
+#define SLICES_BEFORE 16 /* that are read before a frame of what is live */
+#define ENDED_MAX (1u << 22)
+
+static void forget_before(struct ttm_tracked *tracked)
+{
+    (void)ttm_life_view_release(&tracked->before, UINT32_MAX);
+    ttm_u64_set_done(&tracked->told);
+}
+
+/* Asks the process to tell all that is live. */
+static void ask(struct ttm_tracked *tracked)
+{
+    uint8_t payload[TTM_TOLD_HEAD_SIZE];
+
+    if (!tracked->session)
+        return;
+    forget_before(tracked);
+    if (ttm_life_view_take(&tracked->client->process->lives.store, &tracked->before) < 0) {
+        tracked->is_spoiled = true;
+        return;
+    }
+    tracked->epoch++;
+    tracked->is_telling = true;
+    ttm_told_head_encode(tracked->epoch, 0, payload);
+    (void)ttm_frame_append(&tracked->session->out, TTM_FRAME_TELL, payload, sizeof(payload));
+    ttm_session_dirty(tracked->session);
+}
+
+void ttm_telling_ended(struct ttm_tracked *tracked, uint64_t serial, bool was_known)
+{
+    if (was_known && !tracked->is_telling && tracked->passed - tracked->told_pass >= 2)
+        return;
+    if (tracked->ended.count >= ENDED_MAX || ttm_u64_set_add(&tracked->ended, serial) < 0)
+        tracked->is_spoiled = true;
+}
+
+static void remember(struct ttm_tracked *tracked, uint64_t serial)
+{
+    if (ttm_u64_set_add(&tracked->told, serial) < 0)
+        tracked->is_spoiled = true;
+}
+
+static struct ttm_tracked *telling_of(struct ttm_session *session, uint32_t epoch)
+{
+    struct ttm_tracked *tracked = session->client ? session->client->tracked : NULL;
+
+    return tracked && tracked->session == session && tracked->is_telling && !tracked->is_sweeping &&
+                   tracked->epoch == epoch
+               ? tracked
+               : NULL;
+}
+
+int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t length)
+{
+    uint32_t epoch;
+    const long count = ttm_told_head_decode(payload, length, &epoch);
+
+    if (count < 0)
+        return -EBADMSG;
+    struct ttm_tracked *tracked = telling_of(session, epoch);
+    /* What is told was born before, and most of it is in the rings: in the order it happened. */
+    uint32_t slices = SLICES_BEFORE;
+    if (tracked)
+        ttm_tracked_catch_up(tracked, &slices);
+    for (long i = 0; tracked && i < count; i++) {
+        struct ttm_told told;
+        ttm_told_decode(payload + TTM_TOLD_HEAD_SIZE + i * TTM_TOLD_SIZE, &told);
+        if (told.serial == 0 || ttm_telling_has_ended(tracked, told.serial))
+            continue;
+        if (ttm_intake_told(tracked, &told)) /* else it was not known at R */
+            remember(tracked, told.serial);
+    }
+    return 0;
+}
+
+int ttm_telling_take_end(struct ttm_session *session, const uint8_t *payload, size_t length)
+{
+    uint32_t epoch;
+
+    if (ttm_told_head_decode(payload, length, &epoch) < 0)
+        return -EBADMSG;
+    struct ttm_tracked *tracked = telling_of(session, epoch);
+    if (!tracked)
+        return 0;
+    tracked->sweep_at = 0;
+    tracked->is_sweeping = true;
+    ttm_tracked_activate(tracked);
+    return 0;
+}
+
+/* Ends what was known at R and not told. Returns whether all was looked at. */
+static bool sweep(struct ttm_tracked *tracked)
+{
+    struct ttm_client *client = tracked->client;
+    const struct ttm_life *life;
+    struct ttm_ended ended;
+
+    for (uint32_t i = 0; i < SWEEP_PER_SLICE; i++) {
+        life = ttm_life_view_next(&tracked->before, &tracked->sweep_at);
+        if (!life)
+            return true;
+        if (ttm_u64_set_has(&tracked->told, life->serial))
+            continue;
+        const uint64_t serial = life->serial;
+        if (ttm_registry_end_serial(client->server->reg, client->process, serial, TTM_END_FREED,
+                                    &ended) == 0)
+            ttm_record_unheard(client, serial);
+    }
+    return false;
+}
+
+/* How long its lives were not exact, or might not have been. */
+static void take_time(struct ttm_tracked *tracked)
+{
+    const uint64_t us = (ttm_clock_monotonic_ns() - tracked->needed_ns) / 1000;
+
+    if (ttm_ring_reader_lost(&tracked->reader) != tracked->lost_known)
+        return; /* something was lost meanwhile: it is not over yet */
+    if (tracked->needed_ns != 0)
+        tracked->client->process->counters.resync_us = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+    tracked->needed_ns = 0;
+}
+
+static void leave_telling(struct ttm_tracked *tracked)
+{
+    tracked->is_telling = false;
+    tracked->told_pass = tracked->passed;
+}
+
+static void end_telling(struct ttm_tracked *tracked)
+{
+    forget_before(tracked);
+    tracked->is_sweeping = false;
+    leave_telling(tracked);
+    tracked->lost_known = tracked->lost_asked;
+    if (tracked->has_told || tracked->client->process->counters.has_gap)
+        tracked->client->process->counters.resyncs++;
+    tracked->has_told = true;
+    take_time(tracked);
+}
+
+void ttm_telling_need(struct ttm_tracked *tracked)
+{
+    tracked->lost_known = UINT64_MAX;
+    tracked->needed_ns = tracked->client->server->now_ns;
+    ttm_tracked_activate(tracked);
+}
+
+void ttm_telling_watch_losses(struct ttm_tracked *tracked)
+{
+    const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
+
+    if (lost > tracked->client->process->counters.lost_events)
+        ttm_record_loss(tracked->client, lost - tracked->client->process->counters.lost_events);
+    tracked->client->process->counters.lost_events = lost;
+    if (tracked->is_spoiled && !tracked->is_telling) {
+        tracked->lost_known = UINT64_MAX;
+        tracked->is_spoiled = false;
+    }
+    if (lost == tracked->lost_known || tracked->is_telling || tracked->is_off) {
+        tracked->ask_at_pass = 0;
+        return;
+    }
+    if (tracked->ask_at_pass == 0) {
+        tracked->ask_at_pass = tracked->passed + 2;
+        if (tracked->needed_ns == 0)
+            tracked->needed_ns = tracked->client->server->now_ns;
+        tracked->lost_asked = lost; /* what is lost from here on is asked about another time */
+        tracked->empty_reads = 0;
+    } else if (tracked->passed >= tracked->ask_at_pass || tracked->empty_reads > 1) {
+        ask(tracked);
+    }
+}
+
+void ttm_telling_go_on(struct ttm_tracked *tracked)
+{
+    if (tracked->is_sweeping && sweep(tracked))
+        end_telling(tracked);
+}
+
+void ttm_telling_stop(struct ttm_tracked *tracked)
+{
+    if (tracked->is_sweeping)
+        end_telling(tracked);
+    leave_telling(tracked);
+    forget_before(tracked);
+}
+
+void ttm_telling_pass(struct ttm_tracked *tracked)
+{
+    /* An end without a birth is one whose birth was lost: the process reports only its own. */
+    const struct ttm_u64_set emptied = tracked->ended_before;
+
+    tracked->ended_before = tracked->ended;
+    tracked->ended = emptied;
+    ttm_u64_set_clear(&tracked->ended);
+}
+
+bool ttm_telling_is_due(const struct ttm_tracked *tracked)
+{
+    return tracked->session && !tracked->is_telling && !tracked->is_off &&
+           ttm_ring_reader_lost(&tracked->reader) != tracked->lost_known;
+}

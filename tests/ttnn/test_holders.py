@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tt-mem run --holders` with the real ttnn: what keeps the buffers that remain, said by origin."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from basics import PATIENCE_S, TT_MEM
+from clusters import N150
+from programs import PYTHON, environment
+
+# 'new' is the one line that leaks; each program plants what it makes somewhere else.
+HEAD = """
+import gc, os, signal, sys, threading
+import ttnn
+
+gc.disable()
+KEPT, CACHE = [], {}
+
+class Thing:
+    pass
+
+def new(device):
+    return ttnn.zeros((32, 32), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+
+device = ttnn.open_device(device_id=0)
+"""
+
+
+def run(folder: Path, program: str, *options: str, ending: str = "") -> tuple[int, str, Any]:
+    """Exit status, what it printed, and the report."""
+    script = folder / "decode.py"
+    script.write_text(HEAD + textwrap.dedent(program) + textwrap.dedent(ending))
+    recording = folder / "run.ttmem"
+    done = subprocess.run(
+        [TT_MEM, "run", "-o", recording, *options, PYTHON, script],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(folder, N150, XDG_RUNTIME_DIR=str(folder)),
+        timeout=PATIENCE_S * 4,
+        check=False,
+    )
+    said = subprocess.run(
+        [TT_MEM, "report", recording, "--json"], capture_output=True, check=True, env=os.environ
+    )
+    return done.returncode, done.stdout + done.stderr, json.loads(said.stdout)
+
+
+# A leak as a loop makes it: something else comes and goes besides.
+LOOP = """
+for _ in range(20):
+    ttnn.add(KEPT[0], KEPT[0]) if KEPT else None
+    KEPT.append(new(device))
+"""
+
+
+def leak_in(report: Any) -> dict[str, Any]:
+    (process,) = report["processes"]
+    (origin,) = [o for o in process["origins"] if o["python"][:1] and ":new" in o["python"][0]]
+    return dict(origin)
+
+
+def held(report: Any) -> tuple[str | None, list[str]]:
+    leak = leak_in(report)
+    return leak["cause"], [re.sub(r"decode\.py:\d+", "decode.py:LINE", h) for h in leak["holders"]]
+
+
+PLANTS = {
+    "list": (
+        "for _ in range(9): KEPT.append(new(device))",
+        "container",
+        "list KEPT in module decode",
+    ),
+    "dict": ("CACHE['k'] = new(device)", "container", "dict CACHE in module decode"),
+    "attribute": (
+        """
+        thing = Thing()
+        thing.layers = [{"k": new(device)}]
+        """,
+        "container",
+        "Thing thing in module decode: thing.layers[0]['k']",
+    ),
+    "closure": (
+        """
+        def make(t):
+            return lambda: t
+        STEP = make(new(device))
+        """,
+        "closure",
+        "closure of make.<locals>.<lambda>, variable t, held by function STEP in module decode",
+    ),
+    "cycle": (
+        """
+        node = Thing()
+        node.me, node.t = node, new(device)
+        del node
+        """,
+        "cycle",
+        "cycle through Thing.me",
+    ),
+    "traceback": (
+        """
+        def fail():
+            inside = new(device)
+            raise ValueError("kept")
+        try:
+            fail()
+        except ValueError as failure:
+            KEPT.append(failure)
+        """,
+        "traceback",
+        "traceback of ValueError: variable inside of fail (decode.py:LINE), "
+        "held by list KEPT in module decode",
+    ),
+    "generator": (
+        """
+        def tokens():
+            inside = new(device)
+            yield 1
+        STEPS = tokens()
+        next(STEPS)
+        """,
+        "frame",
+        "generator tokens (decode.py:LINE), variable inside, "
+        "held by generator STEPS in module decode",
+    ),
+    "thread": (
+        """
+        main = ttnn.ones((32, 32), device=device)  # Python frames are known from the first one on
+        there, stop = threading.Event(), threading.Event()
+        def work():
+            mine = new(device)
+            there.set()
+            stop.wait()
+        threading.Thread(target=work, name="worker", daemon=True).start()
+        there.wait()
+        """,
+        "frame",
+        "variable mine of work (decode.py:LINE) in thread worker",
+    ),
+    "local": (
+        """
+        def main():
+            mine = new(device)
+            ttnn.close_device(device)
+        main()
+        """,
+        "frame",
+        "variable mine of main (decode.py:LINE)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PLANTS)
+def test_each_holder_is_in_the_report(folder: Path, what: str) -> None:
+    plant, cause, text = PLANTS[what]
+    status, out, report = run(
+        folder, plant, "--holders", ending="\nttnn.close_device(device)\n" * (what != "local")
+    )
+    assert status == 0, out
+    assert held(report) == (cause, [text])
+
+
+ENDINGS = {
+    "closed": ("ttnn.close_device(device)", 0),
+    "left open": ("", 0),
+    "raised": ("raise KeyError('over')", 1),
+    "exited": ("sys.exit(7)", 7),
+    "interrupted": ("os.kill(os.getpid(), signal.SIGINT)", 128 + signal.SIGINT),
+}
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+def test_however_the_program_ends(folder: Path, how: str) -> None:
+    ending, expected = ENDINGS[how]
+    status, out, report = run(folder, LOOP, "--holders", ending=ending)
+    assert status == expected, out
+    assert held(report) == ("container", ["list KEPT in module decode"])
+    leak = leak_in(report)
+    assert leak["suspect"] and "bound it" in leak["advice"]
+    assert "held by list KEPT in module decode" in " ".join(out.split())
+
+
+def test_nobody_is_asked_without_the_option(folder: Path) -> None:
+    _, out, report = run(folder, LOOP)
+    assert held(report) == (None, [])
+    assert "held by" not in out
+
+
+def test_what_no_python_object_holds_is_said_so(folder: Path) -> None:
+    """A tensor that native code alone refers to: its count is one higher than Python knows of."""
+    program = """
+    import ctypes
+    for _ in range(20):
+        lost = new(device)
+        ttnn.add(lost, lost)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(lost))
+    del lost
+    """
+    status, out, report = run(folder, program, "--holders", ending="ttnn.close_device(device)")
+    assert (status, held(report)) == (0, (None, []))
+    assert "held by no Python object that could be seen" in " ".join(out.split())
+
+
+def test_after_a_failed_allocation_the_holders_of_then_are_known(folder: Path) -> None:
+    """Also of a program that is killed afterwards, without any end of its interpreter."""
+    program = """
+    def fill():
+        while True:
+            KEPT.append(ttnn.zeros((1024, 1024), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT,
+                                   device=device, memory_config=ttnn.L1_MEMORY_CONFIG))
+    try:
+        fill()
+    except RuntimeError as failure:
+        assert "Out of Memory" in str(failure)
+    """
+    ending = "os.kill(os.getpid(), signal.SIGKILL)"
+    status, out, report = run(folder, program, "--holders", ending=ending)
+    assert status == 128 + signal.SIGKILL, out
+    (process,) = report["processes"]
+    (failure,) = process["failures"]
+    owner = process["origins"][failure["owners"][0]["origin"]]
+    assert owner["python"][0].endswith(":fill")
+    assert (owner["cause"], owner["holders"]) == ("container", ["list KEPT in module decode"])
+
+
+def test_the_program_sees_nothing_of_the_search(folder: Path) -> None:
+    """Neither modules nor names, no exception is lost, and nothing is kept."""
+    program = """
+    def main():
+        before = set(sys.modules), set(globals())
+        mine = new(device)
+        KEPT.append(new(device))
+        try:
+            raise KeyError("mine")
+        except KeyError:
+            ttnn.close_device(device)
+            assert sys.exc_info()[0] is KeyError
+        assert (set(sys.modules), set(globals())) == before, set(sys.modules) - before[0]
+        assert sys.getrefcount(mine) == 2
+        assert not [t for t in gc.get_objects() if type(t).__module__ == "ttmem._holders"]
+    main()
+    """
+    status, out, report = run(folder, program, "--holders")
+    assert status == 0, out
+
+
+def test_the_collector_is_not_set_going_by_the_search(folder: Path) -> None:
+    """It would free what waits for it, and the report would miss a leak that there was."""
+    program = """
+    def plant():
+        node = Thing()
+        node.me, node.t = node, new(device)
+    gc.collect()
+    gc.set_threshold(200, 1, 1)
+    plant()
+    gc.enable()
+    ttnn.close_device(device)
+    assert gc.isenabled()
+    """
+    status, out, report = run(folder, program, "--holders")
+    assert status == 0, out
+    assert held(report) == ("cycle", ["cycle through Thing.me"])
+    assert leak_in(report)["remaining"] == 1
+
+
+def test_a_program_with_too_many_objects_is_not_held_up(folder: Path) -> None:
+    """More than can be gone through in 5 s, or at all: nothing is said, and nothing happens."""
+    program = """
+    HEAP = [[] for _ in range(4_100_000)]
+    for _ in range(20): KEPT.append(new(device))
+    import time
+    begin = time.process_time()
+    ttnn.close_device(device)
+    assert time.process_time() - begin < 5, time.process_time() - begin
+    os._exit(0)
+    """
+    status, out, report = run(folder, program, "--holders")
+    assert status == 0, out
+    assert held(report) == (None, [])
+    assert "held by" not in out
+
+
+def test_a_program_without_python_is_none_of_its_business(folder: Path) -> None:
+    done = subprocess.run(
+        [TT_MEM, "run", "--no-record", "--holders", "sh", "-c", "exit 5"],
+        capture_output=True,
+        text=True,
+        env=environment(folder, N150, XDG_RUNTIME_DIR=str(folder)),
+        check=False,
+    )
+    assert done.returncode == 5, done.stderr
+
+
+@pytest.mark.parametrize("name, status", [("leaky", 3), ("fixed", 0)])
+def test_the_examples_say_what_they_promise(folder: Path, name: str, status: int) -> None:
+    examples = Path(__file__).resolve().parents[2] / "examples" / "python"
+    done = subprocess.run(
+        [TT_MEM, "run", "--no-record", "--holders", "--fail-on-leak", PYTHON, f"{name}.py"],
+        capture_output=True,
+        text=True,
+        cwd=examples,
+        env=environment(folder, N150, XDG_RUNTIME_DIR=str(folder)),
+        timeout=PATIENCE_S * 4,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    words = " ".join(done.stderr.split())
+    leak = "HISTORY.append(ttnn.add(x, x))", "held by list HISTORY in module leaky"
+    assert all((text in words) == (status == 3) for text in leak), done.stderr

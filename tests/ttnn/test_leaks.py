@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leaks planted in programs with the real ttnn are found with their lines, and nothing else is."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from basics import PATIENCE_S, TT_MEM
+from clusters import N150, T3K, Cluster
+from programs import PYTHON, environment
+
+PROGRAMS = Path(__file__).with_name("leak_programs.py")
+PACKAGE = os.environ.get("TTMEM_PACKAGE", "")
+
+# Steps of each program; a program that is not named runs with all of OTHERS.
+STEPS = {
+    "exception_sometimes": (15, 60),
+    "thread_beside_main": (40,),
+    "at_random": (20, 100),
+    "starts_late": (5, 20),
+    "slow": (3, 20),
+    "long_init": (1, 5),
+    "only_weights": (1,),
+    "per_epoch": (4,),
+}
+OTHERS = (5, 30)
+
+# What a leak shows as, and what shapes do: kinds of entries in the program cache.
+CLASSES = {"leak": {"growing"}, "shapes": {"circular_buffer", "kernel", "program_cache"}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plant:
+    """A line that leaks."""
+
+    line: int
+    kind: str
+    count: str
+
+
+def plants() -> dict[str, list[Plant]]:
+    """Of each program, as its lines say."""
+    found: dict[str, list[Plant]] = {}
+    name = ""
+    for number, line in enumerate(PROGRAMS.read_text().splitlines(), 1):
+        if begin := re.match(r"def (\w+)\(dev", line):
+            name = begin[1]
+            found[name] = []
+        if plant := re.search(r"# (leak|shapes): (.+)$", line):
+            found[name].append(Plant(number, plant[1], plant[2]))
+    del found["zeros"]
+    return found
+
+
+def run_all(folder: Path, cluster: Cluster) -> list[tuple[str, int, dict[str, Any]]]:
+    """Runs all programs under one `tt-mem run`; what the report tells of each."""
+    chips = len(cluster.places)
+    # On a mesh everything is the same but slower: one length is enough.
+    lengths = slice(None) if chips == 1 else slice(-1, None)
+    todo = [f"{name}:{n}" for name in plants() for n in STEPS.get(name, OTHERS)[lengths]]
+    recording = folder / "run.ttmem"
+    done = subprocess.run(
+        [TT_MEM, "run", "-o", recording, PYTHON, PROGRAMS, str(chips), *todo],
+        capture_output=True,
+        text=True,
+        env=environment(folder, cluster, PYTHONPATH=PACKAGE),
+        timeout=3 * PATIENCE_S,
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = subprocess.run(
+        [TT_MEM, "report", recording, "--json"], capture_output=True, check=True
+    ).stdout
+    processes = {row["pid"]: row for row in json.loads(report)["processes"]}
+    ran = re.findall(r"^(\d+) (\w+) (\d+)$", done.stdout, re.M)
+    assert len(ran) == len(todo)
+    return [(name, int(steps), processes[int(pid)]) for pid, name, steps in ran]
+
+
+def line_of(origin: dict[str, Any]) -> int:
+    """The line of the program, and not that of the function that all of them share."""
+    lines = [frame.split(":") for frame in origin["python"]]
+    return next((int(line) for _, line, function in lines if function != "zeros"), 0)
+
+
+def accused(process: dict[str, Any]) -> dict[tuple[int, str], int]:
+    """(line, kind): how many remain of it."""
+    sums: Counter[tuple[int, str]] = Counter()
+    for origin in process["origins"]:
+        if origin["suspect"]:
+            kinds = [kind for kind, classes in CLASSES.items() if origin["class"] in classes]
+            assert kinds and origin["why"] and origin["advice"], origin
+            sums[line_of(origin), kinds[0]] += origin["remaining"]
+    return dict(sums)
+
+
+@pytest.mark.parametrize("cluster", [N150, T3K], ids=["one chip", "eight chips"])
+def test_every_leak_is_named_and_nobody_else(folder: Path, cluster: Cluster) -> None:
+    planted = plants()
+    right = 0
+    wrong: list[str] = []
+    for name, steps, process in run_all(folder, cluster):
+        assert process["complete"] and process["history_complete"], name
+        found = accused(process)
+        for plant in planted[name]:
+            count = found.pop((plant.line, plant.kind), 0)
+            expected = eval(plant.count, {"steps": steps})
+            # A program has several parts: how many is not ours to say.
+            if count == expected or (plant.kind == "shapes" and count > expected):
+                right += 1
+            else:
+                wrong.append(f"missed {name}:{steps} line {plant.line}, {count} of {expected}")
+        wrong += [f"accused {name}:{steps} line {line}, {n}" for (line, _), n in found.items()]
+        for origin in process["origins"]:
+            assert origin["device_ids"] == sorted(cluster.places), origin
+    missed = sum(text.startswith("missed") for text in wrong)
+    named = right + len(wrong) - missed
+    leaks = right + missed
+    print(f"precision {right / named:.1%}, recall {right / leaks:.1%} of {leaks} leaks")
+    print("\n".join(wrong))
+    assert right >= len(planted) / 3 and not wrong

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "testing.h"
+
+#include <errno.h>
+
+#include "server/early_ends.h"
+
+static void an_end_is_handed_out_once(void **state)
+{
+    struct ttm_early_ends early;
+    struct ttm_early_end end = {.time_ns = 5, .how = 2};
+    (void)state;
+
+    ttm_early_ends_init(&early, 9);
+    assert_false(ttm_early_ends_take(&early, 7, &end));
+    assert_int_equal(ttm_early_ends_add(&early, 7, &end), 0);
+    end = (struct ttm_early_end){0};
+    assert_true(ttm_early_ends_take(&early, 7, &end));
+    assert_int_equal(end.time_ns, 5);
+    assert_int_equal(end.how, 2);
+    assert_false(ttm_early_ends_take(&early, 7, &end));
+    ttm_early_ends_done(&early);
+}
+
+static void an_end_without_a_birth_is_forgotten_at_the_second_age(void **state)
+{
+    struct ttm_early_ends early;
+    struct ttm_early_end end = {.time_ns = 5};
+    (void)state;
+
+    ttm_early_ends_init(&early, 9);
+    for (uint64_t serial = 1; serial <= 1000; serial++)
+        assert_int_equal(ttm_early_ends_add(&early, serial, &end), 0);
+    ttm_early_ends_age(&early);
+    assert_true(ttm_early_ends_take(&early, 1000, &end));
+    assert_int_equal(ttm_early_ends_add(&early, 2000, &end), 0);
+    ttm_early_ends_age(&early);
+    assert_false(ttm_early_ends_take(&early, 1, &end));
+    assert_true(ttm_early_ends_take(&early, 2000, &end));
+    ttm_early_ends_done(&early);
+}
+
+static void what_a_process_says_twice_is_said_once(void **state)
+{
+    struct ttm_early_ends early;
+    struct ttm_early_end first = {.time_ns = 5}, second = {.time_ns = 6}, end;
+    (void)state;
+
+    ttm_early_ends_init(&early, 9);
+    assert_int_equal(ttm_early_ends_add(&early, 7, &first), 0);
+    assert_int_equal(ttm_early_ends_add(&early, 7, &second), 0);
+    assert_true(ttm_early_ends_take(&early, 7, &end));
+    assert_int_equal(end.time_ns, 5);
+    assert_false(ttm_early_ends_take(&early, 7, &end));
+    ttm_early_ends_done(&early);
+}
+
+static void there_is_a_bound(void **state)
+{
+    struct ttm_early_ends early;
+    const struct ttm_early_end end = {0};
+    uint64_t serial = 1;
+    (void)state;
+
+    ttm_early_ends_init(&early, 9);
+    while (serial <= TTM_EARLY_ENDS_MAX && ttm_early_ends_add(&early, serial, &end) == 0)
+        serial++;
+    assert_int_equal(serial, TTM_EARLY_ENDS_MAX + 1);
+    assert_int_equal(ttm_early_ends_add(&early, serial, &end), -ENOSPC);
+    ttm_early_ends_done(&early);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_end_is_handed_out_once),
+        cmocka_unit_test(an_end_without_a_birth_is_forgotten_at_the_second_age),
+        cmocka_unit_test(what_a_process_says_twice_is_said_once),
+        cmocka_unit_test(there_is_a_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
