@@ -51,7 +51,7 @@ struct top {
     struct ttm_grid grid;
     struct ttm_top_feed feed;
     uint64_t next_ns;     /* when to look again */
-    uint64_t take_cpu_ns; /* what taking lives took so far */
+    uint64_t take_cpu_ns; /* what taking an answer took so far */
     bool is_looking;      /* servers were asked, and the picture waits for them */
     bool has_keys; /* stdin is a terminal; /dev/null would be ready to be read all the time */
 };
@@ -63,20 +63,35 @@ static uint64_t cpu_ns(void)
     return ttm_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Takes what has come from servers. Returns whether the picture changes. */
-static bool take(struct top *top)
+/* Takes what has come from servers. Returns what has changed, of enum ttm_fed. */
+static unsigned take(struct top *top)
 {
     const uint64_t begin_ns = cpu_ns();
+    const unsigned fed = ttm_top_feed_take(&top->feed, ttm_clock_monotonic_ns());
 
-    if (!ttm_top_feed_take(&top->feed, ttm_clock_monotonic_ns())) {
-        top->take_cpu_ns += cpu_ns() - begin_ns; /* they come in many pieces */
-        return false;
+    /* What the view had of the old answer is gone, so it takes the new one also when paused. */
+    const struct ttm_origins_source source = ttm_top_feed_origins(&top->feed);
+    if (fed & TTM_FED_SITES)
+        (void)ttm_view_take_lives(&top->view, &source, ttm_clock_monotonic_ns());
+    else if (fed & TTM_FED_CLOSER)
+        (void)ttm_view_take_closer(&top->view, &source);
+    top->take_cpu_ns += cpu_ns() - begin_ns; /* answers come in many pieces */
+    if (fed) {
+        ttm_top_feed_cost(&top->feed, fed & TTM_FED_SITES ? TTM_FED_SITES : TTM_FED_CLOSER,
+                          top->take_cpu_ns);
+        top->take_cpu_ns = 0;
     }
-    /* New lives: what the view had of the old ones is gone, so it takes them also when paused. */
-    const struct ttm_origins_source source = ttm_top_feed_lives(&top->feed);
-    (void)ttm_view_take_lives(&top->view, &source, ttm_clock_monotonic_ns());
-    ttm_top_feed_cost(&top->feed, top->take_cpu_ns + cpu_ns() - begin_ns);
-    top->take_cpu_ns = 0;
+    return fed;
+}
+
+/* Asks for the lives that the selected origin is looked at closer by. Returns whether it is wanted. */
+static bool ask_closer(struct top *top)
+{
+    struct ttm_closer_look look;
+
+    if (!ttm_view_wants_closer(&top->view, &look))
+        return false;
+    ttm_top_feed_ask_closer(&top->feed, ttm_clock_monotonic_ns(), &look);
     return true;
 }
 
@@ -110,28 +125,31 @@ static void draw(struct top *top)
     ttm_draw(&top->view, &top->grid);
 }
 
-static bool is_complete(const struct top *top, bool has_lives)
+static bool is_complete(const struct top *top, bool has_origins)
 {
     const uint64_t now_ns = ttm_clock_monotonic_ns();
 
     return ttm_top_feed_is_settled(&top->feed, now_ns) &&
-           (has_lives || top->feed.link_count == 0 || top->view.settings.page != TTM_PAGE_ORIGINS);
+           (has_origins || top->feed.link_count == 0 ||
+            top->view.settings.page != TTM_PAGE_ORIGINS);
 }
 
 /* Asks until all have said what they know, within a limit. */
 static void gather(struct top *top)
 {
     const uint64_t end_ns = ttm_clock_monotonic_ns() + SNAPSHOT_WAIT_MS * TTM_NS_PER_MS;
-    bool has_lives = false;
+    bool has_sites = false, has_origins = false;
 
     (void)ttm_telemetry_wait(top->feed.telemetry, SNAPSHOT_WAIT_MS / 2);
     ttm_top_feed_ask(&top->feed, ttm_clock_monotonic_ns(), false);
     while (!ttm_interrupt_came() && ttm_clock_monotonic_ns() < end_ns &&
-           !is_complete(top, has_lives)) {
+           !is_complete(top, has_origins)) {
         wait_for_servers(top, 50);
-        has_lives |= take(top);
-        if (!has_lives && ttm_view_wants_lives(&top->view))
+        has_sites |= (take(top) & TTM_FED_SITES) != 0;
+        if (!has_sites && ttm_view_wants_lives(&top->view))
             ttm_top_feed_ask(&top->feed, ttm_clock_monotonic_ns(), true);
+        else if (has_sites && !has_origins)
+            has_origins = !ask_closer(top) || ttm_view_is_told(&top->view);
     }
 }
 
@@ -188,7 +206,7 @@ static void show(struct top *top)
 /* Returns whether anything was typed. */
 static bool take_keys(struct top *top)
 {
-    const struct ttm_origins_source source = ttm_top_feed_lives(&top->feed);
+    const struct ttm_origins_source source = ttm_top_feed_origins(&top->feed);
     const enum ttm_view_page before = top->view.settings.page;
     bool has_changed = false;
     uint32_t key;
@@ -238,8 +256,9 @@ static void follow(struct top *top)
             show(top);
         if (!wait_for_anything(top))
             break;
-        has_changed = take(top);
+        has_changed = take(top) != 0;
         has_changed |= take_keys(top);
+        (void)ask_closer(top);
     }
 }
 

@@ -15,8 +15,13 @@
 #define LATE_NS (2 * TTM_NS_PER_S)          /* from then on a server does not answer */
 #define GIVE_UP_NS (60 * TTM_NS_PER_S)      /* and its connection is worth nothing any more */
 #define SETTLE_NS (300 * TTM_NS_PER_MS)     /* a picture does not wait longer for an answer */
-#define LIVES_NS (2 * TTM_NS_PER_S)         /* lives are asked for at most so often */
-#define LIVES_COST 250                      /* and take 0.4 % of a processor at most */
+#define SITES_NS (2 * TTM_NS_PER_S)         /* sites and lives are asked for at most so often */
+#define SITES_COST 250                      /* and take 0.4 % of a processor at most, each */
+#define APART_NS (250 * TTM_NS_PER_MS)      /* but not both at once */
+#define LOOK_NS (200 * TTM_NS_PER_MS)       /* other lives are, while keys are held down */
+#define CLOSER_LIVES 32768                  /* of so many a map is drawn in 2 or 3 ms */
+#define TABLE_FRAMES 5                      /* of a stack: what the table of origins shows */
+#define CLOSER_FRAMES 1                     /* of other origins than the one looked at */
 
 int ttm_top_feed_open(struct ttm_top_feed *feed, const char *root, const char *socket_path,
                       const struct ttm_device_filter *devices, unsigned interval_ms)
@@ -38,7 +43,8 @@ static void close_link(struct ttm_top_feed *feed, size_t at)
     ttm_connection_close(&link->conn);
     ttm_answer_done(&link->coming);
     ttm_answer_done(&link->totals);
-    ttm_answer_done(&link->lives);
+    ttm_answer_done(&link->sites);
+    ttm_answer_done(&link->closer);
     feed->link_count--;
     memmove(link, link + 1, (feed->link_count - at) * sizeof(*link));
 }
@@ -100,16 +106,24 @@ static void locate(struct ttm_top_feed *feed, uint64_t now_ns)
     ttm_places_done(&places);
 }
 
+/* Whether a server has sums of sites; an older one has only all lives. */
+static bool has_sums(const struct ttm_feed_link *link)
+{
+    return (link->conn.server.optional & TTM_FEATURE_SITES) != 0;
+}
+
 /* Returns 0 or a negative errno. */
 static int ask(struct ttm_feed_link *link, enum ttm_feed_link_state state, uint64_t now_ns)
 {
     uint8_t number[TTM_NUMBER_REQUEST_SIZE];
     int r;
 
-    ttm_number_request_encode(0, number);
-    if (state == TTM_LINK_ASKED_LIVES)
-        r = ttm_connection_send(&link->conn, TTM_FRAME_GET_LIVES, number, sizeof(number));
-    else
+    if (state == TTM_LINK_ASKED_SITES) {
+        ttm_number_request_encode(has_sums(link) ? TABLE_FRAMES : 0, number);
+        r = ttm_connection_send(&link->conn,
+                                has_sums(link) ? TTM_FRAME_GET_SITES : TTM_FRAME_GET_LIVES, number,
+                                sizeof(number));
+    } else
         r = ttm_connection_send(&link->conn, TTM_FRAME_GET_TOTALS, NULL, 0);
     if (r < 0)
         return r;
@@ -118,25 +132,85 @@ static int ask(struct ttm_feed_link *link, enum ttm_feed_link_state state, uint6
     return 0;
 }
 
-static bool are_lives_due(const struct ttm_top_feed *feed, uint64_t now_ns)
+/* TT-Metal's id of a device. */
+static uint16_t metal_id_of(const struct ttm_top_feed *feed, uint16_t device)
 {
-    const uint64_t pause_ns = feed->lives_cpu_ns * LIVES_COST;
-
-    return feed->lives_asked_ns == 0 ||
-           now_ns - feed->lives_asked_ns >= (pause_ns > LIVES_NS ? pause_ns : LIVES_NS);
+    for (uint16_t id = 0; id < TTM_DEVICE_COUNT; id++) {
+        if (feed->numbers[id] == device)
+            return id;
+    }
+    return device;
 }
 
-void ttm_top_feed_ask(struct ttm_top_feed *feed, uint64_t now_ns, bool wants_lives)
+static int ask_closer(const struct ttm_top_feed *feed, struct ttm_feed_link *link, uint64_t now_ns,
+                      const struct ttm_closer_look *look)
 {
-    const bool is_due = wants_lives && are_lives_due(feed, now_ns);
+    const struct ttm_lives_request request = {
+        .most = CLOSER_LIVES,
+        .frames = CLOSER_FRAMES,
+        .device = metal_id_of(feed, look->device),
+        .region = look->region,
+        .origin_region = look->origin_region,
+        .pid = look->pid,
+        .origin = look->origin,
+    };
+    uint8_t buf[TTM_LIVES_REQUEST_SIZE];
+
+    ttm_lives_request_encode(&request, buf);
+    const int r = ttm_connection_send(&link->conn, TTM_FRAME_GET_LIVES_OF, buf, sizeof(buf));
+    if (r < 0)
+        return r;
+    link->state = TTM_LINK_ASKED_CLOSER;
+    link->asked_ns = link->closer_asked_ns = now_ns;
+    link->asked_look = *look;
+    return 0;
+}
+
+/* How long to wait before what took so much is asked for again. */
+static uint64_t pause_after(uint64_t cpu_ns)
+{
+    return cpu_ns * SITES_COST > SITES_NS ? cpu_ns * SITES_COST : SITES_NS;
+}
+
+/* Lives come between sites, unless the dashboard looks so seldom that there is nothing between. */
+static bool is_closer_due(const struct ttm_top_feed *feed, const struct ttm_feed_link *link,
+                          uint64_t now_ns, const struct ttm_closer_look *look)
+{
+    const uint64_t age_ns = now_ns - link->closer_asked_ns;
+    const uint64_t pause_ns = pause_after(feed->closer_cpu_ns);
+
+    if (link->closer_asked_ns == 0)
+        return true;
+    if (!link->has_closer || !ttm_closer_look_is_same(look, &link->look))
+        return age_ns >= LOOK_NS;
+    return age_ns >= pause_ns &&
+           (now_ns - feed->sites_asked_ns >= APART_NS || age_ns >= 2 * pause_ns);
+}
+
+void ttm_top_feed_ask_closer(struct ttm_top_feed *feed, uint64_t now_ns,
+                             const struct ttm_closer_look *look)
+{
+    for (size_t i = 0; i < feed->link_count; i++) {
+        struct ttm_feed_link *link = &feed->links[i];
+        if (link->state == TTM_LINK_READY && link->has_sites && has_sums(link) &&
+            is_closer_due(feed, link, now_ns, look))
+            link->is_over |= ask_closer(feed, link, now_ns, look) < 0;
+    }
+}
+
+void ttm_top_feed_ask(struct ttm_top_feed *feed, uint64_t now_ns, bool wants_sites)
+{
+    const bool are_sites_due =
+        wants_sites && (feed->sites_asked_ns == 0 ||
+                        now_ns - feed->sites_asked_ns >= pause_after(feed->sites_cpu_ns));
 
     locate(feed, now_ns);
     for (size_t i = feed->link_count; i-- > 0;) {
         struct ttm_feed_link *link = &feed->links[i];
         int r = 0;
-        if (link->state == TTM_LINK_READY && is_due) {
-            r = ask(link, TTM_LINK_ASKED_LIVES, now_ns); /* they come with totals */
-            feed->lives_asked_ns = now_ns;
+        if (link->state == TTM_LINK_READY && are_sites_due) {
+            r = ask(link, TTM_LINK_ASKED_SITES, now_ns); /* they come with totals */
+            feed->sites_asked_ns = now_ns;
         } else if (link->state == TTM_LINK_READY)
             r = ask(link, TTM_LINK_ASKED_TOTALS, now_ns);
         else if (now_ns - link->asked_ns > GIVE_UP_NS)
@@ -152,23 +226,28 @@ size_t ttm_top_feed_poll(const struct ttm_top_feed *feed, struct pollfd *ret)
     return feed->link_count;
 }
 
-/* An answer is complete. Returns whether it has lives. */
-static bool keep_answer(struct ttm_top_feed *feed, struct ttm_feed_link *link)
+/* An answer is complete. Returns what it has, of enum ttm_fed. */
+static int keep_answer(struct ttm_top_feed *feed, struct ttm_feed_link *link)
 {
-    const bool has_lives = link->state == TTM_LINK_ASKED_LIVES;
-    struct ttm_answer *kept = has_lives ? &link->lives : &link->totals;
+    const bool has_sites = link->state == TTM_LINK_ASKED_SITES;
+    const bool has_closer = link->state == TTM_LINK_ASKED_CLOSER;
+    struct ttm_answer *kept = has_sites ? &link->sites : has_closer ? &link->closer : &link->totals;
 
     forget_machine(feed); /* it may look at what is replaced */
     ttm_answer_done(kept);
     *kept = link->coming;
     link->coming = (struct ttm_answer){0};
     link->state = TTM_LINK_READY;
-    link->has_totals |= !has_lives;
-    link->has_lives |= has_lives;
-    return has_lives;
+    link->has_totals |= !has_sites && !has_closer;
+    link->has_sites |= has_sites;
+    link->has_closer |= has_closer;
+    if (has_closer)
+        link->look = link->asked_look;
+    feed->lives_version += has_closer || (has_sites && !has_sums(link));
+    return has_sites ? TTM_FED_SITES : has_closer ? TTM_FED_CLOSER : 0;
 }
 
-/* Returns 1 when lives have come, 0, or a negative errno when the talk is over. */
+/* Returns what has come, of enum ttm_fed, or a negative errno when the talk is over. */
 static int take(struct ttm_top_feed *feed, struct ttm_feed_link *link, uint64_t now_ns)
 {
     int r;
@@ -182,7 +261,8 @@ static int take(struct ttm_top_feed *feed, struct ttm_feed_link *link, uint64_t 
         feed->has_lost = false;
         return ask(link, TTM_LINK_ASKED_TOTALS, now_ns);
     case TTM_LINK_ASKED_TOTALS:
-    case TTM_LINK_ASKED_LIVES:
+    case TTM_LINK_ASKED_SITES:
+    case TTM_LINK_ASKED_CLOSER:
         r = ttm_answer_take(&link->conn, &link->coming);
         return r <= 0 ? r : keep_answer(feed, link);
     case TTM_LINK_READY:
@@ -202,33 +282,37 @@ static const char *refusal_of(const struct ttm_connection *conn, int r)
     return r == -EPROTO || r == -EMSGSIZE || r == -EBADMSG ? "it is no tt-mem server" : "";
 }
 
-bool ttm_top_feed_take(struct ttm_top_feed *feed, uint64_t now_ns)
+unsigned ttm_top_feed_take(struct ttm_top_feed *feed, uint64_t now_ns)
 {
-    bool has_lives = false;
+    unsigned fed = 0;
 
     for (size_t i = feed->link_count; i-- > 0;) {
         struct ttm_feed_link *link = &feed->links[i];
         const int r = link->is_over ? -EPIPE : take(feed, link, now_ns);
-        has_lives |= r == 1;
-        if (r >= 0)
+        if (r >= 0) {
+            fed |= (unsigned)r;
             continue;
+        }
         (void)snprintf(feed->refusal, sizeof(feed->refusal), "%.127s", refusal_of(&link->conn, r));
         feed->has_lost |= link->state != TTM_LINK_GREETING;
-        /* Its lives are no more, either; the view is told of an answer without them. */
-        has_lives |= link->has_lives;
+        /* Its origins are no more, either; the view is told of an answer without them. */
+        fed |= link->has_sites ? TTM_FED_SITES : 0;
         forget_machine(feed);
+        feed->lives_version++;
         close_link(feed, i);
         feed->located_ns = now_ns; /* not at once: it may be about to come back */
     }
-    return has_lives;
+    return fed;
 }
 
 bool ttm_top_feed_is_settled(const struct ttm_top_feed *feed, uint64_t now_ns)
 {
     for (size_t i = 0; i < feed->link_count; i++) {
         const struct ttm_feed_link *link = &feed->links[i];
-        if (link->state != TTM_LINK_READY && link->state != TTM_LINK_ASKED_LIVES &&
-            now_ns - link->asked_ns < SETTLE_NS)
+        /* Lives may be many, and the picture is drawn again when they come. */
+        const bool are_lives = link->state == TTM_LINK_ASKED_CLOSER ||
+                               (link->state == TTM_LINK_ASKED_SITES && !has_sums(link));
+        if (link->state != TTM_LINK_READY && !are_lives && now_ns - link->asked_ns < SETTLE_NS)
             return false;
     }
     return true;
@@ -243,7 +327,7 @@ static enum ttm_server_state server_state(const struct ttm_top_feed *feed, uint6
     for (size_t i = 0; i < feed->link_count; i++) {
         const struct ttm_feed_link *link = &feed->links[i];
         const bool is_late = link->state != TTM_LINK_READY && now_ns - link->asked_ns > LATE_NS;
-        *ret_answering += !is_late && (link->has_totals || link->has_lives);
+        *ret_answering += !is_late && (link->has_totals || link->has_sites);
     }
     if (*ret_answering > 0 && *ret_answering == feed->link_count)
         return TTM_SERVER_OK;
@@ -277,7 +361,9 @@ static void fill_device(const struct ttm_machine_device *device, struct ttm_fact
         .power_uw = ttm_vitals_sensor(device, TTM_SENSOR_POWER_UW),
         .power_limit_uw = ttm_vitals_limit(device, TTM_LIMIT_POWER_UW),
         .aiclk_mhz = ttm_vitals_sensor(device, TTM_SENSOR_AICLK_MHZ),
-        .age_ns = ttm_vitals_chip(device) && device->chip->is_stalled ? device->chip->age_ns : 0,
+        .age_ns = device->chip && !device->is_remote && device->chip->is_stalled
+                      ? device->chip->age_ns
+                      : 0,
         .l1_reserved_bytes = device->l1_reserved_bytes,
         .cb_registered_bytes = device->regions[TTM_REGION_CB].registered_bytes,
     };
@@ -353,12 +439,12 @@ static int read_machine(struct ttm_top_feed *feed, uint64_t now_ns)
         r = ttm_upstream_read(feed->root, &machine->upstream);
     for (size_t i = 0; r == 0 && i < feed->link_count; i++) {
         const struct ttm_feed_link *link = &feed->links[i];
-        const bool are_lives_newer =
-            link->has_lives &&
-            (!link->has_totals || link->lives.moment.time_ns > link->totals.moment.time_ns);
-        if (link->has_totals || link->has_lives)
+        const bool are_sites_newer =
+            link->has_sites &&
+            (!link->has_totals || link->sites.moment.time_ns > link->totals.moment.time_ns);
+        if (link->has_totals || link->has_sites)
             machine->answers[machine->answer_count++] =
-                are_lives_newer ? link->lives : link->totals;
+                are_sites_newer ? link->sites : link->totals;
     }
     if (r == 0)
         r = ttm_machine_join(machine);
@@ -426,22 +512,44 @@ int ttm_top_feed_look(struct ttm_top_feed *feed, uint64_t now_ns, const struct t
     return r;
 }
 
-struct ttm_origins_source ttm_top_feed_lives(struct ttm_top_feed *feed)
+/* The lives of a server that has sums are of use when all such servers tell of the same. */
+static void add_closer(const struct ttm_feed_link *link, struct ttm_answer *lives,
+                       struct ttm_origins_source *source)
+{
+    if (!source->is_partial) {
+        source->is_partial = true;
+        source->has_look = link->has_closer;
+        source->look = link->look;
+    }
+    source->has_look &= link->has_closer && ttm_closer_look_is_same(&link->look, &source->look);
+    if (source->has_look)
+        lives[source->lives_count++] = link->closer;
+}
+
+struct ttm_origins_source ttm_top_feed_origins(struct ttm_top_feed *feed)
 {
     struct ttm_origins_source source = {
         .answers = feed->sources,
+        .lives = feed->lives,
+        .lives_version = feed->lives_version,
         .devices = feed->devices,
         .numbers = feed->numbers,
     };
 
     for (size_t i = 0; i < feed->link_count; i++) {
-        if (feed->links[i].has_lives)
-            feed->sources[source.answer_count++] = feed->links[i].lives;
+        const struct ttm_feed_link *link = &feed->links[i];
+        if (!link->has_sites)
+            continue;
+        feed->sources[source.answer_count++] = link->sites;
+        if (has_sums(link))
+            add_closer(link, feed->lives, &source);
+        else
+            feed->lives[source.lives_count++] = link->sites;
     }
     return source;
 }
 
-void ttm_top_feed_cost(struct ttm_top_feed *feed, uint64_t cpu_ns)
+void ttm_top_feed_cost(struct ttm_top_feed *feed, enum ttm_fed what, uint64_t cpu_ns)
 {
-    feed->lives_cpu_ns = cpu_ns;
+    *(what == TTM_FED_SITES ? &feed->sites_cpu_ns : &feed->closer_cpu_ns) = cpu_ns;
 }

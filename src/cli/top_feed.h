@@ -25,7 +25,8 @@ enum ttm_feed_link_state {
     TTM_LINK_GREETING, /* our hello is sent */
     TTM_LINK_READY,
     TTM_LINK_ASKED_TOTALS,
-    TTM_LINK_ASKED_LIVES,
+    TTM_LINK_ASKED_SITES,
+    TTM_LINK_ASKED_CLOSER,
 };
 
 /* A server, and what it said last. */
@@ -34,10 +35,13 @@ struct ttm_feed_link {
     struct ttm_connection conn;
     struct ttm_answer coming; /* what has come of the answer */
     struct ttm_answer totals;
-    struct ttm_answer lives;
-    bool has_totals, has_lives;
-    bool is_over;      /* it cannot be asked any more; ttm_top_feed_take() closes it */
-    uint64_t asked_ns; /* when the request, or our hello, was sent */
+    struct ttm_answer sites;  /* of a server that has no sums: all lives */
+    struct ttm_answer closer; /* lives of 'look' */
+    bool has_totals, has_sites, has_closer;
+    struct ttm_closer_look look, asked_look;
+    uint64_t closer_asked_ns; /* when these lives were asked for last */
+    bool is_over;             /* it cannot be asked any more; ttm_top_feed_take() closes it */
+    uint64_t asked_ns;        /* when the request, or our hello, was sent */
 };
 
 struct ttm_top_feed {
@@ -51,8 +55,9 @@ struct ttm_top_feed {
     bool has_lost;       /* a server has gone */
     char refusal[128];   /* why one does not want us */
 
-    uint64_t lives_asked_ns; /* when lives were asked for last */
-    uint64_t lives_cpu_ns;   /* what that took, of the processor */
+    uint64_t sites_asked_ns; /* when sites were asked for last */
+    uint64_t sites_cpu_ns;   /* what that took, of the processor */
+    uint64_t closer_cpu_ns;  /* what the last closer look took */
 
     struct ttm_process_cache cache;
     struct ttm_process_list list;
@@ -60,7 +65,9 @@ struct ttm_top_feed {
     struct ttm_facts_device *fact_devices;
     struct ttm_facts_process *fact_processes;
     struct ttm_facts facts;
-    struct ttm_answer sources[TTM_FEED_SERVERS_MAX]; /* the links' lives, side by side */
+    struct ttm_answer sources[TTM_FEED_SERVERS_MAX]; /* the links' sites, side by side */
+    struct ttm_answer lives[TTM_FEED_SERVERS_MAX];   /* likewise, those with lives */
+    uint64_t lives_version;                          /* counts answers that have any */
     uint16_t numbers[TTM_DEVICE_COUNT]; /* TT-Metal's id of a device → the driver's */
     struct {
         uint32_t uid;
@@ -75,13 +82,22 @@ int ttm_top_feed_open(struct ttm_top_feed *feed, const char *root, const char *s
 void ttm_top_feed_close(struct ttm_top_feed *feed);
 
 /* Looks for servers when it is time to, and asks those that are not busy. */
-void ttm_top_feed_ask(struct ttm_top_feed *feed, uint64_t now_ns, bool wants_lives);
+void ttm_top_feed_ask(struct ttm_top_feed *feed, uint64_t now_ns, bool wants_sites);
+
+/* Asks those that are not busy for the lives of a closer look, when it is another one or time to. */
+void ttm_top_feed_ask_closer(struct ttm_top_feed *feed, uint64_t now_ns,
+                             const struct ttm_closer_look *look);
 
 /* Fills in what to poll for; returns how many. 'ret' has room for TTM_FEED_SERVERS_MAX. */
 size_t ttm_top_feed_poll(const struct ttm_top_feed *feed, struct pollfd *ret);
 
-/* Takes what has come. Returns whether lives are complete that were not before. */
-bool ttm_top_feed_take(struct ttm_top_feed *feed, uint64_t now_ns);
+enum ttm_fed {
+    TTM_FED_SITES = 1 << 0,  /* what all origins hold */
+    TTM_FED_CLOSER = 1 << 1, /* lives of a closer look */
+};
+
+/* Takes what has come. Returns what is complete that was not before. */
+unsigned ttm_top_feed_take(struct ttm_top_feed *feed, uint64_t now_ns);
 
 /* Whether nothing more is to be expected soon: every server has answered, or is late. */
 bool ttm_top_feed_is_settled(const struct ttm_top_feed *feed, uint64_t now_ns);
@@ -89,10 +105,10 @@ bool ttm_top_feed_is_settled(const struct ttm_top_feed *feed, uint64_t now_ns);
 /* All that is known now, good until the next call. Returns 0 or -ENOMEM. */
 int ttm_top_feed_look(struct ttm_top_feed *feed, uint64_t now_ns, const struct ttm_facts **ret);
 
-/* The lives that came last, good until ttm_top_feed_take() says that there are new ones. */
-struct ttm_origins_source ttm_top_feed_lives(struct ttm_top_feed *feed);
+/* What came last, good until ttm_top_feed_take() says that there is something new. */
+struct ttm_origins_source ttm_top_feed_origins(struct ttm_top_feed *feed);
 
-/* What working with the last lives took; they are asked for less often when it is much. */
-void ttm_top_feed_cost(struct ttm_top_feed *feed, uint64_t cpu_ns);
+/* What working with the last of these took; they are asked for less often when it is much. */
+void ttm_top_feed_cost(struct ttm_top_feed *feed, enum ttm_fed what, uint64_t cpu_ns);
 
 #endif /* TTM_CLI_TOP_FEED_H */

@@ -120,11 +120,17 @@ static size_t draw_facts(const struct ttm_view *view, struct ttm_grid *grid, siz
                           ttm_format_bytes(group->requested_bytes, asked));
     row = draw_named(grid, row, end, "growth",
                      ttm_draw_rate(line->has_growth, line->growth_bytes_per_s, rate));
+    if (!view->detail.is_told)
+        return draw_named(grid, row, end, "ages", "asking the server");
     (void)ttm_grid_text(grid, row, 2, 10, TTM_STYLE_DIM, "ages");
-    (void)ttm_grid_format(grid, row++, 13, grid->columns - 14, TTM_STYLE_PLAIN, "%s to %s",
-                          ttm_format_duration(group->youngest_ns, young),
-                          ttm_format_duration(group->oldest_ns, old));
-    return draw_sizes(view, grid, row, end);
+    const size_t at =
+        ttm_grid_format(grid, row, 13, grid->columns - 14, TTM_STYLE_PLAIN, "%s to %s",
+                        ttm_format_duration(view->detail.youngest_ns, young),
+                        ttm_format_duration(view->detail.oldest_ns, old));
+    if (view->detail.left_out > 0 && view->detail.seen_count < group->count)
+        (void)ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_DIM,
+                              ", of %" PRIu64 " that were looked at", view->detail.seen_count);
+    return draw_sizes(view, grid, row + 1, end);
 }
 
 /* All of it, on a page that may be longer than the screen. Returns how many rows it has. */

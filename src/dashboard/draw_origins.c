@@ -21,10 +21,10 @@ static const struct {
     size_t from;  /* shown from that width of the screen on */
     bool is_right;
 } columns[] = {
-    [BYTES] = {"BYTES", 6, 0, true},    [COUNT] = {"COUNT", 6, 0, true},
-    [GROWTH] = {"GROWTH", 8, 52, true}, [REGION] = {"REGION", 8, 46, false},
-    [DEV] = {"DEV", 5, 64, false},      [PID] = {"PID", 7, 70, true},
-    [AGE] = {"OLDEST", 10, 100, true},  [OPERATION] = {"OPERATION", 20, 110, false},
+    [BYTES] = {"BYTES", 6, 0, true},     [COUNT] = {"COUNT", 6, 0, true},
+    [GROWTH] = {"GROWTH", 8, 52, true},  [REGION] = {"REGION", 8, 46, false},
+    [DEV] = {"DEV", 5, 64, false},       [PID] = {"PID", 7, 70, true},
+    [AGE] = {"HELD FOR", 10, 100, true}, [OPERATION] = {"OPERATION", 20, 110, false},
     [WHERE] = {"WHERE", 0, 0, false},
 };
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
@@ -53,7 +53,7 @@ static const char *cell_text(const struct ttm_origin_line *line, unsigned column
         (void)snprintf(room, DRAW_NUMBER_SIZE, "%d", group->pid);
         return room;
     case AGE:
-        return ttm_format_duration(group->oldest_ns, room);
+        return ttm_format_duration(group->held_ns, room);
     case OPERATION:
         return group->operation[0] ? group->operation : "—";
     default:
@@ -107,7 +107,7 @@ static const char *empty_text(const struct ttm_view *view)
 static void draw_table(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
     struct ttm_view_list *list = &view->origin_list;
-    char title[96], age[TTM_NUMBER_SIZE + 8] = "";
+    char title[96], age[TTM_NUMBER_SIZE + 8] = "", rest[40] = "";
     const uint64_t now_ns = view->facts->time_ns;
 
     draw_line(grid, area.row, NULL);
@@ -116,7 +116,9 @@ static void draw_table(struct ttm_view *view, struct ttm_grid *grid, struct draw
     if (view->has_origins && now_ns > view->lives_ns && now_ns - view->lives_ns > OLD_NS)
         (void)snprintf(age, sizeof(age), "%u s old, ",
                        (unsigned)((now_ns - view->lives_ns) / TTM_NS_PER_S));
-    (void)snprintf(title, sizeof(title), "%sby %s%s ", age,
+    if (view->origins.left_out > 0)
+        (void)snprintf(rest, sizeof(rest), "%zu left out, ", view->origins.left_out);
+    (void)snprintf(title, sizeof(title), "%s%sby %s%s ", rest, age,
                    ttm_origin_sort_name(view->settings.origin_sort),
                    view->settings.is_reversed[TTM_PAGE_ORIGINS] ? ", reversed" : "");
     if (grid->columns >= 70)
@@ -204,6 +206,16 @@ static void draw_map_words(const struct ttm_view *view, struct ttm_grid *grid, s
 
     at = ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_BOLD, "device %u %s",
                          view->bank_device, ttm_region_name(view->bank_region));
+    if (!view->is_bank_told) {
+        (void)ttm_grid_text(grid, row, at, grid->columns - at, TTM_STYLE_DIM,
+                            ": asking the server");
+        return;
+    }
+    if (bank->left_out > 0) { /* so what is free is not known */
+        (void)ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_WARN,
+                              ": too many to draw all, %" PRIu64 " are left out", bank->left_out);
+        return;
+    }
     if (!bank->has_size) {
         (void)ttm_grid_text(grid, row, at, grid->columns - at, TTM_STYLE_DIM,
                             bank->bank_bytes > 0
@@ -283,9 +295,10 @@ static void draw_map_scale(const struct ttm_view *view, struct ttm_grid *grid, s
 /* A line of words, the bank to scale in as many rows as there are, and its addresses. */
 static void draw_map(const struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
-    const struct map map = choose_map(view, grid->columns - 2, area.rows - 2);
-
     draw_map_words(view, grid, area.row);
+    if (!view->is_bank_told)
+        return;
+    const struct map map = choose_map(view, grid->columns - 2, area.rows - 2);
     draw_map_cells(view, grid, area.row + 1, &map);
     draw_map_scale(view, grid, area.row + area.rows - 1, &map);
 }

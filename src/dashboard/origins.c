@@ -188,10 +188,10 @@ static int fill_group(struct builder *builder, struct ttm_origin_group *group,
         .key = key,
         .pid = builder->row->row.pid,
         .region = site->region,
-        .youngest_ns = UINT64_MAX,
         .answer = builder->answer,
         .process = builder->process,
         .origin = site->origin,
+        .origin_number = origin ? origin->number : 0,
     };
     ttm_text_init(&text);
     put_where(&text, origin, &builder->row->row);
@@ -241,10 +241,17 @@ static void add_life(struct ttm_origin_group *group, const struct ttm_life_row *
     group->count++;
     group->requested_bytes += life->bytes;
     group->used_bytes += life->footprint_bytes;
-    if (life->age_ns > group->oldest_ns)
-        group->oldest_ns = life->age_ns;
-    if (life->age_ns < group->youngest_ns)
-        group->youngest_ns = life->age_ns;
+    if (life->age_ns > group->held_ns)
+        group->held_ns = life->age_ns;
+}
+
+static void add_sum(struct ttm_origin_group *group, const struct ttm_site_sum *sum)
+{
+    group->count += sum->live;
+    group->requested_bytes += sum->bytes;
+    group->used_bytes += sum->footprint_bytes;
+    if (sum->first_age_ns > group->held_ns)
+        group->held_ns = sum->first_age_ns;
 }
 
 /* What the lives of one site are counted in. */
@@ -263,14 +270,32 @@ static void add_devices(const struct builder *builder, struct ttm_origin_group *
     }
 }
 
+/* Adds up a site whose sum is told. Its lives are not looked at, if there are any. */
+static void add_site(const struct builder *builder, struct site_place *place,
+                     const struct ttm_answer_site *site)
+{
+    if (!site->has_sum || place->group == NO_GROUP)
+        return;
+    struct ttm_origin_group *group = &builder->origins->groups[place->group];
+    place->group = NO_GROUP;
+    if (site->sum.live == 0)
+        return;
+    add_devices(builder, group, site);
+    add_sum(group, &site->sum);
+    builder->origins->live_count += site->sum.live;
+}
+
 static int add_process(struct builder *builder)
 {
     const struct ttm_answer_process *process = builder->row;
     struct site_place *places = calloc(process->site_count + 1, sizeof(places[0]));
     int r = places ? 0 : -ENOMEM;
 
-    for (size_t i = 0; r == 0 && i < process->site_count; i++)
+    for (size_t i = 0; r == 0 && i < process->site_count; i++) {
         r = group_of_site(builder, &process->sites[i], &places[i].group);
+        if (r == 0)
+            add_site(builder, &places[i], &process->sites[i]);
+    }
     for (size_t i = 0; r == 0 && i < process->live_count; i++) {
         struct site_place *place = &places[process->lives[i].site];
         if (place->group == NO_GROUP)
@@ -305,6 +330,7 @@ int ttm_origins_build(struct ttm_origins *origins, const struct ttm_origins_sour
     origins->live_count = 0;
     for (uint32_t a = 0; r == 0 && a < source->answer_count; a++) {
         const struct ttm_answer *answer = &source->answers[a];
+        origins->left_out += answer->left_out.sites;
         for (uint32_t p = 0; r == 0 && p < answer->process_count; p++) {
             builder.answer = a;
             builder.process = p;
@@ -402,6 +428,34 @@ static void keep_young(struct ttm_origin_detail *detail, const struct ttm_life_r
     detail->lives[at] = *life;
 }
 
+/* Whether a process has been told to be that of a group, in this or another answer. */
+static bool is_of(const struct ttm_answer_process *process, const struct ttm_origin_group *group)
+{
+    return process->row.pid == group->pid &&
+           key_of(&process->row, group->origin_number, group->region) == group->key;
+}
+
+static void add_detail(const struct ttm_origins_source *source,
+                       const struct ttm_answer_process *process,
+                       const struct ttm_origin_group *group, struct size_counter *sizes,
+                       struct ttm_origin_detail *ret)
+{
+    for (size_t i = 0; i < process->live_count; i++) {
+        const struct ttm_life_row *life = &process->lives[i];
+        const struct ttm_answer_site *site = &process->sites[life->site];
+        const struct ttm_answer_origin *origin = ttm_answer_origin(process, site->origin);
+        if ((origin ? origin->number : 0) != group->origin_number ||
+            site->region != group->region || !is_wanted(source, site) ||
+            (site->flags & TTM_SITE_ALIAS))
+            continue;
+        ret->origin = origin; /* its stack may be longer than that in the sums */
+        count_size(sizes, life->bytes);
+        keep_young(ret, life);
+        ret->oldest_ns = life->age_ns > ret->oldest_ns ? life->age_ns : ret->oldest_ns;
+        ret->seen_count++;
+    }
+}
+
 void ttm_origins_detail(const struct ttm_origins_source *source,
                         const struct ttm_origin_group *group, struct ttm_origin_detail *ret)
 {
@@ -415,14 +469,17 @@ void ttm_origins_detail(const struct ttm_origins_source *source,
         &source->answers[group->answer].processes[group->process];
     ret->origin =
         group->origin <= process->origin_count ? ttm_answer_origin(process, group->origin) : NULL;
-    for (size_t i = 0; i < process->live_count; i++) {
-        const struct ttm_answer_site *site = &process->sites[process->lives[i].site];
-        if (site->origin != group->origin || site->region != group->region ||
-            !is_wanted(source, site) || (site->flags & TTM_SITE_ALIAS))
-            continue;
-        count_size(&sizes, process->lives[i].bytes);
-        keep_young(ret, &process->lives[i]);
+    ret->is_told = !source->is_partial || (source->has_look && source->look.pid == group->pid &&
+                                           source->look.origin == group->origin_number &&
+                                           source->look.origin_region == group->region);
+    for (size_t a = 0; ret->is_told && a < source->lives_count; a++) {
+        ret->left_out += source->lives[a].left_out.lives;
+        for (size_t p = 0; p < source->lives[a].process_count; p++) {
+            if (is_of(&source->lives[a].processes[p], group))
+                add_detail(source, &source->lives[a].processes[p], group, &sizes, ret);
+        }
     }
+    ret->youngest_ns = ret->live_count > 0 ? ret->lives[0].age_ns : 0;
     take_sizes(&sizes, ret);
 }
 
@@ -459,48 +516,62 @@ static bool is_on(const struct ttm_origins_source *source, const struct ttm_answ
     return false;
 }
 
+/* The keys that the sites of a process have on that bank; 0 for those that are not there. */
+static uint64_t *keys_on_bank(const struct ttm_origins_source *source,
+                              const struct ttm_answer_process *process, uint16_t device,
+                              uint8_t region)
+{
+    uint64_t *keys = calloc(process->site_count + 1, sizeof(keys[0]));
+
+    for (size_t i = 0; keys && i < process->site_count; i++) {
+        const struct ttm_answer_site *site = &process->sites[i];
+        const struct ttm_answer_origin *origin = ttm_answer_origin(process, site->origin);
+        if (site->region == region && !(site->flags & TTM_SITE_ALIAS) &&
+            is_on(source, site, device))
+            keys[i] = key_of(&process->row, origin ? origin->number : 0, region);
+    }
+    return keys;
+}
+
 static int add_blocks(struct ttm_bank *bank, const struct ttm_origins_source *source,
                       const struct ttm_answer_process *process, uint16_t device, uint8_t region)
 {
-    int r = 0;
+    if (process->live_count == 0)
+        return 0;
+    uint64_t *keys = keys_on_bank(source, process, device, region);
+    int r = keys ? 0 : -ENOMEM;
 
     for (size_t i = 0; r == 0 && i < process->live_count; i++) {
         const struct ttm_life_row *life = &process->lives[i];
-        const struct ttm_answer_site *site = &process->sites[life->site];
-        if (site->region != region || (site->flags & TTM_SITE_ALIAS) ||
-            !is_on(source, site, device))
+        if (keys[life->site] == 0)
             continue;
-        const struct ttm_answer_origin *origin = ttm_answer_origin(process, site->origin);
         const uint64_t bytes = (life->footprint_bytes + bank->bank_count - 1) / bank->bank_count;
         if (life->address + bytes < life->address) /* nonsense: it would end before it begins */
             continue;
-        r = append_block(bank, life->address, bytes > 0 ? bytes : 1,
-                         key_of(&process->row, origin ? origin->number : 0, region));
+        r = append_block(bank, life->address, bytes > 0 ? bytes : 1, keys[life->site]);
     }
+    free(keys);
     return r;
 }
 
-/* Puts a free block into each gap, and adds them up. */
-static int fill_gaps(struct ttm_bank *bank, uint64_t begin, uint64_t end)
+/* Adds up what is free between the blocks, which are in order. */
+static void add_gaps(struct ttm_bank *bank, uint64_t begin, uint64_t end)
 {
-    const size_t held = bank->count;
     uint64_t at = begin;
 
-    for (size_t i = 0; i <= held; i++) {
-        const uint64_t next = i < held ? bank->blocks[i].address : end;
+    for (size_t i = 0; i <= bank->count; i++) {
+        const uint64_t next = i < bank->count ? bank->blocks[i].address : end;
         if (next > at) {
-            if (append_block(bank, at, next - at, 0) < 0)
-                return -ENOMEM;
             bank->free_bytes += next - at;
             if (next - at > bank->largest_free_bytes)
                 bank->largest_free_bytes = next - at;
         }
-        const uint64_t after = i < held ? bank->blocks[i].address + bank->blocks[i].bytes : end;
+        const uint64_t after =
+            i < bank->count ? bank->blocks[i].address + bank->blocks[i].bytes : end;
         at = after > at ? after : at;
     }
     bank->begin = begin;
     bank->end = end;
-    return 0;
 }
 
 /* How large a bank is, by the first server that knows. */
@@ -520,6 +591,12 @@ static void find_size(struct ttm_bank *bank, const struct ttm_origins_source *so
     bank->bank_count = 1;
 }
 
+bool ttm_origins_has_bank(const struct ttm_origins_source *source, uint16_t device, uint8_t region)
+{
+    return !source->is_partial ||
+           (source->has_look && source->look.device == device && source->look.region == region);
+}
+
 int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *source, uint16_t device,
                    uint8_t region)
 {
@@ -530,9 +607,10 @@ int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *sourc
 
     *bank = (struct ttm_bank){.blocks = blocks, .room = room};
     find_size(bank, source, device, region);
-    for (size_t a = 0; r == 0 && a < source->answer_count; a++) {
-        for (size_t p = 0; r == 0 && p < source->answers[a].process_count; p++)
-            r = add_blocks(bank, source, &source->answers[a].processes[p], device, region);
+    for (size_t a = 0; r == 0 && a < source->lives_count; a++) {
+        bank->left_out += source->lives[a].left_out.lives;
+        for (size_t p = 0; r == 0 && p < source->lives[a].process_count; p++)
+            r = add_blocks(bank, source, &source->lives[a].processes[p], device, region);
     }
     if (r < 0)
         return r;
@@ -556,10 +634,8 @@ int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *sourc
             high = low + bank->bank_bytes;
         }
     }
-    r = fill_gaps(bank, low, high);
-    if (bank->count > 0)
-        qsort(bank->blocks, bank->count, sizeof(bank->blocks[0]), compare_blocks);
-    return r;
+    add_gaps(bank, low, high);
+    return 0;
 }
 
 void ttm_bank_done(struct ttm_bank *bank)
@@ -595,7 +671,7 @@ struct ttm_bank_share ttm_bank_share(const struct ttm_bank *bank, uint64_t begin
         const uint64_t block_end = block->address + block->bytes;
         const uint64_t from = block->address > begin ? block->address : begin;
         const uint64_t to = block_end < end ? block_end : end;
-        if (block->key == 0 || to <= from)
+        if (to <= from)
             continue;
         *(block->key == key ? &share.own_bytes : &share.other_bytes) += to - from;
     }
@@ -608,8 +684,6 @@ bool ttm_bank_extent(const struct ttm_bank *bank, uint64_t *ret_begin, uint64_t 
 
     for (size_t i = 0; i < bank->count; i++) {
         const struct ttm_bank_block *block = &bank->blocks[i];
-        if (block->key == 0)
-            continue;
         begin = block->address < begin ? block->address : begin;
         end = block->address + block->bytes > end ? block->address + block->bytes : end;
     }

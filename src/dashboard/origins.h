@@ -2,7 +2,9 @@
 /*
  * origins - what is allocated now, by where it came from; and where it lies in a bank.
  *
- * Made of answers that have lives. Pure: no I/O, no clock. One thread.
+ * What each origin holds is made of the sums of sites, or where a server has none, of
+ * lives; a closer look at one origin and at a bank, of lives. Pure: no I/O, no clock.
+ * One thread.
  */
 #ifndef TTM_DASHBOARD_ORIGINS_H
 #define TTM_DASHBOARD_ORIGINS_H
@@ -27,8 +29,8 @@ struct ttm_origin_group {
     uint8_t region;
     uint64_t count;
     uint64_t requested_bytes;
-    uint64_t used_bytes;                       /* on each of its devices */
-    uint64_t oldest_ns, youngest_ns;           /* ages */
+    uint64_t used_bytes; /* on each of its devices */
+    uint64_t held_ns;    /* how long it has held something at most; of lives, the oldest */
     uint8_t device_bits[TTM_DEVICE_BITS_SIZE]; /* by the driver's number */
     uint16_t first_device;
     char devices[32];                          /* "0-7" */
@@ -36,12 +38,35 @@ struct ttm_origin_group {
     char operation[TTM_ORIGIN_OPERATION_SIZE]; /* "ttnn.zeros", "" */
     char callers[TTM_ORIGIN_CALLERS_SIZE]; /* "← step:61 ← main:80"; "" when none is known */
     uint32_t answer, process, origin;      /* where it was found; origin + 1 or 0 */
+    uint32_t origin_number;                /* as its process has it; 0: not known */
 };
+
+/* What single lives are looked at for: one origin, and the bank that it lies in. */
+struct ttm_closer_look {
+    uint16_t device; /* by the driver's number */
+    uint8_t region;  /* of the bank */
+    uint8_t origin_region;
+    int32_t pid;
+    uint32_t origin; /* its number */
+};
+
+static inline bool ttm_closer_look_is_same(const struct ttm_closer_look *a,
+                                           const struct ttm_closer_look *b)
+{
+    return a->device == b->device && a->region == b->region &&
+           a->origin_region == b->origin_region && a->pid == b->pid && a->origin == b->origin;
+}
 
 /* The answers of all servers, and which of it to look at. */
 struct ttm_origins_source {
-    const struct ttm_answer *answers;
+    const struct ttm_answer *answers; /* with the sums of sites, or with lives */
     size_t answer_count;
+    const struct ttm_answer *lives; /* with lives; may be the same */
+    size_t lives_count;
+    bool is_partial;        /* these are not all lives */
+    bool has_look;          /* but those that 'look' is for */
+    uint64_t lives_version; /* another one when lives are others; 0: not counted */
+    struct ttm_closer_look look;
     struct ttm_device_filter devices; /* by the driver's numbers */
     const uint16_t *numbers;          /* TT-Metal's id → the driver's number; NULL: the same */
 };
@@ -50,7 +75,7 @@ struct ttm_origins_source {
 struct ttm_origins {
     struct ttm_origin_group *groups;
     size_t count, room;
-    size_t left_out;     /* groups beyond TTM_ORIGINS_MAX */
+    size_t left_out;     /* groups beyond TTM_ORIGINS_MAX, and sites that servers left out */
     size_t hidden_count; /* processes whose lives may not be seen */
     uint64_t live_count;
 };
@@ -67,6 +92,7 @@ const struct ttm_origin_group *ttm_origins_find(const struct ttm_origins *origin
 #define TTM_DETAIL_LIVES 64
 
 struct ttm_origin_detail {
+    bool is_told; /* its lives are at hand; else all but 'origin' is empty */
     const struct ttm_answer_origin *origin; /* borrowed of the answer; NULL: not known */
     struct {
         uint64_t bytes, count;
@@ -75,6 +101,9 @@ struct ttm_origin_detail {
     size_t more_sizes;                           /* further sizes */
     struct ttm_life_row lives[TTM_DETAIL_LIVES]; /* the youngest first */
     size_t live_count;
+    uint64_t seen_count; /* lives that this is made of */
+    uint64_t left_out;   /* lives, of this origin or its bank, that servers left out */
+    uint64_t youngest_ns, oldest_ns;
 };
 
 void ttm_origins_detail(const struct ttm_origins_source *source,
@@ -85,12 +114,12 @@ void ttm_origins_detail(const struct ttm_origins_source *source,
 struct ttm_bank_block {
     uint64_t address;
     uint64_t bytes; /* in this bank */
-    uint64_t key;   /* of its group; 0: free */
+    uint64_t key;   /* of its group */
 };
 
 /*
- * The address space of one bank of a region on a device, from the lowest to the
- * highest address, held and free blocks in turn. Every bank of a device looks the
+ * The address space of one bank of a region on a device, and what is held of it, from
+ * the lowest to the highest address. Every bank of a device looks the
  * same, as buffers are spread over all; a block has its footprint divided by banks.
  *
  * Where a bank begins is not told. What is free outside the blocks is known as a sum,
@@ -102,9 +131,13 @@ struct ttm_bank {
     uint32_t bank_count;
     uint64_t begin, end; /* of what is drawn */
     uint64_t free_bytes, largest_free_bytes;
+    uint64_t left_out; /* lives that servers left out: what is free is not known */
     struct ttm_bank_block *blocks;
     size_t count, room;
 };
+
+/* Whether all lives on that bank are at hand. */
+bool ttm_origins_has_bank(const struct ttm_origins_source *source, uint16_t device, uint8_t region);
 
 /* Returns 0 or -ENOMEM. 'bank' is zeroed or was built before. */
 int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *source, uint16_t device,

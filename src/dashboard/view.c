@@ -148,7 +148,7 @@ static int compare_origins(const void *a, const void *b, void *context)
         r = -compare_u64(x->group->count, y->group->count);
         break;
     case TTM_ORIGIN_SORT_AGE:
-        r = -compare_u64(x->group->oldest_ns, y->group->oldest_ns);
+        r = -compare_u64(x->group->held_ns, y->group->held_ns);
         break;
     case TTM_ORIGIN_SORT_WHERE:
         r = strcmp(x->group->where, y->group->where);
@@ -299,6 +299,30 @@ int ttm_view_take(struct ttm_view *view, const struct ttm_facts *facts)
     return r < 0 ? r : ordered;
 }
 
+/* Circular buffers and kernels lie below the buffers of L1, and differ from core to core. */
+static uint8_t bank_region_of(const struct ttm_origin_group *group)
+{
+    return group->region == TTM_REGION_CB || group->region == TTM_REGION_KERNEL ? TTM_REGION_L1
+                                                                                : group->region;
+}
+
+/* Builds the bank anew if it is another one, or of other lives. Returns 0 or -ENOMEM. */
+static int look_at_bank(struct ttm_view *view, const struct ttm_origins_source *source,
+                        uint16_t device, uint8_t region)
+{
+    const bool is_same = view->bank_version != 0 && view->bank_version == source->lives_version &&
+                         view->bank_device == device && view->bank_region == region;
+    int r = 0;
+
+    view->bank_device = device;
+    view->bank_region = region;
+    view->is_bank_told = ttm_origins_has_bank(source, device, region);
+    if (view->is_bank_told && !is_same)
+        r = ttm_bank_build(&view->bank, source, device, region);
+    view->bank_version = view->is_bank_told && r == 0 ? source->lives_version : 0;
+    return r;
+}
+
 /* The detail and the bank of what is selected. */
 static int look_closer(struct ttm_view *view, const struct ttm_origins_source *source)
 {
@@ -309,14 +333,9 @@ static int look_closer(struct ttm_view *view, const struct ttm_origins_source *s
         return 0;
     const struct ttm_origin_group *group = view->lines[list->selected].group;
     ttm_origins_detail(source, group, &view->detail);
-    view->bank_device = group->first_device;
-    view->bank_region = group->region;
     if (group->region == TTM_REGION_SYSTEM_MEMORY)
         return 0;
-    /* Circular buffers and kernels lie below the buffers of L1, and differ from core to core. */
-    if (group->region == TTM_REGION_CB || group->region == TTM_REGION_KERNEL)
-        view->bank_region = TTM_REGION_L1;
-    const int r = ttm_bank_build(&view->bank, source, group->first_device, view->bank_region);
+    const int r = look_at_bank(view, source, group->first_device, bank_region_of(group));
     view->has_bank = r == 0;
     return r;
 }
@@ -335,6 +354,34 @@ int ttm_view_take_lives(struct ttm_view *view, const struct ttm_origins_source *
     const int ordered = order_origins(view);
     const int looked = look_closer(view, source);
     return r < 0 ? r : ordered < 0 ? ordered : looked;
+}
+
+int ttm_view_take_closer(struct ttm_view *view, const struct ttm_origins_source *source)
+{
+    return view->has_origins ? look_closer(view, source) : 0;
+}
+
+bool ttm_view_is_told(const struct ttm_view *view)
+{
+    return view->detail.is_told && (view->is_bank_told || !view->has_bank);
+}
+
+bool ttm_view_wants_closer(const struct ttm_view *view, struct ttm_closer_look *ret)
+{
+    const struct ttm_view_list *list = &view->origin_list;
+
+    if (view->settings.page != TTM_PAGE_ORIGINS || list->selected >= view->line_count ||
+        (view->is_paused && ttm_view_is_told(view)))
+        return false;
+    const struct ttm_origin_group *group = view->lines[list->selected].group;
+    *ret = (struct ttm_closer_look){
+        .device = group->first_device,
+        .region = bank_region_of(group),
+        .origin_region = group->region,
+        .pid = group->pid,
+        .origin = group->origin_number,
+    };
+    return true;
 }
 
 bool ttm_view_wants_lives(const struct ttm_view *view)

@@ -125,7 +125,7 @@ struct ttm_view {
     size_t process_count, process_room;
     struct ttm_view_list process_list;
 
-    bool has_origins;  /* lives were told at least once */
+    bool has_origins;  /* they were told at least once */
     uint64_t lives_ns; /* when they were */
     struct ttm_origins origins;
     struct ttm_origin_line *lines; /* filtered and sorted */
@@ -136,7 +136,9 @@ struct ttm_view {
     size_t detail_page;              /* rows on the screen, told by drawing */
     struct ttm_bank bank;            /* where it lies */
     bool has_bank;
-    bool has_whole_bank; /* else a bank of which little is in use is drawn larger */
+    bool is_bank_told;     /* else its lives are still to come */
+    uint64_t bank_version; /* of the lives it was built of; 0: not counted */
+    bool has_whole_bank;   /* else a bank of which little is in use is drawn larger */
     uint16_t bank_device;
     uint8_t bank_region;
 
@@ -156,14 +158,23 @@ extern const struct ttm_view_settings ttm_view_defaults;
 int ttm_view_take(struct ttm_view *view, const struct ttm_facts *facts);
 
 /*
- * New lives, at that time; 'source' is borrowed for the call and its answers until the
- * next one, for the detail. Returns 0 or -ENOMEM.
+ * New sums of sites, or lives where a server has none, at that time; 'source' is borrowed
+ * for the call and its answers until the next one, for the detail. Returns 0 or -ENOMEM.
  */
 int ttm_view_take_lives(struct ttm_view *view, const struct ttm_origins_source *source,
                         uint64_t time_ns);
 
-/* Whether lives are shown now, so that somebody has to ask for them. */
+/* Whether origins are shown now, so that somebody has to ask for them. */
 bool ttm_view_wants_lives(const struct ttm_view *view);
+
+/* New lives for a closer look; 'source' as above. Returns 0 or -ENOMEM. */
+int ttm_view_take_closer(struct ttm_view *view, const struct ttm_origins_source *source);
+
+/* Whether all that is shown of the selected origin is at hand. */
+bool ttm_view_is_told(const struct ttm_view *view);
+
+/* Whether single lives are to be asked for, and which. */
+bool ttm_view_wants_closer(const struct ttm_view *view, struct ttm_closer_look *ret);
 
 /* A key was typed. Returns whether something may look different now. */
 bool ttm_view_key(struct ttm_view *view, const struct ttm_origins_source *source, uint32_t key);

@@ -216,6 +216,7 @@ void ttm_registry_forget_lives(struct ttm_registry *reg, struct ttm_process *pro
     proc->bytes = 0;
     reg->lives -= proc->lives.store.live;
     ttm_cb_map_clear(&proc->cbs);
+    ttm_site_table_forget_lives(&proc->sites);
     ttm_life_table_take_over(&proc->lives, &lives);
     ttm_registry_bury(reg, &lives);
 }
@@ -464,6 +465,7 @@ static void remove_life(struct ttm_registry *reg, struct ttm_process *proc, uint
     ret->site = *ttm_site_table_get(&proc->sites, ret->life.site);
     ttm_life_table_remove(&proc->lives, hash, ref);
     change_totals(reg, proc, &ret->site, &ret->life, change);
+    ttm_site_counts_take(&proc->sites.counts[ret->life.site], &ret->life);
     if (change == TAKE_FREED)
         proc->sites.counts[ret->life.site].ends++;
     if (change == TAKE_CLOSED && !(ret->site.flags & TTM_SITE_ALIAS))
@@ -562,6 +564,7 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
     reg->births++;
     proc->births++;
     proc->sites.counts[number].births++;
+    ttm_site_counts_add(&proc->sites.counts[number], &life);
     if (old != TTM_LIFE_NONE) {
         remove_life(reg, proc, hash, old, TAKE_REPLACED, ret_replaced ? ret_replaced : &replaced);
         proc->counters.replaced++;
@@ -623,14 +626,16 @@ int ttm_registry_set_origin(struct ttm_registry *reg, struct ttm_process *proc, 
     (void)reg;
     if (ref == TTM_LIFE_NONE)
         return -ENOENT;
-    const uint32_t before = ttm_life_table_get(&proc->lives, ref)->site;
-    struct ttm_site site = *ttm_site_table_get(&proc->sites, before);
+    const struct ttm_life life = *ttm_life_table_get(&proc->lives, ref);
+    struct ttm_site site = *ttm_site_table_get(&proc->sites, life.site);
     site.origin = origin;
     const int r = ttm_site_table_intern(&proc->sites, &site, &number);
     if (r < 0)
         return r;
     ttm_life_table_set_site(&proc->lives, ref, number);
-    proc->sites.counts[before].births--;
+    ttm_site_counts_take(&proc->sites.counts[life.site], &life);
+    proc->sites.counts[life.site].births--;
+    ttm_site_counts_add(&proc->sites.counts[number], &life);
     proc->sites.counts[number].births++;
     return 0;
 }

@@ -20,10 +20,15 @@ struct ttm_site {
     uint8_t flags;       /* enum ttm_site_flags */
 };
 
-/* How often a site was seen. */
+/* How often a site was seen, and the sums of its lives. An event changes all of it in one place. */
 struct ttm_site_counts {
     uint64_t births;
     uint64_t ends; /* freed by their owner */
+    uint64_t live; /* now, as are the next two */
+    uint64_t bytes;
+    uint64_t footprint_bytes;
+    uint64_t first_ns; /* the first birth since it held nothing: no life is older */
+    uint64_t last_ns;  /* the last birth so far: no life is younger */
 };
 
 /* A process that says more than this many different things about its lives is refused. */
@@ -47,6 +52,15 @@ void ttm_site_table_done(struct ttm_site_table *table);
 /* The number of that site, a new one if need be. Returns 0, -ENOMEM or -ENOSPC. */
 int ttm_site_table_intern(struct ttm_site_table *table, const struct ttm_site *site,
                           uint32_t *ret_number);
+
+struct ttm_life;
+
+/* A life is added to the sums of its site or taken out, however it began or ended. */
+void ttm_site_counts_add(struct ttm_site_counts *counts, const struct ttm_life *life);
+void ttm_site_counts_take(struct ttm_site_counts *counts, const struct ttm_life *life);
+
+/* Nothing of it is live any more; how often it was seen stays. */
+void ttm_site_table_forget_lives(struct ttm_site_table *table);
 
 static inline const struct ttm_site *ttm_site_table_get(const struct ttm_site_table *table,
                                                         uint32_t number)

@@ -170,15 +170,17 @@ int ttm_snapshot_check_init(struct ttm_snapshot_check *check, struct ttm_registr
 void ttm_snapshot_check_done(struct ttm_snapshot_check *check)
 {
     free(check->sums);
+    free(check->site_sums);
     ttm_snapshot_free(check->snap);
     *check = (struct ttm_snapshot_check){0};
 }
 
-/* Empty sums for the devices of 'p', in the same order. */
+/* Empty sums for the devices and sites of 'p', in the same order. */
 static int begin_process(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p)
 {
     check->sums = calloc(p->device_count ? p->device_count : 1, sizeof(check->sums[0]));
-    if (!check->sums)
+    check->site_sums = calloc((size_t)p->site_count + 1, sizeof(check->site_sums[0]));
+    if (!check->sums || !check->site_sums)
         return -ENOMEM;
     for (uint32_t i = 0; i < p->device_count; i++)
         check->sums[i].id = p->devices[i].id;
@@ -192,6 +194,10 @@ static void add_life(struct ttm_snapshot_check *check, const struct ttm_snapshot
     const struct ttm_device_set set = ttm_device_sets_get(&check->reg->sets, site->device_set);
 
     check->lives++;
+    if (life->site < p->site_count)
+        ttm_site_counts_add(&check->site_sums[life->site], life);
+    else
+        check->mismatches++; /* a life of a site that is not known */
     for (uint16_t d = 0; d < set.count; d++) {
         const struct ttm_process_device *kept = device_of(p, set.devices[d]);
         if (!kept)
@@ -201,10 +207,21 @@ static void add_life(struct ttm_snapshot_check *check, const struct ttm_snapshot
     }
 }
 
+/* The first and the last birth may be of lives that have ended. */
+static bool is_sum_right(const struct ttm_site_counts *kept, const struct ttm_site_counts *sums)
+{
+    return kept->live == sums->live && kept->bytes == sums->bytes &&
+           kept->footprint_bytes == sums->footprint_bytes &&
+           (sums->live == 0 ||
+            (kept->first_ns <= sums->first_ns && kept->last_ns >= sums->last_ns));
+}
+
 static void compare(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p)
 {
     for (uint32_t i = 0; i < p->device_count; i++)
         check->mismatches += count_differences(&p->devices[i].totals, &check->sums[i].totals);
+    for (uint32_t i = 0; i < p->site_count; i++)
+        check->mismatches += !is_sum_right(&p->site_counts[i], &check->site_sums[i]);
 }
 
 int ttm_snapshot_check_step(struct ttm_snapshot_check *check, uint32_t budget)
@@ -222,7 +239,9 @@ int ttm_snapshot_check_step(struct ttm_snapshot_check *check, uint32_t budget)
         }
         compare(check, p);
         free(check->sums);
+        free(check->site_sums);
         check->sums = NULL;
+        check->site_sums = NULL;
         check->at = 0;
         check->process++;
     }

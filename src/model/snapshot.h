@@ -48,7 +48,7 @@ void ttm_snapshot_free(struct ttm_snapshot *snap);
 
 /*
  * The self-check: sums up the lives again and compares with the totals of the
- * snapshot. Done in steps, so that it stalls nobody. Uses the snapshot's lives
+ * snapshot and with the sums of its sites. Done in steps, so that it stalls nobody. Uses the snapshot's lives
  * up.
  */
 struct ttm_snapshot_check {
@@ -56,7 +56,8 @@ struct ttm_snapshot_check {
     struct ttm_snapshot *snap;
     uint32_t process;
     uint64_t at;
-    struct ttm_process_device *sums; /* of the process at hand, as snap's devices */
+    struct ttm_process_device *sums;   /* of the process at hand, as snap's devices */
+    struct ttm_site_counts *site_sums; /* likewise, as its sites */
     uint64_t lives;
     uint64_t mismatches; /* totals that are not the sum of their lives */
 };

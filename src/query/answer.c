@@ -250,6 +250,21 @@ static int take_site(struct ttm_answer *answer, const struct ttm_frame *frame)
     return 0;
 }
 
+static int take_site_sum(struct ttm_answer *answer, const struct ttm_frame *frame)
+{
+    struct ttm_site_sum sum;
+
+    const int r = ttm_site_sum_decode(frame->payload, frame->length, &sum);
+    if (r < 0)
+        return r;
+    struct ttm_answer_process *p = process_at(answer, sum.process_index);
+    if (!p || sum.site >= p->site_count)
+        return -EPROTO;
+    p->sites[sum.site].has_sum = true;
+    p->sites[sum.site].sum = sum;
+    return 0;
+}
+
 static int reserve_lives(struct ttm_answer_process *p, size_t more)
 {
     if (p->live_room - p->live_count >= more)
@@ -306,6 +321,10 @@ static int take_frame(struct ttm_answer *answer, const struct ttm_frame *frame)
         return take_site(answer, frame);
     case TTM_FRAME_LIVES:
         return take_lives(answer, frame);
+    case TTM_FRAME_SITE_SUM:
+        return take_site_sum(answer, frame);
+    case TTM_FRAME_LEFT_OUT:
+        return ttm_left_out_decode(frame->payload, frame->length, &answer->left_out);
     case TTM_FRAME_ORIGIN:
         return take_origin(answer, frame);
     case TTM_FRAME_MARK:

@@ -15,6 +15,7 @@
 #include "query/connection.h"
 #include "wire/life_row.h"
 #include "wire/origin_row.h"
+#include "wire/site_sum.h"
 #include "wire/status.h"
 #include "wire/totals.h"
 
@@ -29,6 +30,8 @@ struct ttm_answer_site {
     uint16_t banks; /* of each device; 0: not known */
     uint16_t device_count;
     uint16_t *devices;
+    bool has_sum; /* the answer tells what it holds, not each life */
+    struct ttm_site_sum sum;
 };
 
 /* As ttm_origin_row, with its texts allocated. */
@@ -67,6 +70,7 @@ struct ttm_answer {
     size_t device_count;
     struct ttm_answer_process *processes;
     size_t process_count;
+    struct ttm_left_out left_out;
 };
 
 void ttm_answer_init(struct ttm_answer *answer);

@@ -172,7 +172,7 @@ static void refresh(struct ttm_server *server)
     }
 }
 
-static void answer_totals(struct ttm_session *session)
+static void put_totals(struct ttm_session *session)
 {
     const struct ttm_registry *reg = session->server->reg;
     uint32_t index = 0;
@@ -189,7 +189,23 @@ static void answer_totals(struct ttm_session *session)
         put_process_devices(session, index, proc->devices, proc->device_count);
         index++;
     }
+}
+
+static void answer_totals(struct ttm_session *session)
+{
+    put_totals(session);
     say_end(session);
+}
+
+static void answer_sites(struct ttm_session *session, uint32_t frames)
+{
+    /* A look at all sites, most of which may hold nothing, makes a small answer of much work. */
+    session->had_sites = true;
+    put_totals(session);
+    if (ttm_sites_put(session, frames) < 0)
+        say_error(session, "memory is short");
+    else
+        say_end(session);
 }
 
 static void answer_status(struct ttm_session *session)
@@ -256,21 +272,49 @@ static void put_story(struct ttm_session *session, uint32_t index, const struct 
     }
 }
 
+/* Returns whether lives can be sent now; otherwise it is said why not. */
+static bool can_begin_lives(struct ttm_session *session)
+{
+    if (session->lives.snap) {
+        say_error(session, "an answer is already under way on this connection");
+        return false;
+    }
+    if (!may_dump(session)) {
+        say_error(session, "too many dumps are under way, try again in a moment");
+        return false;
+    }
+    refresh(session->server);
+    return true;
+}
+
+/* What is not shown is not kept. */
+static void bury_hidden(struct ttm_session *session, struct ttm_snapshot *snap)
+{
+    for (uint32_t i = 0; i < snap->process_count; i++) {
+        if (!ttm_session_may_see(session, snap->processes[i].process->info.uid))
+            ttm_registry_bury(session->server->reg, &snap->processes[i].lives);
+    }
+}
+
+static void set_lives(struct ttm_session *session, struct ttm_snapshot *snap,
+                      struct ttm_chosen_lives *chosen)
+{
+    const uint64_t now_ns = session->server->now_ns;
+
+    session->lives = (struct ttm_lives_answer){.snap = snap, .began_ns = now_ns, .chosen = chosen};
+    session->progress_ns = now_ns;
+    set_busy(session);
+    ttm_session_dirty(session);
+}
+
 /* Totals of the snapshot at once; its lives follow in ttm_native_work(). */
 static void begin_lives(struct ttm_session *session, uint32_t ticket)
 {
     struct ttm_server *server = session->server;
     struct ttm_snapshot *snap = NULL;
 
-    if (session->lives.snap) {
-        say_error(session, "an answer is already under way on this connection");
+    if (!can_begin_lives(session))
         return;
-    }
-    if (!may_dump(session)) {
-        say_error(session, "too many dumps are under way, try again in a moment");
-        return;
-    }
-    refresh(server);
     if (!ticket)
         snap = ttm_snapshot_take(server->reg, server->now_ns);
     else if (session->uid == server->uid || session->uid == 0)
@@ -289,20 +333,40 @@ static void begin_lives(struct ttm_session *session, uint32_t ticket)
         if (ttm_session_may_see(session, p->process->info.uid))
             put_story(session, i, &p->process->story);
     }
-    for (uint32_t i = 0; i < snap->process_count; i++) { /* what is not shown is not kept */
-        if (!ttm_session_may_see(session, snap->processes[i].process->info.uid))
-            ttm_registry_bury(server->reg, &snap->processes[i].lives);
-    }
-    session->lives = (struct ttm_lives_answer){.snap = snap, .began_ns = server->now_ns};
-    session->progress_ns = server->now_ns;
-    set_busy(session);
-    ttm_session_dirty(session);
+    bury_hidden(session, snap);
+    set_lives(session, snap, NULL);
 }
 
-static void put_site(struct ttm_session *session, uint32_t process_index,
-                     const struct ttm_snapshot_process *p, uint32_t number)
+/* Devices and processes at once, without their totals; the lives that are chosen follow. */
+static void begin_lives_of(struct ttm_session *session, const struct ttm_lives_request *request)
 {
-    const struct ttm_site *site = ttm_site_table_get(&p->process->sites, number);
+    struct ttm_server *server = session->server;
+
+    if (!can_begin_lives(session))
+        return;
+    struct ttm_snapshot *snap = ttm_snapshot_take(server->reg, server->now_ns);
+    if (snap)
+        bury_hidden(session, snap);
+    struct ttm_chosen_lives *chosen = snap ? ttm_chosen_lives_new(request, snap) : NULL;
+    if (!chosen) {
+        ttm_snapshot_free(snap);
+        say_error(session, "memory is short");
+        return;
+    }
+    put_moment(session, snap->time_ns, snap->process_count);
+    for (uint32_t i = 0; i < snap->device_count; i++)
+        put_device(session, snap->devices[i].id, &snap->devices[i].device);
+    for (uint32_t i = 0; i < snap->process_count; i++) {
+        const struct ttm_snapshot_process *p = &snap->processes[i];
+        put_process(session, i, p->process, &p->counters, p->live_count);
+    }
+    set_lives(session, snap, chosen);
+}
+
+void ttm_native_put_site(struct ttm_session *session, uint32_t process_index,
+                         const struct ttm_site *site, const struct ttm_site_counts *counts,
+                         uint32_t number)
+{
     const struct ttm_device_set set =
         ttm_device_sets_get(&session->server->reg->sets, site->device_set);
     uint8_t buf[TTM_SITE_ROW_SIZE_MAX];
@@ -310,8 +374,8 @@ static void put_site(struct ttm_session *session, uint32_t process_index,
         .process_index = process_index,
         .site = number,
         .allocator = site->allocator,
-        .births = p->site_counts[number].births,
-        .ends = p->site_counts[number].ends,
+        .births = counts->births,
+        .ends = counts->ends,
         .origin = site->origin,
         .region = site->region,
         .kind = site->kind,
@@ -325,9 +389,26 @@ static void put_site(struct ttm_session *session, uint32_t process_index,
     (void)ttm_frame_append(&session->out, TTM_FRAME_SITE, buf, (uint32_t)n);
 }
 
-static void put_origin(struct ttm_session *session, uint32_t process_index,
-                       const struct ttm_origin *origin)
+/* The first lines of a text, copied to 'room'; all of it where it has no more. */
+static const char *first_lines(const char *text, uint32_t lines, char room[TTM_FRAMES_TEXT_MAX + 1])
 {
+    size_t length = 0;
+
+    for (uint32_t i = 0; i < lines && text[length]; i++) {
+        length += strcspn(text + length, "\n");
+        length += text[length] == '\n';
+    }
+    if (lines == 0 || !text[length] || length > TTM_FRAMES_TEXT_MAX)
+        return text;
+    memcpy(room, text, length);
+    room[length] = '\0';
+    return room;
+}
+
+void ttm_native_put_origin(struct ttm_session *session, uint32_t process_index,
+                           const struct ttm_origin *origin, uint32_t frames)
+{
+    char python[TTM_FRAMES_TEXT_MAX + 1], native[TTM_FRAMES_TEXT_MAX + 1];
     const struct ttm_origin_row row = {
         .process_index = process_index,
         .number = origin->number,
@@ -335,13 +416,27 @@ static void put_origin(struct ttm_session *session, uint32_t process_index,
         .name = origin->text[TTM_ORIGIN_NAME],
         .thread = origin->text[TTM_ORIGIN_THREAD],
         .operation = origin->text[TTM_ORIGIN_OPERATION],
-        .python = origin->text[TTM_ORIGIN_PYTHON],
-        .native = origin->text[TTM_ORIGIN_NATIVE],
+        .python = first_lines(origin->text[TTM_ORIGIN_PYTHON], frames, python),
+        .native = first_lines(origin->text[TTM_ORIGIN_NATIVE], frames, native),
     };
     uint8_t buf[TTM_ORIGIN_ROW_SIZE_MAX];
     const size_t n = ttm_origin_row_encode(&row, buf);
 
     (void)ttm_frame_append(&session->out, TTM_FRAME_ORIGIN, buf, (uint32_t)n);
+}
+
+void ttm_native_life_row(const struct ttm_life *life, uint32_t site, uint64_t now_ns, uint8_t *buf)
+{
+    const struct ttm_life_row row = {
+        .id = life->id,
+        .address = life->address,
+        .bytes = life->bytes,
+        .footprint_bytes = life->footprint_bytes,
+        .age_ns = now_ns - life->birth_ns,
+        .site = site,
+    };
+
+    ttm_life_row_encode(&row, buf);
 }
 
 /* One frame of lives. Returns whether the process may have more. */
@@ -353,15 +448,8 @@ static bool put_lives(struct ttm_session *session, struct ttm_snapshot_process *
     uint32_t count = 0;
 
     while (count < LIVES_PER_FRAME && (life = ttm_life_view_next(&p->lives, &answer->at)) != NULL) {
-        const struct ttm_life_row row = {
-            .id = life->id,
-            .address = life->address,
-            .bytes = life->bytes,
-            .footprint_bytes = life->footprint_bytes,
-            .age_ns = answer->snap->time_ns - life->birth_ns,
-            .site = life->site,
-        };
-        ttm_life_row_encode(&row, buf + TTM_LIVES_HEAD_SIZE + (size_t)count * TTM_LIFE_ROW_SIZE);
+        ttm_native_life_row(life, life->site, answer->snap->time_ns,
+                            buf + TTM_LIVES_HEAD_SIZE + (size_t)count * TTM_LIFE_ROW_SIZE);
         count++;
     }
     if (count > 0) {
@@ -370,6 +458,26 @@ static bool put_lives(struct ttm_session *session, struct ttm_snapshot_process *
                                TTM_LIVES_HEAD_SIZE + count * TTM_LIFE_ROW_SIZE);
     }
     return life != NULL;
+}
+
+static void forget_lives(struct ttm_session *session)
+{
+    ttm_chosen_lives_free(session->lives.chosen);
+    ttm_snapshot_free(session->lives.snap);
+    session->lives = (struct ttm_lives_answer){0};
+}
+
+static void continue_chosen(struct ttm_session *session)
+{
+    const int r = ttm_chosen_lives_continue(session);
+
+    if (r == 0)
+        return;
+    forget_lives(session);
+    if (r < 0)
+        say_error(session, "memory is short");
+    else
+        say_end(session);
 }
 
 /* Fills the queue up to its low mark and no further. */
@@ -384,13 +492,16 @@ static void continue_lives(struct ttm_session *session)
             while (answer->origins_sent < p->origin_count) {
                 if (ttm_queue_length(&session->out) > TTM_OUT_LOW)
                     return;
-                put_origin(session, answer->process,
-                           p->process->origins.origins[answer->origins_sent++]);
+                ttm_native_put_origin(session, answer->process,
+                                      p->process->origins.origins[answer->origins_sent++], 0);
             }
             while (answer->sites_sent < p->site_count) {
                 if (ttm_queue_length(&session->out) > TTM_OUT_LOW)
                     return;
-                put_site(session, answer->process, p, answer->sites_sent++);
+                const uint32_t number = answer->sites_sent++;
+                ttm_native_put_site(session, answer->process,
+                                    ttm_site_table_get(&p->process->sites, number),
+                                    &p->site_counts[number], number);
             }
             do {
                 if (ttm_queue_length(&session->out) > TTM_OUT_LOW)
@@ -402,8 +513,7 @@ static void continue_lives(struct ttm_session *session)
         answer->sites_sent = 0;
         answer->at = 0;
     }
-    ttm_snapshot_free(answer->snap);
-    *answer = (struct ttm_lives_answer){0};
+    forget_lives(session);
     say_end(session);
 }
 
@@ -496,7 +606,10 @@ bool ttm_native_work(struct ttm_session *session)
             ttm_session_close(session);
             return false;
         }
-        continue_lives(session);
+        if (session->lives.chosen)
+            continue_chosen(session);
+        else
+            continue_lives(session);
     }
     if (session->check)
         continue_check(session);
@@ -519,8 +632,7 @@ bool ttm_native_work(struct ttm_session *session)
 
 void ttm_native_done(struct ttm_session *session)
 {
-    ttm_snapshot_free(session->lives.snap);
-    session->lives.snap = NULL;
+    forget_lives(session);
     if (session->check)
         ttm_snapshot_check_done(session->check);
     free(session->check);
@@ -546,6 +658,7 @@ static void take_attach(struct ttm_session *session, const struct ttm_frame *fra
 static void take_request(struct ttm_session *session, const struct ttm_frame *frame)
 {
     struct ttm_events_request events;
+    struct ttm_lives_request lives;
     uint32_t number = 0;
 
     switch (frame->type) {
@@ -562,6 +675,19 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
             say_error(session, "a request is too short");
         else
             begin_lives(session, number);
+        break;
+    case TTM_FRAME_GET_LIVES_OF:
+        if (ttm_lives_request_decode(frame->payload, frame->length, &lives) < 0)
+            say_error(session, "a request is too short, or of no device or region");
+        else
+            begin_lives_of(session, &lives);
+        break;
+    case TTM_FRAME_GET_SITES:
+        if (ttm_number_request_decode(frame->payload, frame->length, &number) < 0)
+            say_error(session, "a request is too short");
+        else
+            answer_sites(session, number);
+        ttm_server_count_latency(session->server);
         break;
     case TTM_FRAME_CHECK:
         begin_check(session);
@@ -611,7 +737,7 @@ static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_
             return n;
         if (n == 0)
             return (long)used;
-        if (ttm_queue_length(&session->out) >= TTM_OUT_HIGH) {
+        if (ttm_queue_length(&session->out) >= TTM_OUT_HIGH || session->had_sites) {
             session->has_requests = true;
             set_busy(session);
             return (long)used;
@@ -630,6 +756,7 @@ int ttm_native_input(struct ttm_session *session, const uint8_t *bytes, size_t l
     if (session->is_closing)
         return 0;
     session->has_requests = false;
+    session->had_sites = false;
     if (ttm_queue_length(&session->in) > 0) {
         if (length > 0 && ttm_queue_append(&session->in, bytes, length) < 0)
             return -ENOMEM;

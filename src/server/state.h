@@ -27,6 +27,8 @@
 #include "wire/request.h"
 #include "wire/status.h"
 
+struct ttm_chosen_lives;
+struct ttm_left_out;
 struct ttm_server;
 struct ttm_tracked;
 
@@ -78,6 +80,7 @@ struct ttm_lives_answer {
     uint32_t origins_sent; /* of that process */
     uint32_t sites_sent;   /* likewise */
     uint64_t at;
+    struct ttm_chosen_lives *chosen; /* NULL: all of them */
 };
 
 struct ttm_session {
@@ -98,6 +101,7 @@ struct ttm_session {
     bool is_bulk;      /* a busy producer: read in the second row, at intervals */
     bool is_paused;    /* does not read its answers, so it is not read either */
     bool has_requests; /* native: whole ones in 'in', which wait until 'out' has room */
+    bool had_sites;    /* native: in this turn; further requests wait for the next one */
     bool wants_out;    /* epoll watches for room */
     bool is_dead;
     bool has_said_hello;
@@ -231,6 +235,26 @@ int ttm_native_input(struct ttm_session *session, const uint8_t *bytes, size_t l
 /* Carries on with the answers under way; called each turn while there are any. Returns whether it wants another turn at once. */
 bool ttm_native_work(struct ttm_session *session);
 void ttm_native_done(struct ttm_session *session);
+/* The rows of an answer: a site under that number, an origin with so many lines (0: all). */
+void ttm_native_put_site(struct ttm_session *session, uint32_t process_index,
+                         const struct ttm_site *site, const struct ttm_site_counts *counts,
+                         uint32_t number);
+void ttm_native_put_origin(struct ttm_session *session, uint32_t process_index,
+                           const struct ttm_origin *origin, uint32_t frames);
+void ttm_native_life_row(const struct ttm_life *life, uint32_t site, uint64_t now_ns, uint8_t *buf);
+
+/* sites.c: what all sites hold, behind the totals. Returns 0 or -ENOMEM. */
+int ttm_sites_put(struct ttm_session *session, uint32_t frames);
+/* Nothing, when nothing was left out. */
+void ttm_left_out_put(struct ttm_session *session, const struct ttm_left_out *left_out);
+
+/* lives_of.c: which lives of 'snap' are sent; NULL when memory is short. */
+struct ttm_chosen_lives *ttm_chosen_lives_new(const struct ttm_lives_request *request,
+                                              struct ttm_snapshot *snap);
+/* NULL is fine. */
+void ttm_chosen_lives_free(struct ttm_chosen_lives *chosen);
+/* Puts more of them into 'out'. Returns 1 when all are there, 0, or -ENOMEM. */
+int ttm_chosen_lives_continue(struct ttm_session *session);
 
 /* tail.c */
 /* Returns whether there was room for one more. */

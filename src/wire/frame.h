@@ -27,6 +27,8 @@ enum ttm_frame_type {
     TTM_FRAME_CHECK = 19,
     TTM_FRAME_SUBSCRIBE_TOTALS = 20,
     TTM_FRAME_SUBSCRIBE_EVENTS = 21,
+    TTM_FRAME_GET_SITES = 22,    /* of servers that have TTM_FEATURE_SITES */
+    TTM_FRAME_GET_LIVES_OF = 23, /* likewise */
 
     /* of a tracked process and to it: wire/attach.h */
     TTM_FRAME_ATTACH = 64,
@@ -49,6 +51,8 @@ enum ttm_frame_type {
     TTM_FRAME_ORIGIN = 42,
     TTM_FRAME_MARK = 43,
     TTM_FRAME_FAILURE = 44,
+    TTM_FRAME_SITE_SUM = 45,
+    TTM_FRAME_LEFT_OUT = 46,
 };
 
 #define TTM_FRAME_HEADER_SIZE 8

@@ -21,8 +21,12 @@
 #define TTM_HELLO_SIZE 64
 #define TTM_HELLO_SOFTWARE_SIZE 32
 
+enum ttm_features {
+    TTM_FEATURE_SITES = 1 << 0, /* GET_SITES and GET_LIVES_OF are answered */
+};
+
 /* The features this build knows; none is required yet. */
-#define TTM_HELLO_OPTIONAL 0ull
+#define TTM_HELLO_OPTIONAL ((uint64_t)TTM_FEATURE_SITES)
 #define TTM_HELLO_REQUIRED 0ull
 
 struct ttm_hello {

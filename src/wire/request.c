@@ -38,3 +38,35 @@ int ttm_events_request_decode(const uint8_t *buf, size_t len, struct ttm_events_
     memcpy(ret->devices.bits, buf + 8, TTM_DEVICE_BITS_SIZE);
     return 0;
 }
+
+void ttm_lives_request_encode(const struct ttm_lives_request *request,
+                              uint8_t buf[TTM_LIVES_REQUEST_SIZE])
+{
+    put_le32(buf, request->most);
+    put_le32(buf + 4, request->frames);
+    put_le16(buf + 8, request->device);
+    buf[10] = request->region;
+    buf[11] = request->origin_region;
+    put_le32(buf + 12, (uint32_t)request->pid);
+    put_le32(buf + 16, request->origin);
+    put_le32(buf + 20, 0);
+}
+
+int ttm_lives_request_decode(const uint8_t *buf, size_t len, struct ttm_lives_request *ret)
+{
+    if (len < TTM_LIVES_REQUEST_SIZE)
+        return -EBADMSG;
+    *ret = (struct ttm_lives_request){
+        .most = get_le32(buf),
+        .frames = get_le32(buf + 4),
+        .device = get_le16(buf + 8),
+        .region = buf[10],
+        .origin_region = buf[11],
+        .pid = (int32_t)get_le32(buf + 12),
+        .origin = get_le32(buf + 16),
+    };
+    return ret->device < TTM_DEVICE_COUNT && ret->region < TTM_REGION_COUNT &&
+                   ret->origin_region < TTM_REGION_COUNT
+               ? 0
+               : -EBADMSG;
+}

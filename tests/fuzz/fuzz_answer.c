@@ -13,6 +13,7 @@
 #include "cli/dump_json.h"
 #include "cli/dump_text.h"
 #include "cli/monitor_render.h"
+#include "dashboard/origins.h"
 #include "query/answer.h"
 
 /* Moves behind the JSON value at 's'; NULL where there is none. */
@@ -118,6 +119,29 @@ static void show(const struct ttm_answer *answer, bool is_wide)
     ttm_text_done(&text);
 }
 
+/* As the dashboard shows it: every origin, and the banks of each. */
+static void look_closer(const struct ttm_answer *answer)
+{
+    static struct ttm_origins origins;
+    static struct ttm_bank bank;
+    struct ttm_origins_source source = {.answers = answer,
+                                        .answer_count = 1,
+                                        .lives = answer,
+                                        .lives_count = 1,
+                                        .devices.is_all = true};
+    struct ttm_origin_detail detail;
+
+    MUST(ttm_origins_build(&origins, &source) == 0);
+    for (size_t i = 0; i < origins.count && i < 8; i++) {
+        const struct ttm_origin_group *group = &origins.groups[i];
+        MUST(group->count > 0 && group->first_device < TTM_DEVICE_COUNT);
+        ttm_origins_detail(&source, group, &detail);
+        MUST(detail.live_count <= TTM_DETAIL_LIVES && detail.live_count <= detail.seen_count);
+        MUST(ttm_bank_build(&bank, &source, group->first_device, group->region) == 0);
+        MUST(bank.largest_free_bytes <= bank.free_bytes);
+    }
+}
+
 /* A socket whose other end is gone: what is not in the input will never come. */
 static int dead_end(void)
 {
@@ -145,6 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (ttm_answer_receive(&conn, 0, &answer) == 0) {
         show(&answer, false);
         show(&answer, true);
+        look_closer(&answer);
     }
     ttm_answer_done(&answer);
     ttm_queue_done(&conn.in);

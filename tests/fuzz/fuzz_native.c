@@ -10,6 +10,7 @@
 #include "wire/frame.h"
 #include "wire/life_row.h"
 #include "wire/origin_row.h"
+#include "wire/site_sum.h"
 #include "wire/status.h"
 #include "wire/totals.h"
 
@@ -76,6 +77,10 @@ ROUND_TRIP(process_device, struct ttm_process_device_row, ttm_process_device_row
            ttm_process_device_row_encode, TTM_ROW_SIZE_MAX)
 ROUND_TRIP(site, struct ttm_site_row, ttm_site_row_decode, ttm_site_row_encode,
            TTM_SITE_ROW_SIZE_MAX)
+ROUND_TRIP(site_sum, struct ttm_site_sum, ttm_site_sum_decode, ttm_site_sum_encode,
+           TTM_SITE_SUM_SIZE)
+ROUND_TRIP(left_out, struct ttm_left_out, ttm_left_out_decode, ttm_left_out_encode,
+           TTM_LEFT_OUT_SIZE)
 ROUND_TRIP(event, struct ttm_event, ttm_event_decode, encode_event, TTM_EVENT_SIZE)
 ROUND_TRIP(status, struct ttm_status, ttm_status_decode, encode_status, TTM_STATUS_SIZE)
 ROUND_TRIP(checked, struct ttm_checked, ttm_checked_decode, encode_checked, TTM_CHECKED_SIZE)
@@ -105,6 +110,8 @@ static void try_frame(const struct ttm_frame *frame)
     try_process(payload, frame->length);
     try_process_device(payload, frame->length);
     try_site(payload, frame->length);
+    try_site_sum(payload, frame->length);
+    try_left_out(payload, frame->length);
     try_origin(payload, frame->length);
     try_mark(payload, frame->length);
     try_failure(payload, frame->length);

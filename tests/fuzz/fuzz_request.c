@@ -51,6 +51,19 @@ static void try_events(const uint8_t *buf, size_t len)
     MUST(memcmp(once + 8, buf + 8, TTM_DEVICE_BITS_SIZE) == 0);
 }
 
+static void try_lives(const uint8_t *buf, size_t len)
+{
+    struct ttm_lives_request request;
+    uint8_t once[TTM_LIVES_REQUEST_SIZE];
+
+    if (ttm_lives_request_decode(buf, len, &request) < 0)
+        return;
+    MUST(request.device < TTM_DEVICE_COUNT);
+    MUST(request.region < TTM_REGION_COUNT && request.origin_region < TTM_REGION_COUNT);
+    ttm_lives_request_encode(&request, once);
+    MUST(memcmp(once, buf, 20) == 0); /* the rest is reserved */
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct ttm_frame frame;
@@ -61,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         try_hello(payload, frame.length);
         try_number(payload, frame.length);
         try_events(payload, frame.length);
+        try_lives(payload, frame.length);
         free(payload);
         data += n;
         size -= (size_t)n;

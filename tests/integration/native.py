@@ -11,7 +11,9 @@ from original import Stream
 HELLO, ERROR, END = 1, 2, 3
 GET_STATUS, GET_TOTALS, GET_LIVES, CHECK, SUBSCRIBE_TOTALS, SUBSCRIBE_EVENTS = range(16, 22)
 F_STATUS, F_TOTALS, F_DEVICE, F_PROCESS, F_PROCESS_DEVICE, F_SITE, F_LIVES, F_EVENTS = range(32, 40)
-F_LOST, F_CHECKED = 40, 41
+GET_SITES, GET_LIVES_OF = 22, 23
+F_LOST, F_CHECKED, F_ORIGIN = 40, 41, 42
+F_SITE_SUM, F_LEFT_OUT = 45, 46
 MAGIC = 0x4D4D5454
 
 
@@ -63,6 +65,23 @@ def lives_of(frames: list[tuple[int, bytes]]) -> list[tuple[int, int]]:
                 ident, _, size = struct.unpack_from("<QQQ", payload, 8 + 48 * i)
                 found.append((ident, size))
     return found
+
+
+def sums_of(frames: list[tuple[int, bytes]]) -> list[tuple[int, int, int]]:
+    """(process, live, bytes) of every site whose sum is in an answer."""
+    return [
+        (*struct.unpack_from("<I", payload, 4), *struct.unpack_from("<QQ", payload, 16))
+        for kind, payload in frames
+        if kind == F_SITE_SUM
+    ]
+
+
+def left_out_of(frames: list[tuple[int, bytes]]) -> tuple[int, int, int]:
+    """(sites, lives, footprint) that an answer leaves out."""
+    for kind, payload in frames:
+        if kind == F_LEFT_OUT:
+            return struct.unpack("<QQQ", payload)
+    return 0, 0, 0
 
 
 def totals_of(frames: list[tuple[int, bytes]]) -> tuple[int, int]:

@@ -216,6 +216,11 @@ class Original(Stream):
                 )
             )
 
+    def alloc_everywhere(self, region: int, size: int) -> None:
+        """One allocation on each device that there can be."""
+        for device in range(1024):
+            self.alloc(device, size, region + 1, region)
+
 
 def pass_time_of_silence(server: Server) -> None:
     """

@@ -19,6 +19,8 @@ from support import (
     F_STATUS,
     F_TOTALS,
     GET_LIVES,
+    GET_LIVES_OF,
+    GET_SITES,
     GET_STATUS,
     GET_TOTALS,
     HELLO,
@@ -52,7 +54,7 @@ def test_hello_is_answered_with_hello(server: Server) -> None:
         kind, payload = stream.read_frame()
         assert kind == HELLO
         magic, major, _, optional, required, pid = struct.unpack_from("<IHHQQi", payload)
-        assert (magic, major, optional, required, pid) == (0x4D4D5454, 1, 0, 0, server.pid)
+        assert (magic, major, optional, required, pid) == (0x4D4D5454, 1, 1, 0, server.pid)
         version = payload[32:64].rstrip(b"\0").decode()
         assert run_ok("--version").out == f"tt-mem {version}\n"
 
@@ -109,7 +111,7 @@ def test_a_request_before_hello_is_told_and_closed(server: Server, kind: int) ->
         assert "no tt-mem client" in expect_error(stream)
 
 
-@pytest.mark.parametrize("kind", [0, 4, 15, 22, 31, 32, 41, 200, 65535])
+@pytest.mark.parametrize("kind", [0, 4, 15, 24, 31, 32, 41, 200, 65535])
 def test_an_unknown_frame_is_skipped_and_counted(server: Server, kind: int) -> None:
     with Native(server.socket) as stream:
         stream.send(frame(kind) + frame(kind, b"x" * 4096))
@@ -128,7 +130,14 @@ def test_a_frame_that_claims_too_much_closes_that_client(server: Server, length:
 
 @pytest.mark.parametrize(
     "kind, length",
-    [(GET_LIVES, 0), (GET_LIVES, 7), (SUBSCRIBE_TOTALS, 3), (SUBSCRIBE_EVENTS, 135)],
+    [
+        (GET_LIVES, 0),
+        (GET_LIVES, 7),
+        (SUBSCRIBE_TOTALS, 3),
+        (SUBSCRIBE_EVENTS, 135),
+        (GET_SITES, 7),
+        (GET_LIVES_OF, 23),
+    ],
 )
 def test_a_request_that_is_too_short_is_told_and_closed(
     server: Server, kind: int, length: int

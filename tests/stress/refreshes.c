@@ -200,11 +200,16 @@ static void take_answers(struct dashboard *d)
     do {
         const size_t count = ttm_top_feed_poll(&d->feed, fds);
         (void)poll(fds, count, 1000);
-        if (ttm_top_feed_take(&d->feed, d->now_ns)) {
-            const struct ttm_origins_source source = ttm_top_feed_lives(&d->feed);
+        const unsigned fed = ttm_top_feed_take(&d->feed, d->now_ns);
+        const struct ttm_origins_source source = ttm_top_feed_origins(&d->feed);
+        if (fed & TTM_FED_SITES)
             must(ttm_view_take_lives(&d->view, &source, d->now_ns) == 0, "no memory");
-            d->lives_taken++;
-        }
+        else if (fed & TTM_FED_CLOSER)
+            must(ttm_view_take_closer(&d->view, &source) == 0, "no memory");
+        d->lives_taken += (fed & TTM_FED_CLOSER) != 0;
+        struct ttm_closer_look look;
+        if (ttm_view_wants_closer(&d->view, &look))
+            ttm_top_feed_ask_closer(&d->feed, d->now_ns, &look);
         is_settled = ttm_top_feed_is_settled(&d->feed, d->now_ns);
         for (size_t i = 0; i < d->feed.link_count; i++)
             is_settled &= d->feed.links[i].state == TTM_LINK_READY;
@@ -216,7 +221,7 @@ static void type(struct dashboard *d, uint64_t round)
     static const uint32_t keys[] = {'2', '+', '3', TTM_KEY_DOWN,  TTM_KEY_ENTER, TTM_KEY_ESCAPE,
                                     's', '1', 's', TTM_KEY_DOWN,  '/',           'p',
                                     'y', '?', 'x', TTM_KEY_ENTER, TTM_KEY_ESCAPE};
-    const struct ttm_origins_source source = ttm_top_feed_lives(&d->feed);
+    const struct ttm_origins_source source = ttm_top_feed_origins(&d->feed);
 
     (void)ttm_view_key(&d->view, &source, keys[round % (sizeof(keys) / sizeof(keys[0]))]);
 }

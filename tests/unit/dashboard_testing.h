@@ -169,8 +169,11 @@ static inline struct ttm_origins_source make_lives(void)
     }
     made_answer = (struct ttm_answer){
         .devices = made_rows, .device_count = 2, .processes = &made_process, .process_count = 1};
-    return (struct ttm_origins_source){
-        .answers = &made_answer, .answer_count = 1, .devices.is_all = true};
+    return (struct ttm_origins_source){.answers = &made_answer,
+                                       .answer_count = 1,
+                                       .lives = &made_answer,
+                                       .lives_count = 1,
+                                       .devices.is_all = true};
 }
 
 #endif /* TTM_TESTS_UNIT_DASHBOARD_TESTING_H */

@@ -189,6 +189,31 @@ static void origins_and_the_detail_of_one(void **state)
     assert_all_sizes("detail");
 }
 
+/* While lives are still to come, and when there are too many of them. */
+static void what_is_not_known_of_origins_is_said(void **state)
+{
+    struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    view.settings.page = TTM_PAGE_ORIGINS;
+    take_a_minute(2);
+    source.is_partial = true;
+    source.lives_count = 0;
+    made_answer.left_out.sites = 1203;
+    assert_int_equal(ttm_view_take_lives(&view, &source, made_facts.time_ns), 0);
+    assert_screen("origins-asking", 80, 24);
+    (void)ttm_view_key(&view, &source, TTM_KEY_ENTER);
+    assert_screen("detail-asking", 80, 24);
+
+    assert_true(ttm_view_wants_closer(&view, &source.look));
+    source.has_look = true;
+    source.lives_count = 1;
+    made_process.live_count = 2; /* of three */
+    made_answer.left_out.lives = 1;
+    assert_int_equal(ttm_view_take_closer(&view, &source), 0);
+    assert_screen("detail-left-out", 80, 24);
+}
+
 /* Where a detail does not fit, its rest is reached page by page, and not beyond its end. */
 static void a_detail_can_be_read_to_its_end(void **state)
 {
@@ -302,6 +327,7 @@ int main(void)
         DRAW_TEST(charts_of_two_devices),
         DRAW_TEST(charts_of_a_galaxy),
         DRAW_TEST(origins_and_the_detail_of_one),
+        DRAW_TEST(what_is_not_known_of_origins_is_said),
         DRAW_TEST(a_detail_can_be_read_to_its_end),
         DRAW_TEST(ascii_alone),
         DRAW_TEST(help_fits_the_smallest_screen),

@@ -29,11 +29,125 @@ static void lives_are_added_up_by_origin_and_region_largest_first(void **state)
     assert_int_equal(first->count, 3);
     assert_int_equal(first->used_bytes, 4 * 0x40000);
     assert_int_equal(first->requested_bytes, 4 * 0x40000 - 3 * 24);
-    assert_int_equal(first->oldest_ns, 90 * TTM_NS_PER_S);
-    assert_int_equal(first->youngest_ns, 30 * TTM_NS_PER_S);
+    assert_int_equal(first->held_ns, 90 * TTM_NS_PER_S);
     assert_string_equal(second->where, "\"weights\"");
     assert_string_equal(second->devices, "0");
     assert_string_equal(origins.groups[2].where, "not told by the program");
+}
+
+/* The same sites as sums, which come without lives: the alias has one too. */
+static struct ttm_origins_source make_sums(void)
+{
+    struct ttm_origins_source source = make_lives();
+
+    for (size_t i = 0; i < made_process.live_count; i++) {
+        const struct ttm_life_row *life = &made_lives[i];
+        struct ttm_site_sum *sum = &made_sites[life->site].sum;
+        made_sites[life->site].has_sum = true;
+        sum->live++;
+        sum->bytes += life->bytes;
+        sum->footprint_bytes += life->footprint_bytes;
+        sum->first_age_ns = life->age_ns > sum->first_age_ns ? life->age_ns : sum->first_age_ns;
+    }
+    made_process.live_count = 0;
+    source.is_partial = true;
+    source.lives = NULL;
+    source.lives_count = 0;
+    return source;
+}
+
+static void sums_of_sites_make_the_same_groups_as_their_lives(void **state)
+{
+    struct ttm_origins of_lives = {0};
+    struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    assert_int_equal(ttm_origins_build(&of_lives, &source), 0);
+    source = make_sums();
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    assert_int_equal(origins.count, 3);
+    assert_int_equal(origins.live_count, of_lives.live_count);
+    for (size_t i = 0; i < origins.count; i++)
+        assert_memory_equal(&origins.groups[i], &of_lives.groups[i], sizeof(origins.groups[i]));
+    ttm_origins_done(&of_lives);
+}
+
+static void a_site_that_holds_nothing_makes_no_group(void **state)
+{
+    const struct ttm_origins_source source = make_sums();
+    (void)state;
+
+    made_sites[1].sum = (struct ttm_site_sum){0};
+    made_answer.left_out.sites = 5;
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    assert_int_equal(origins.count, 2);
+    assert_int_equal(origins.left_out, 5);
+}
+
+/* Lives of a closer look come in another answer, in which processes and origins have other places. */
+static struct ttm_answer_process closer_process;
+static struct ttm_answer closer_answer;
+
+static struct ttm_origins_source make_closer(void)
+{
+    struct ttm_origins_source source = make_sums();
+
+    closer_process = made_process;
+    closer_process.live_count = 6;
+    closer_answer = (struct ttm_answer){.processes = &closer_process, .process_count = 1};
+    source.lives = &closer_answer;
+    source.lives_count = 1;
+    source.has_look = true;
+    source.look = (struct ttm_closer_look){
+        .region = TTM_REGION_L1, .origin_region = TTM_REGION_L1, .pid = 4242, .origin = 7};
+    return source;
+}
+
+static void a_detail_waits_for_the_lives_of_its_origin(void **state)
+{
+    struct ttm_origins_source source = make_sums();
+    struct ttm_origin_detail detail;
+    (void)state;
+
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    ttm_origins_detail(&source, &origins.groups[0], &detail);
+    assert_false(detail.is_told);
+    assert_int_equal(detail.live_count, 0);
+    assert_string_equal(detail.origin->operation, "ttnn.zeros"); /* what the sums tell of it */
+
+    source = make_closer();
+    ttm_origins_detail(&source, &origins.groups[0], &detail);
+    assert_true(detail.is_told);
+    assert_int_equal(detail.live_count, 3);
+    assert_int_equal(detail.seen_count, 3);
+    assert_int_equal(detail.youngest_ns, 30 * TTM_NS_PER_S);
+    assert_int_equal(detail.oldest_ns, 90 * TTM_NS_PER_S);
+    assert_int_equal(detail.left_out, 0);
+    closer_answer.left_out.lives = 9;
+    ttm_origins_detail(&source, &origins.groups[0], &detail);
+    assert_int_equal(detail.left_out, 9);
+    ttm_origins_detail(&source, &origins.groups[1], &detail); /* it is another */
+    assert_false(detail.is_told);
+    closer_process.row.start_ns++; /* the pid is another process's now */
+    ttm_origins_detail(&source, &origins.groups[0], &detail);
+    assert_int_equal(detail.live_count, 0);
+}
+
+static void a_bank_waits_for_the_lives_that_lie_in_it(void **state)
+{
+    struct ttm_origins_source source = make_sums();
+    (void)state;
+
+    assert_false(ttm_origins_has_bank(&source, 0, TTM_REGION_L1));
+    source = make_closer();
+    assert_true(ttm_origins_has_bank(&source, 0, TTM_REGION_L1));
+    assert_false(ttm_origins_has_bank(&source, 1, TTM_REGION_L1));
+    assert_false(ttm_origins_has_bank(&source, 0, TTM_REGION_DRAM));
+    closer_answer.left_out.lives = 9;
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+    assert_int_equal(bank.count, 4);
+    assert_int_equal(bank.bank_count, 4); /* known from the sums' answer */
+    assert_int_equal(bank.left_out, 9);
 }
 
 static void a_key_stays_from_answer_to_answer(void **state)
@@ -73,7 +187,7 @@ static void devices_have_the_numbers_of_the_driver(void **state)
     assert_string_equal(origins.groups[0].devices, "3,5");
     assert_int_equal(origins.groups[0].first_device, 3);
     assert_int_equal(ttm_bank_build(&bank, &source, 3, TTM_REGION_L1), 0);
-    assert_int_equal(bank.count, 3 + 3); /* that on the other device is none of them */
+    assert_int_equal(bank.count, 3); /* that on the other device is none of them */
 }
 
 static void who_may_not_be_seen_is_counted(void **state)
@@ -135,8 +249,8 @@ static void a_bank_of_l1_is_drawn_down_from_its_highest_address(void **state)
     assert_int_equal(bank.begin, 0x188000 - MIB);
     assert_int_equal(bank.free_bytes, MIB - 0x10000 - 0x10000 - 0x20000 - 0x8000);
     assert_int_equal(bank.largest_free_bytes, 0x100000 - (0x188000 - MIB));
-    assert_int_equal(bank.blocks[1].address, 0x100000); /* what is free comes first */
-    const uint64_t key = bank.blocks[1].key;
+    assert_int_equal(bank.blocks[0].address, 0x100000);
+    const uint64_t key = bank.blocks[0].key;
     struct ttm_bank_share share = ttm_bank_share(&bank, 0x10f000, 0x118000, key);
     assert_int_equal(share.own_bytes, 0x1000);
     assert_int_equal(share.other_bytes, 0);
@@ -219,6 +333,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ORIGINS_TEST(lives_are_added_up_by_origin_and_region_largest_first),
+        ORIGINS_TEST(sums_of_sites_make_the_same_groups_as_their_lives),
+        ORIGINS_TEST(a_site_that_holds_nothing_makes_no_group),
+        ORIGINS_TEST(a_detail_waits_for_the_lives_of_its_origin),
+        ORIGINS_TEST(a_bank_waits_for_the_lives_that_lie_in_it),
         ORIGINS_TEST(a_key_stays_from_answer_to_answer),
         ORIGINS_TEST(a_choice_of_devices_leaves_the_others_out),
         ORIGINS_TEST(devices_have_the_numbers_of_the_driver),

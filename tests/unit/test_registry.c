@@ -1108,6 +1108,115 @@ static void forgotten_lives_are_gone_and_peaks_and_counts_stay(void **state)
     assert_int_equal(ttm_registry_check(reg), 0);
 }
 
+/* Each of a thousand serials is live or not, as of 'born'; sums are those of a table of our own. */
+#define SUMMED_SERIALS 1000
+#define SUMMED_ORIGINS 7
+
+struct summed {
+    struct ttm_birth born[SUMMED_SERIALS]; /* 'bytes' is 0 where nothing is live */
+    uint64_t ends[SUMMED_ORIGINS];
+};
+
+static void assert_site_sums(const struct summed *truth)
+{
+    for (uint32_t i = 0; i < proc->sites.count; i++) {
+        const struct ttm_site *site = ttm_site_table_get(&proc->sites, i);
+        const struct ttm_site_counts *counts = &proc->sites.counts[i];
+        uint64_t live = 0, bytes = 0, footprint = 0;
+        for (size_t s = 0; s < SUMMED_SERIALS; s++) {
+            const struct ttm_birth *birth = &truth->born[s];
+            if (birth->bytes == 0 || birth->site.origin != site->origin ||
+                birth->site.region != site->region || birth->site.device_set != site->device_set)
+                continue;
+            live++;
+            bytes += birth->bytes;
+            footprint += birth->footprint_bytes;
+            assert_true(counts->first_ns <= birth->time_ns && birth->time_ns <= counts->last_ns);
+        }
+        assert_int_equal(counts->live, live);
+        assert_int_equal(counts->bytes, bytes);
+        assert_int_equal(counts->footprint_bytes, footprint);
+    }
+    for (uint32_t origin = 0; origin < SUMMED_ORIGINS; origin++) {
+        uint64_t ends = 0;
+        for (uint32_t i = 0; i < proc->sites.count; i++)
+            ends += proc->sites.sites[i].origin == origin ? proc->sites.counts[i].ends : 0;
+        assert_int_equal(ends, truth->ends[origin]);
+    }
+}
+
+static void change_one(struct summed *truth, uint64_t *seed, uint64_t now_ns)
+{
+    const uint64_t serial = random_below(seed, SUMMED_SERIALS);
+    struct ttm_birth *birth = &truth->born[serial];
+    const uint32_t origin = random_below(seed, SUMMED_ORIGINS);
+    struct ttm_ended ended;
+
+    if (birth->bytes == 0) {
+        *birth = birth_of_serial(serial + 1, (uint16_t)random_below(seed, 3),
+                                 (uint8_t)random_below(seed, 3), 1 + random_below(seed, 999));
+        birth->site.origin = origin;
+        /* One that is told may have been born long before. */
+        birth->time_ns = random_below(seed, 4) == 0 ? random_below(seed, 1000) : now_ns;
+        assert_int_equal(give_birth(proc, birth), 0);
+    } else if (random_below(seed, 4) == 0) {
+        assert_int_equal(ttm_registry_set_origin(reg, proc, serial + 1, origin), 0);
+        birth->site.origin = origin;
+    } else {
+        const enum ttm_end how = (enum ttm_end)random_below(seed, 3);
+        assert_int_equal(ttm_registry_end_serial(reg, proc, serial + 1, how, &ended), 0);
+        truth->ends[birth->site.origin] += how == TTM_END_FREED;
+        birth->bytes = 0;
+    }
+}
+
+static void the_sums_of_sites_are_those_of_their_lives_after_anything(void **state)
+{
+    static struct summed truth;
+    uint64_t seed = 2024;
+    (void)state;
+
+    truth = (struct summed){0};
+    proc->has_serials = true;
+    for (uint64_t step = 0; step < 20000; step++) {
+        change_one(&truth, &seed, 1000 + step);
+        if (step % 5000 == 4321) { /* tracking was off: nothing is known any more */
+            ttm_registry_forget_lives(reg, proc);
+            for (size_t s = 0; s < SUMMED_SERIALS; s++)
+                truth.born[s].bytes = 0;
+        }
+        if (step % 500 == 0 || step % 5000 == 4321) {
+            assert_site_sums(&truth);
+            assert_int_equal(ttm_registry_check(reg), 0);
+        }
+    }
+    assert_site_sums(&truth);
+}
+
+static void a_site_that_held_nothing_has_its_first_birth_anew(void **state)
+{
+    struct ttm_birth birth = birth_of_serial(1, 0, TTM_REGION_L1, 100);
+    struct ttm_ended ended;
+    (void)state;
+
+    proc->has_serials = true;
+    birth.time_ns = 50;
+    assert_int_equal(give_birth(proc, &birth), 0);
+    birth.serial = 2;
+    birth.time_ns = 70;
+    assert_int_equal(give_birth(proc, &birth), 0);
+    assert_int_equal(ttm_registry_end_serial(reg, proc, 1, TTM_END_FREED, &ended), 0);
+    assert_int_equal(proc->sites.counts[0].first_ns, 50); /* not known better */
+    assert_int_equal(ttm_registry_end_serial(reg, proc, 2, TTM_END_FREED, &ended), 0);
+    birth.serial = 3;
+    birth.time_ns = 90;
+    assert_int_equal(give_birth(proc, &birth), 0);
+    assert_int_equal(proc->sites.counts[0].first_ns, 90);
+    assert_int_equal(proc->sites.counts[0].last_ns, 90);
+    assert_int_equal(proc->sites.counts[0].births, 3);
+    assert_int_equal(proc->sites.counts[0].ends, 2);
+}
+
 static const struct ttm_site_counts *counts_of_origin(uint32_t origin)
 {
     for (uint32_t i = 0; i < proc->sites.count; i++) {
@@ -1238,6 +1347,8 @@ int main(void)
         TEST(a_life_that_ended_with_its_device_is_closed_and_not_freed),
         TEST(an_alias_that_is_closed_adds_nothing_there_either),
         TEST(forgotten_lives_are_gone_and_peaks_and_counts_stay),
+        TEST(the_sums_of_sites_are_those_of_their_lives_after_anything),
+        TEST(a_site_that_held_nothing_has_its_first_birth_anew),
         TEST(another_origin_moves_the_birth_and_changes_no_total),
         TEST(a_snapshot_keeps_the_origin_that_a_life_had),
         TEST(what_a_process_says_of_a_device_holds_over_what_a_board_has),

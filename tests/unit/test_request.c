@@ -4,6 +4,7 @@
 #include "wire/request.h"
 
 static uint32_t number;
+static struct ttm_lives_request lives;
 static struct ttm_events_request events;
 
 static int decode_number(const uint8_t *buf, size_t len)
@@ -16,12 +17,56 @@ static int decode_events(const uint8_t *buf, size_t len)
     return ttm_events_request_decode(buf, len, &events);
 }
 
+static int decode_lives(const uint8_t *buf, size_t len)
+{
+    return ttm_lives_request_decode(buf, len, &lives);
+}
+
+static void the_golden_request_for_some_lives_is_decoded_and_encoded_again_the_same(void **state)
+{
+    struct bytes file = golden("get_lives_of.v1.bin");
+    uint8_t buf[TTM_LIVES_REQUEST_SIZE];
+    (void)state;
+
+    assert_int_equal(decode_lives(file.data, file.length), 0);
+    assert_int_equal(lives.most, 0x01020304);
+    assert_int_equal(lives.frames, 5);
+    assert_int_equal(lives.device, 1023);
+    assert_int_equal(lives.region, TTM_REGION_L1);
+    assert_int_equal(lives.origin_region, TTM_REGION_CB);
+    assert_int_equal(lives.pid, -7);
+    assert_int_equal(lives.origin, 0xa1a2a3a4);
+    memset(buf, 0xff, sizeof(buf));
+    ttm_lives_request_encode(&lives, buf);
+    assert_bytes_equal(&file, buf, sizeof(buf));
+    assert_truncation_refused(&file, decode_lives);
+    bytes_done(&file);
+}
+
+static void a_request_for_lives_on_nothing_is_refused(void **state)
+{
+    static const struct {
+        size_t at;
+        uint8_t value;
+    } wrong[] = {{9, 4}, {10, TTM_REGION_COUNT}, {11, TTM_REGION_COUNT}};
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        struct bytes file = golden("get_lives_of.v1.bin");
+        file.data[wrong[i].at] = wrong[i].value;
+        assert_int_equal(decode_lives(file.data, file.length), -EBADMSG);
+        bytes_done(&file);
+    }
+}
+
 static void the_golden_number_requests_are_decoded_and_encoded_again_the_same(void **state)
 {
     static const struct {
         const char *file;
         uint32_t number;
-    } requests[] = {{"get_lives.v1.bin", 0x01020304}, {"subscribe_totals.v1.bin", 500}};
+    } requests[] = {{"get_lives.v1.bin", 0x01020304},
+                    {"subscribe_totals.v1.bin", 500},
+                    {"get_sites.v1.bin", 5}};
     (void)state;
 
     for (size_t i = 0; i < COUNT_OF(requests); i++) {
@@ -108,6 +153,8 @@ static void a_device_added_to_a_filter_is_the_only_one_in_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_golden_request_for_some_lives_is_decoded_and_encoded_again_the_same),
+        cmocka_unit_test(a_request_for_lives_on_nothing_is_refused),
         cmocka_unit_test(the_golden_number_requests_are_decoded_and_encoded_again_the_same),
         cmocka_unit_test(the_golden_events_request_is_decoded_and_encoded_again_the_same),
         cmocka_unit_test(an_events_request_cut_off_anywhere_is_refused),

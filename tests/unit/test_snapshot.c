@@ -198,6 +198,10 @@ static void the_check_finds_a_planted_mismatch_in_every_total(void **state)
         &all->region[TTM_REGION_L1].footprint_bytes,
         &all->kernel_bytes[TTM_KERNEL_APPLICATION],
         &reg->devices[1]->totals.region[TTM_REGION_DRAM].bytes,
+        &proc->sites.counts[0].live,
+        &proc->sites.counts[1].bytes,
+        &proc->sites.counts[2].footprint_bytes,
+        &proc->sites.counts[0].first_ns, /* behind the only birth */
     };
 
     assert_int_equal(ttm_registry_check(reg), 0);

@@ -156,6 +156,55 @@ static void windows_go_from_half_a_minute_to_an_hour(void **state)
     assert_int_equal(view.settings.window_s, 3600);
 }
 
+static void a_closer_look_is_wanted_at_the_selected_origin(void **state)
+{
+    struct ttm_closer_look look;
+    (void)state;
+
+    (void)ttm_view_key(&view, &source, '3');
+    assert_false(ttm_view_wants_closer(&view, &look)); /* nothing is selected */
+    source.is_partial = true;
+    source.lives_count = 0;
+    assert_int_equal(ttm_view_take_lives(&view, &source, 1), 0);
+    assert_true(ttm_view_wants_closer(&view, &look));
+    assert_int_equal(look.device, 0);
+    assert_int_equal(look.region, TTM_REGION_L1);
+    assert_int_equal(look.pid, 4242);
+    assert_int_equal(look.origin, 7);
+    assert_false(ttm_view_is_told(&view));
+    (void)ttm_view_key(&view, &source, 'p'); /* also when paused, as long as it is not there */
+    assert_true(ttm_view_wants_closer(&view, &look));
+
+    source.has_look = true;
+    source.look = look;
+    source.lives_count = 1;
+    assert_int_equal(ttm_view_take_closer(&view, &source), 0);
+    assert_true(ttm_view_is_told(&view));
+    assert_false(ttm_view_wants_closer(&view, &look));
+    (void)ttm_view_key(&view, &source, TTM_KEY_DOWN);
+    assert_false(ttm_view_is_told(&view));
+    assert_true(ttm_view_wants_closer(&view, &look));
+    assert_int_equal(look.origin, 9);
+    assert_int_equal(look.region, TTM_REGION_DRAM);
+    (void)ttm_view_key(&view, &source, '1');
+    assert_false(ttm_view_wants_closer(&view, &look));
+}
+
+static void a_bank_is_built_anew_when_its_lives_are_others(void **state)
+{
+    (void)state;
+    (void)ttm_view_key(&view, &source, '3');
+    source.lives_version = 1;
+    assert_int_equal(ttm_view_take_lives(&view, &source, 1), 0);
+    const uint64_t before = view.bank.free_bytes;
+    made_lives[0].footprint_bytes /= 2;
+    assert_int_equal(ttm_view_take_lives(&view, &source, 2), 0);
+    assert_int_equal(view.bank.free_bytes, before); /* said to be the same */
+    source.lives_version = 2;
+    assert_int_equal(ttm_view_take_closer(&view, &source), 0);
+    assert_true(view.bank.free_bytes > before);
+}
+
 static void lives_are_wanted_only_where_they_are_shown(void **state)
 {
     (void)state;
@@ -250,6 +299,8 @@ int main(void)
         VIEW_TEST(a_selection_ends_at_both_ends),
         VIEW_TEST(a_list_is_moved_so_that_the_selected_row_is_seen),
         VIEW_TEST(windows_go_from_half_a_minute_to_an_hour),
+        VIEW_TEST(a_closer_look_is_wanted_at_the_selected_origin),
+        VIEW_TEST(a_bank_is_built_anew_when_its_lives_are_others),
         VIEW_TEST(lives_are_wanted_only_where_they_are_shown),
         VIEW_TEST(an_origin_can_be_searched_and_looked_at),
         VIEW_TEST(an_origin_grows_from_one_answer_to_the_next),
