@@ -9,10 +9,6 @@
  * of its devices. A second pass to the known moment of the peak would read the file
  * twice, and a snapshot at each new peak would cost every cell while a program fills
  * the memory. Marks that are asked for work the same way, with one version each.
- *
- * Circular buffers are summed over the cores of a chip, which takes tens of
- * microseconds; so that is done at most once in an interval of recorded time that
- * doubles as sums add up, and at the end. Their peaks are the largest of these.
  */
 #include "analysis/ledger.h"
 
@@ -20,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/ledger_cbs.h"
 #include "analysis/origin_words.h"
 #include "base/hash.h"
 #include "wire/life_row.h"
@@ -29,7 +26,6 @@
 #define CELLS_MAX (1u << 22)
 #define THREADS_MAX 4096
 #define CB_INTERVAL_NS 1000000u
-#define CB_SUMS_PER_INTERVAL 256
 
 struct ttm_live {
     uint64_t birth_ns;
@@ -367,8 +363,8 @@ struct ttm_held ttm_cell_at_moment(const struct ttm_ledger *ledger, const struct
 /* ---- totals ---- */
 
 /* Only where it was asked for: drawings are for pages, and most reports have none. */
-static int draw_course(const struct ttm_ledger *ledger, struct ttm_group_region *region,
-                       uint64_t time_ns, uint64_t bytes)
+int ttm_ledger_draw(const struct ttm_ledger *ledger, struct ttm_group_region *region,
+                    uint64_t time_ns, uint64_t bytes)
 {
     if (!ledger->keeps_drawings)
         return 0;
@@ -386,7 +382,7 @@ static int draw_region(const struct ttm_ledger *ledger, struct ttm_group_region 
 {
     return number == TTM_REGION_CB
                ? 0
-               : draw_course(ledger, region, time_ns, region->now.footprint_bytes);
+               : ttm_ledger_draw(ledger, region, time_ns, region->now.footprint_bytes);
 }
 
 static int add_to_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell,
@@ -448,141 +444,15 @@ static int take_from_groups(struct ttm_ledger *ledger, const struct ttm_cell *ce
     return r;
 }
 
-/* ---- circular buffers ---- */
-
-/* Returns 0 or -ENOMEM. What cannot be placed on cores counts without them. */
-static int place_cb(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
-                    const struct ttm_group_set *set, bool *ret_is_placed)
-{
-    struct ttm_core_range ranges[TTM_CORE_RANGES_MAX];
-    int cores = life->cores ? ttm_cb_map_find_cores(&ledger->cbs, life->cores) : -ENOENT;
-
-    *ret_is_placed = false;
-    if (cores < 0 && life->cores) {
-        const struct ttm_noted *note =
-            ttm_notebook_find(&ledger->notes, life->cores, TTM_NOTED_CORES);
-        const int count = note ? ttm_cores_note_decode(note->bytes, note->length, ranges) : 0;
-        if (count > 0)
-            cores = ttm_cb_map_add_cores(&ledger->cbs, life->cores, ranges, (uint32_t)count);
-    }
-    if (cores == -ENOMEM)
-        return cores;
-    if (cores < 0 || ledger->cbs.core_sets[cores].count == 0)
-        return 0;
-    struct ttm_cb cb = {
-        .serial = life->serial,
-        .program = life->id,
-        .address = life->address,
-        .core_bytes = life->footprint_bytes / ledger->cbs.core_sets[cores].count,
-        .core_set = (uint32_t)cores,
-    };
-    int r =
-        ttm_device_sets_intern(&ledger->cb_sets, set->devices, set->device_count, &cb.device_set);
-    if (r == 0)
-        r = ttm_cb_map_add(&ledger->cbs, &cb);
-    *ret_is_placed = r == 0;
-    return r == -ENOMEM ? r : 0;
-}
-
-/* A program that is laid out is about to be sent: resident is all that it has, be it for a moment. */
-static void raise_peak_resident(struct ttm_ledger *ledger, const struct ttm_group_set *set,
-                                const struct ttm_recorded_life *life)
-{
-    ledger->cb_program_bytes =
-        (ledger->cb_program == life->id ? ledger->cb_program_bytes : 0) + life->footprint_bytes;
-    ledger->cb_program = life->id;
-    for (uint32_t i = 0; i < set->group_count; i++) {
-        struct ttm_group_cbs *cbs = &ledger->groups.groups[set->groups[i]].cbs;
-        if (ledger->cb_program_bytes > cbs->peak_resident_bytes)
-            cbs->peak_resident_bytes = ledger->cb_program_bytes;
-    }
-}
-
-static void change_coreless(struct ttm_ledger *ledger, const struct ttm_group_set *set,
-                            uint64_t bytes)
-{
-    for (uint32_t i = 0; i < set->group_count; i++)
-        ledger->groups.groups[set->groups[i]].cbs.coreless_bytes += bytes;
-}
-
-static int sum_cbs(struct ttm_ledger *ledger)
-{
-    for (uint32_t i = 0; i < ledger->groups.count; i++) {
-        struct ttm_group *group = &ledger->groups.groups[i];
-        struct ttm_group_cbs *cbs = &group->cbs;
-        struct ttm_cb_sums sums;
-        const int r = ttm_cb_map_sum(&ledger->cbs, &ledger->cb_sets, group->first_device,
-                                     cbs->programs, cbs->program_count, &sums);
-        if (r < 0)
-            return r;
-        cbs->registered_bytes = sums.registered_bytes + cbs->coreless_bytes;
-        cbs->resident_bytes = sums.resident_bytes + cbs->coreless_bytes;
-        if (cbs->registered_bytes > cbs->peak_registered_bytes)
-            cbs->peak_registered_bytes = cbs->registered_bytes;
-        if (cbs->resident_bytes > cbs->peak_resident_bytes)
-            cbs->peak_resident_bytes = cbs->resident_bytes;
-        const bool is_sent = cbs->program_count > 0;
-        const int drawn = draw_course(ledger, &group->region[TTM_REGION_CB], ledger->cbs_changed_ns,
-                                      is_sent ? cbs->resident_bytes : cbs->registered_bytes);
-        if (drawn < 0)
-            return drawn;
-    }
-    ledger->are_cbs_changed = false;
-    if (++ledger->cb_sums % CB_SUMS_PER_INTERVAL == 0)
-        ledger->cbs_interval_ns *= 2;
-    return 0;
-}
-
-static void change_cbs(struct ttm_ledger *ledger, uint64_t time_ns)
-{
-    ledger->are_cbs_changed = true;
-    ledger->cbs_changed_ns = time_ns;
-}
-
-/* Sums before what is known changes, so that a state that lasted is not missed. */
-static int settle_cbs(struct ttm_ledger *ledger, uint64_t time_ns)
-{
-    if (!ledger->are_cbs_changed || time_ns < ledger->cbs_summed_ns + ledger->cbs_interval_ns)
-        return 0;
-    ledger->cbs_summed_ns = time_ns;
-    return sum_cbs(ledger);
-}
-
-/* The first that goes with its device or process: what is there now is what remains. */
-static int close_cbs(struct ttm_ledger *ledger)
-{
-    const int r = ledger->are_cbs_changed ? sum_cbs(ledger) : 0;
-
-    for (uint32_t i = 0; i < ledger->groups.count; i++) {
-        struct ttm_group_cbs *cbs = &ledger->groups.groups[i].cbs;
-        cbs->kept_registered_bytes = cbs->registered_bytes;
-        cbs->kept_resident_bytes = cbs->resident_bytes;
-    }
-    ledger->are_cbs_closed = true;
-    return r;
-}
-
 static int take_dispatch(struct ttm_ledger *ledger, const struct ttm_recorded_dispatch *dispatch,
                          uint64_t time_ns)
 {
-    int r = settle_cbs(ledger, time_ns);
+    const int r = ttm_ledger_cbs_settle(ledger, time_ns);
     const int set = r == 0 ? set_of(ledger, dispatch->devices) : r;
 
     if (set < 0)
         return set;
-    for (uint32_t i = 0; i < ledger->groups.sets[set].group_count; i++) {
-        struct ttm_group_cbs *cbs = &ledger->groups.groups[ledger->groups.sets[set].groups[i]].cbs;
-        uint32_t at = 0;
-        while (at < cbs->program_count && cbs->programs[at] != dispatch->program)
-            at++;
-        if (at == cbs->program_count && at < TTM_GROUP_PROGRAMS)
-            cbs->program_count++;
-        if (at == TTM_GROUP_PROGRAMS)
-            at--;
-        memmove(cbs->programs + 1, cbs->programs, at * sizeof(cbs->programs[0]));
-        cbs->programs[0] = dispatch->program;
-    }
-    change_cbs(ledger, time_ns);
+    ttm_ledger_cbs_dispatch(ledger, &ledger->groups.sets[set], dispatch->program, time_ns);
     return 0;
 }
 
@@ -767,15 +637,11 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
                               .held = {1, life->bytes, life->footprint_bytes},
                               .cell = index + 1};
     if (life->region == TTM_REGION_CB) {
-        r = settle_cbs(ledger, time_ns);
+        r = ttm_ledger_cbs_settle(ledger, time_ns);
         ledger->are_cbs_closed = false;
         if (r == 0 && !cell->is_alias)
-            r = place_cb(ledger, life, set, &live->is_placed);
-        if (r == 0 && live->is_placed)
-            raise_peak_resident(ledger, set, life);
-        else if (r == 0 && !cell->is_alias)
-            change_coreless(ledger, set, life->footprint_bytes);
-        change_cbs(ledger, time_ns);
+            r = ttm_ledger_cbs_birth(ledger, life, set, &live->is_placed);
+        ttm_ledger_cbs_change(ledger, time_ns);
     } else {
         live->is_placed = ttm_addresses_put(&ledger->addresses, life,
                                             bank_bytes_of(ledger, cell, life->footprint_bytes));
@@ -829,14 +695,14 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     struct ttm_cell *cell = &ledger->cells[live->cell - 1];
     const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
     if (life->region == TTM_REGION_CB) {
-        r = settle_cbs(ledger, time_ns);
+        r = ttm_ledger_cbs_settle(ledger, time_ns);
         if (r == 0 && is_remaining_end(how) && !ledger->are_cbs_closed)
-            r = close_cbs(ledger);
+            r = ttm_ledger_cbs_close(ledger);
         if (live->is_placed)
             ttm_cb_map_remove(&ledger->cbs, life->serial);
         else if (!cell->is_alias)
-            change_coreless(ledger, set, 0 - life->footprint_bytes);
-        change_cbs(ledger, time_ns);
+            ttm_ledger_cbs_coreless(ledger, set, 0 - life->footprint_bytes);
+        ttm_ledger_cbs_change(ledger, time_ns);
     } else if (live->is_placed) {
         ttm_addresses_take(&ledger->addresses, life,
                            bank_bytes_of(ledger, cell, life->footprint_bytes));
@@ -1065,7 +931,7 @@ int ttm_ledger_take(struct ttm_ledger *ledger, const struct ttm_recorded *record
 
 int ttm_ledger_finish(struct ttm_ledger *ledger)
 {
-    int r = ledger->are_cbs_changed ? sum_cbs(ledger) : 0;
+    int r = ledger->are_cbs_changed ? ttm_ledger_cbs_sum(ledger) : 0;
 
     for (uint32_t slot = 0; slot < ledger->live_room && r == 0; slot++) {
         const struct ttm_live *live = &ledger->lives[slot];
