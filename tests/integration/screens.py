@@ -38,7 +38,9 @@ class Screen:
             f"{become}sh -c 'echo $$ >{self._pid_path}; exec {command}'; "
             'echo "ended with $?"; stty -a; exec cat'
         )
-        full_env = clean_env(**{"LC_ALL": "C.UTF-8", **(env or {})})
+        # The search for leaks may go round for ever where threads come and go while a program ends.
+        sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+        full_env = clean_env(**{"LC_ALL": "C.UTF-8", "ASAN_OPTIONS": sanitizer, **(env or {})})
         self._tmux(
             *("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows)),
             *("sh", "-c", script),
