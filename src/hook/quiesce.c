@@ -152,6 +152,7 @@ static struct thread *list_threads(uint32_t *ret_count)
         free(threads);
         return NULL;
     }
+    /* cppcheck-suppress readdirCalled ; of a stream that nobody else has */
     for (struct dirent *entry; count < THREADS_MAX && (entry = readdir(folder));) {
         const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
         if (tid > 0 && tid != own)
