@@ -236,13 +236,12 @@ static bool is_sound(const struct ttmem_allocation *a)
            (a->program == 0 || a->id <= UINT16_MAX);
 }
 
-void ttmem_alloc(const struct ttmem_allocation *a)
+/* Apart, so that a call while tracking is off has no frame to set up; so is end_tracked(). */
+static __attribute__((noinline)) void begin_tracked(const struct ttmem_allocation *a,
+                                                    uint32_t epoch)
 {
-    const uint32_t epoch = ttm_switch_epoch();
-
-    if (__builtin_expect(epoch == 0, 0))
-        return;
     struct ttm_slot *slot = ttm_switch_slot();
+
     if (!slot)
         return;
     if (!is_sound(a)) {
@@ -274,6 +273,14 @@ void ttmem_alloc(const struct ttmem_allocation *a)
     ttm_tracker_begin(&ttm_own_tracker, slot, &live, epoch);
 }
 
+void ttmem_alloc(const struct ttmem_allocation *a)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+
+    if (__builtin_expect(epoch != 0, 1))
+        begin_tracked(a, epoch);
+}
+
 /* What has no more to it than a key. */
 static void report(enum ttm_report_op op, const struct ttm_live *live)
 {
@@ -288,10 +295,10 @@ static void report(enum ttm_report_op op, const struct ttm_live *live)
     ttm_tracker_report(&ttm_own_tracker, slot, &event);
 }
 
-void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
+static __attribute__((noinline)) void end_tracked(uint16_t allocator, uint8_t region, uint64_t id,
+                                                  uint32_t epoch)
 {
-    const uint32_t epoch = ttm_switch_epoch();
-    struct ttm_slot *slot = __builtin_expect(epoch != 0, 1) ? ttm_switch_slot() : NULL;
+    struct ttm_slot *slot = ttm_switch_slot();
 
     if (!slot)
         return;
@@ -301,6 +308,14 @@ void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
     }
     const struct ttm_live key = {.id = id, .allocator = allocator, .region = region};
     ttm_tracker_end(&ttm_own_tracker, slot, &key, epoch);
+}
+
+void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+
+    if (__builtin_expect(epoch != 0, 1))
+        end_tracked(allocator, region, id, epoch);
 }
 
 static bool has_python_stack(uint32_t number)

@@ -26,7 +26,7 @@ extern const struct ttmem_guest *ttm_own_guest; /* NULL: the hook is not there *
 void ttm_switch_begin(void);
 
 /* Switches it on because that is wanted. Returns the epoch, 0 when it stays off. */
-uint32_t ttm_switch_on_wanted(void);
+__attribute__((cold)) uint32_t ttm_switch_on_wanted(void);
 
 /* The epoch of tracking, an odd number; 0 when it is off. */
 static inline uint32_t ttm_switch_epoch(void)
