@@ -248,7 +248,7 @@ int ttm_debug_block_next(struct ttm_debug_reader *reader, struct ttm_debug_block
 
 /* ---- call stacks ---- */
 
-/* "/home/me/decode.py:28": a file of Python's and a line. */
+/* "/project/decode.py:28": a file of Python's and a line. */
 static bool is_python(struct ttm_note_text module, struct ttm_debug_frame *ret)
 {
     const char *colon = memrchr(module.bytes, ':', module.length);

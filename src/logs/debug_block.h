@@ -14,7 +14,7 @@
  *   Hooked: no
  *   Call Stack:
  *       libtt_metal.so: tt::tt_metal::Buffer::allocate_impl()
- *       /home/me/decode.py:28: cache_kv
+ *       /project/decode.py:28: cache_kv
  *                                           (an empty line)
  *
  * The other two titles have neither "Owns Data" nor "Hooked". The Python line is ours: the

@@ -209,7 +209,7 @@ static void frames_are_native_or_of_python(void **state)
 
     assert_frame("    libtt.so: tt::Buffer::create(A: int)\n", "libtt.so", 0,
                  "tt::Buffer::create(A: int)");
-    assert_frame("    /home/me/decode.py:28: cache_kv\n", "/home/me/decode.py", 28, "cache_kv");
+    assert_frame("    /project/decode.py:28: cache_kv\n", "/project/decode.py", 28, "cache_kv");
     assert_frame("    <string>:3: <module>\n", "<string>", 3, "<module>");
     assert_frame("    lib.so:3: f\n", "lib.so:3", 0, "f");
     assert_frame("    x.py:0: f\n", "x.py:0", 0, "f");

@@ -414,12 +414,12 @@ static void python_lines_of_our_own_logs_come_back(void **state)
     ttm_text_init(&text);
     put_block(
         &text, TTM_DEBUG_ALLOCATED, "11:00:00", 0x1000, 1, 10,
-        "    libtt.so: tt::create\n    /home/me/a.py:28: cache\n    /home/me/a.py:61: main\n");
+        "    libtt.so: tt::create\n    /project/a.py:28: cache\n    /project/a.py:61: main\n");
     take(ttm_text_string(&text));
     ttm_text_done(&text);
     const struct ttm_origin_words *words = &report.processes[0].origins[0].words;
     assert_int_equal(words->python_count, 2);
-    assert_string_equal(words->python[0].file, "/home/me/a.py");
+    assert_string_equal(words->python[0].file, "/project/a.py");
     assert_string_equal(words->python[0].function, "cache");
     assert_int_equal(words->python[0].line, 28);
     assert_int_equal(words->native_count, 1);

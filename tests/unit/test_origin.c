@@ -333,11 +333,11 @@ static void files_of_ttnn_and_ours_are_not_the_users(void **state)
         const char *file;
         bool is_users;
     } cases[] = {
-        {"/home/me/decode.py", true},
+        {"/project/decode.py", true},
         {"decode.py", true},
         {"<string>", true},
-        {"/home/me/ttnn/model.py", true},
-        {"/home/me/my-ttnn/ttnn_model.py", true},
+        {"/project/ttnn/model.py", true},
+        {"/project/my-ttnn/ttnn_model.py", true},
         {"/v/lib/python3.10/site-packages/torch/nn.py", true},
         {"/v/lib/python3.10/site-packages/ttnn/decorators.py", false},
         {"/usr/lib/python3/dist-packages/ttnn/device.py", false},
