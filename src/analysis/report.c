@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/report_making.h"
 #include "model/board.h"
 
 #define PROGRESS_RECORDS 65536
@@ -97,31 +98,6 @@ static int read_all(struct reading *reading, struct ttm_recording *recording)
 }
 
 /* ---- origins ---- */
-
-/* A cell with its words, on the way to an origin. */
-struct named {
-    const struct ttm_cell *cell;
-    uint32_t index; /* of the cell */
-    struct ttm_origin_words words;
-    uint32_t origin;
-};
-
-struct making {
-    const struct ttm_ledger *ledger;
-    const struct ttm_report_options *options;
-    struct ttm_report *report;
-    struct ttm_report_process *process;
-    struct named *named;      /* of each cell that is left */
-    uint32_t *origin_of_cell; /* UINT32_MAX: none */
-    uint64_t first_users_ns;  /* first birth with a line of the user's */
-    uint32_t process_total;
-    uint64_t l1_base; /* the lowest address of L1 that anything has */
-};
-
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
 
 static int compare_python(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
 {
@@ -328,239 +304,6 @@ static int find_keepers(struct making *making, uint32_t count)
     return r;
 }
 
-/* ---- classes ---- */
-
-/* What all cells of a kin have in common, summed up. */
-struct kindred {
-    struct ttm_evidence evidence;
-    struct ttm_spread births;
-    struct ttm_verdict verdict;
-    bool is_known;
-};
-
-static bool is_creation(const char *operation)
-{
-    static const char *const words[] = {"from_torch", "to_device", "as_tensor", "zeros",  "ones",
-                                        "full",       "empty",     "rand",      "arange", "tensor",
-                                        "from_",      "load",      "allocate",  NULL};
-
-    for (size_t i = 0; words[i]; i++) {
-        if (strstr(operation, words[i]))
-            return true;
-    }
-    return operation[0] == '\0';
-}
-
-static void begin_kindred(const struct making *making, const struct named *named,
-                          struct kindred *kindred)
-{
-    const struct ttm_ledger *ledger = making->ledger;
-    const struct ttm_kin *kin = &ledger->kins[named->cell->kin];
-
-    kindred->evidence = (struct ttm_evidence){
-        .region = named->cell->region,
-        .device_count = ledger->groups.sets[named->cell->set].device_count,
-        .has_origin = kin->line != 0,
-        .is_creation = is_creation(named->words.operation),
-        .is_logged = making->process->is_logged,
-        .is_untimed = making->process->is_untimed,
-        .is_l1_base = named->cell->region == TTM_REGION_L1,
-        .births = ledger->births,
-        .first_birth = kin->first_birth,
-        .visits = kin->visits,
-        .first_visit = kin->first_visit,
-        .last_visit = kin->last_visit,
-        .longest_gap = kin->longest_gap,
-        .all_visits = ledger->visit,
-        .work = kin->work,
-        .since_most = kin->births - kin->most_birth - 1,
-        .remaining_ranks = kin->remaining_ranks,
-        .first_ns = UINT64_MAX,
-        .run_first_ns = ledger->first_ns,
-        .run_last_ns = ledger->last_ns,
-    };
-    kindred->is_known = true;
-}
-
-static void add_kindred(const struct making *making, const struct named *named,
-                        struct kindred *kindred)
-{
-    const struct ttm_cell *cell = named->cell;
-    const struct ttm_remaining *remaining = &cell->remaining;
-    struct ttm_evidence *e = &kindred->evidence;
-
-    if (!kindred->is_known)
-        begin_kindred(making, named, kindred);
-    /* Before the first line of the user's own: the runtime's own doing. */
-    e->is_device_open |=
-        named->words.is_device_open ||
-        (named->words.python_count == 0 && e->has_origin && making->first_users_ns != UINT64_MAX &&
-         cell->last_ns < making->first_users_ns);
-    e->is_program |= cell->is_program || named->words.is_program;
-    e->is_l1_base &=
-        cell->lowest_address == making->l1_base && cell->highest_address == making->l1_base;
-    e->allocs += cell->allocs;
-    e->frees += cell->frees;
-    e->replaced += cell->replaced;
-    e->lifetime_ns += cell->lifetime_ns;
-    e->remaining += remaining->held.count;
-    e->late += cell->late.held.count;
-    if (remaining->held.count == 0)
-        return;
-    if (remaining->last_birth > e->last_birth)
-        e->last_birth = remaining->last_birth;
-    if (remaining->first_ns < e->first_ns)
-        e->first_ns = remaining->first_ns;
-    if (remaining->last_ns > e->last_ns)
-        e->last_ns = remaining->last_ns;
-    ttm_spread_merge(&kindred->births, &remaining->births);
-}
-
-/* Nothing remains: then the course is that of what was freed late. */
-static void add_late(const struct ttm_cell *cell, struct ttm_evidence *e)
-{
-    if (e->remaining > 0 || cell->late.held.count == 0)
-        return;
-    if (cell->late.last_birth > e->last_birth)
-        e->last_birth = cell->late.last_birth;
-    if (cell->late.first_ns < e->first_ns)
-        e->first_ns = cell->late.first_ns;
-    if (cell->late.last_ns > e->last_ns)
-        e->last_ns = cell->late.last_ns;
-}
-
-/* What one thread did in code of one kind, in births of that thread. */
-struct stint {
-    uint32_t kin;
-    uint32_t thread;
-    uint64_t first;
-    uint64_t last;
-    uint64_t remaining;
-};
-
-static int by_kin_and_thread(const void *a, const void *b)
-{
-    const struct stint *x = a, *y = b;
-    const int order = compare_numbers(x->kin, y->kin);
-
-    return order != 0 ? order : compare_numbers(x->thread, y->thread);
-}
-
-/* Cells of one kin and thread become one. */
-static uint32_t join_stints(struct stint *stints, uint32_t count)
-{
-    uint32_t n = 0;
-
-    qsort(stints, count, sizeof(stints[0]), by_kin_and_thread);
-    for (uint32_t i = 0; i < count; i++) {
-        struct stint *last = &stints[n - 1];
-        if (n == 0 || by_kin_and_thread(last, &stints[i]) != 0) {
-            stints[n++] = stints[i];
-            continue;
-        }
-        last->first = stints[i].first < last->first ? stints[i].first : last->first;
-        last->last = stints[i].last > last->last ? stints[i].last : last->last;
-        last->remaining += stints[i].remaining;
-    }
-    return n;
-}
-
-/*
- * Whether a thread kept these until it allocated no more. The first thread is the
- * program itself, and what that does at first is to load what it needs.
- */
-static bool lasted_to_the_end(const struct ttm_ledger *ledger, const struct stint *stint)
-{
-    const uint64_t births = ledger->threads[stint->thread].births;
-    const double natural = 1.5 / (double)(stint->remaining + 1);
-
-    return stint->thread > 0 &&
-           (double)(births - 1 - stint->last) <=
-               (double)(births - stint->first) * (natural > 0.15 ? natural : 0.15);
-}
-
-static int add_threads(const struct making *making, uint32_t count, struct kindred *kindred)
-{
-    const struct ttm_ledger *ledger = making->ledger;
-    struct stint *stints = ledger->thread_count > 1 ? malloc(count * sizeof(stints[0])) : NULL;
-
-    if (ledger->thread_count < 2 || count == 0) {
-        free(stints);
-        return 0;
-    }
-    if (!stints)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct ttm_cell *cell = making->named[i].cell;
-        stints[i] = (struct stint){.kin = cell->kin,
-                                   .thread = cell->thread,
-                                   .first = cell->thread_first,
-                                   .last = cell->thread_last,
-                                   .remaining = cell->remaining.held.count};
-    }
-    const uint32_t n = join_stints(stints, count);
-    for (uint32_t i = 0; i < n; i++) {
-        if (lasted_to_the_end(ledger, &stints[i]))
-            kindred[stints[i].kin].evidence.kept_by_threads += stints[i].remaining;
-    }
-    free(stints);
-    return 0;
-}
-
-/* The last visit of code that the program had not come to before, and comes so often to. */
-static uint64_t last_beginning(const struct making *making, const struct kindred *kindred,
-                               uint64_t visits)
-{
-    const struct ttm_ledger *ledger = making->ledger;
-    uint64_t last = 0;
-
-    for (uint32_t i = 0; i < ledger->kin_count; i++) {
-        const struct ttm_evidence *e = &kindred[i].evidence;
-        if (kindred[i].is_known && e->region < TTM_REGION_CB && e->visits >= visits &&
-            e->first_visit > last)
-            last = e->first_visit;
-    }
-    return last;
-}
-
-static int classify(struct making *making, uint32_t count)
-{
-    const uint32_t kin_count = making->ledger->kin_count;
-    struct kindred *kindred = calloc(kin_count + 1, sizeof(kindred[0]));
-
-    if (!kindred)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < count; i++)
-        add_kindred(making, &making->named[i], &kindred[making->named[i].cell->kin]);
-    for (uint32_t i = 0; i < count; i++)
-        add_late(making->named[i].cell, &kindred[making->named[i].cell->kin].evidence);
-    if (add_threads(making, count, kindred) < 0) {
-        free(kindred);
-        return -ENOMEM;
-    }
-    const uint64_t begun = last_beginning(making, kindred, 1);
-    const uint64_t loop = last_beginning(making, kindred, TTM_LOOP_VISITS);
-    for (uint32_t i = 0; i < kin_count; i++) {
-        kindred[i].evidence.remaining_births = &kindred[i].births;
-        kindred[i].evidence.has_successor = kindred[i].evidence.last_visit < begun;
-        kindred[i].evidence.is_followed = kindred[i].evidence.last_visit < loop;
-        if (kindred[i].is_known)
-            ttm_classify(&kindred[i].evidence, &kindred[i].verdict);
-    }
-    /* From the last to the first, so that the largest cell of an origin has the word. */
-    for (uint32_t i = count; i-- > 0;) {
-        struct ttm_report_origin *origin = &making->process->origins[making->named[i].origin];
-        origin->verdict = kindred[making->named[i].cell->kin].verdict;
-        /* Nobody is suspected for what is not there. */
-        if (origin->remaining.count == 0)
-            origin->verdict.is_suspect = false;
-        if (origin->verdict.is_suspect)
-            ttm_keepers_advise(&origin->keepers, origin->verdict.advice);
-    }
-    free(kindred);
-    return 0;
-}
-
 /* ---- a process ---- */
 
 static int by_remaining(const void *a, const void *b)
@@ -638,7 +381,7 @@ static int make_origins(struct making *making)
     }
     int r = find_keepers(making, count);
     if (r == 0)
-        r = classify(making, count);
+        r = ttm_report_classify(making, count);
     return r < 0 ? r : sort_origins(making, count);
 }
 
