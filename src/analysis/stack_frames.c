@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 /* The name without what the formats cannot bear. */
 static char *clean_name(const char *name)
 {
@@ -67,13 +69,7 @@ struct ttm_stack_frame ttm_stack_frame_native(const char *name)
 
 static uint64_t hash_frame(const struct ttm_stack_frame *frame)
 {
-    uint64_t hash = 14695981039346656037ull; /* FNV-1a: names are short */
-
-    for (const char *c = frame->name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 1099511628211ull;
-    for (const char *c = frame->file ? frame->file : ""; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 1099511628211ull;
-    return hash;
+    return ttm_hash_text(ttm_hash_text(frame->line, frame->name), frame->file ? frame->file : "");
 }
 
 static bool is_same(const struct ttm_stack_frame *a, const struct ttm_stack_frame *b)

@@ -21,4 +21,12 @@ static inline uint64_t ttm_hash_u64(uint64_t x)
     return x;
 }
 
+/* Continues a hash with a text (FNV-1a, as names are short; mixed once at its end). */
+static inline uint64_t ttm_hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+    return ttm_hash_u64(hash);
+}
+
 #endif /* TTM_BASE_HASH_H */

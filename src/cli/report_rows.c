@@ -42,23 +42,16 @@ static bool is_alike(const struct ttm_report_origin *a, const struct ttm_report_
            has_same_frames(&a->words, &b->words);
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
-    return ttm_hash_u64(hash);
-}
-
 static uint64_t hash_of(const struct ttm_report_origin *origin)
 {
     const struct ttm_origin_words *words = &origin->words;
     uint64_t hash = (uint64_t)origin->region << 8 | (uint64_t)origin->verdict.class;
 
-    hash = hash_text(hash, words->operation);
+    hash = ttm_hash_text(hash, words->operation);
     for (uint32_t i = 0; i < words->python_count; i++)
-        hash = hash_text(hash ^ words->python[i].line, words->python[i].function);
+        hash = ttm_hash_text(hash ^ words->python[i].line, words->python[i].function);
     for (uint32_t i = 0; words->python_count == 0 && i < words->native_count; i++)
-        hash = hash_text(hash, words->native[i]);
+        hash = ttm_hash_text(hash, words->native[i]);
     return hash;
 }
 
