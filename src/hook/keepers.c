@@ -16,6 +16,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static bool is_asking; /* all below: with the GIL */
 static void *finder;   /* the function of the module */
 static uint64_t begun_ns, spent_ns;
 static uint16_t round_number;
-static bool was_failure_asked;
+static _Atomic bool was_failure_asked; /* without the GIL */
 
 /* ---- what is asked about ---- */
 
@@ -299,9 +300,8 @@ static int ask_once(void *unused)
 void ttm_keepers_after_failure(void)
 {
     /* Some programs find their largest size by failing; the first tells enough. */
-    if (!can_ask() || was_failure_asked)
-        return;
-    was_failure_asked = true;
+    if (!can_ask() || atomic_exchange_explicit(&was_failure_asked, true, memory_order_relaxed))
+        return; /* relaxed: nothing goes with it */
     (void)py.add_pending_call(ask_once, NULL);
 }
 

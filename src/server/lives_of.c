@@ -163,7 +163,7 @@ static bool put_lives(struct ttm_session *session, struct ttm_snapshot_process *
     const struct ttm_life *life = NULL;
     uint32_t count = 0;
 
-    while (count<LIVES_PER_FRAME && * budget> 0 &&
+    while (*budget > 0 && count < LIVES_PER_FRAME &&
            (life = ttm_life_view_next(&p->lives, &answer->at)) != NULL) {
         --*budget;
         if (life->site >= p->site_count) /* memory was short: the view sees what came later */
