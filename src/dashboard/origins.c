@@ -29,7 +29,8 @@ static bool is_wanted(const struct ttm_origins_source *source, const struct ttm_
 
 static uint64_t key_of(const struct ttm_process_row *row, uint32_t origin_number, unsigned region)
 {
-    uint64_t key = ttm_hash_u64((uint64_t)(uint32_t)row->pid ^ row->start_ns);
+    /* Each by itself: siblings of one moment differ by as little in the one as in the other. */
+    uint64_t key = ttm_hash_u64(ttm_hash_u64((uint64_t)(uint32_t)row->pid) ^ row->start_ns);
 
     key = ttm_hash_u64(key ^ origin_number);
     key = ttm_hash_u64(key ^ (region + 1));

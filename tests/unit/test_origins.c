@@ -72,6 +72,23 @@ static void sums_of_sites_make_the_same_groups_as_their_lives(void **state)
     ttm_origins_done(&of_lives);
 }
 
+/* Starts are told in nanoseconds: those of siblings may differ by one, just as their pids do. */
+static void siblings_of_one_moment_stay_apart(void **state)
+{
+    struct ttm_origins_source source = make_sums();
+    struct ttm_answer_process siblings[2] = {made_process, made_process};
+    (void)state;
+
+    siblings[0].row.pid = 4242;
+    siblings[0].row.start_ns = 1700000000000000000;
+    siblings[1].row.pid = 4243;
+    siblings[1].row.start_ns = 1700000000000000001;
+    made_answer.processes = siblings;
+    made_answer.process_count = 2;
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    assert_int_equal(origins.count, 6);
+}
+
 static void a_site_that_holds_nothing_makes_no_group(void **state)
 {
     const struct ttm_origins_source source = make_sums();
@@ -334,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ORIGINS_TEST(lives_are_added_up_by_origin_and_region_largest_first),
         ORIGINS_TEST(sums_of_sites_make_the_same_groups_as_their_lives),
+        ORIGINS_TEST(siblings_of_one_moment_stay_apart),
         ORIGINS_TEST(a_site_that_holds_nothing_makes_no_group),
         ORIGINS_TEST(a_detail_waits_for_the_lives_of_its_origin),
         ORIGINS_TEST(a_bank_waits_for_the_lives_that_lie_in_it),
