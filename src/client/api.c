@@ -206,7 +206,7 @@ static uint32_t origin_note(struct ttm_slot *slot, const struct ttm_origin_note 
     return note;
 }
 
-static uint32_t origin_of_event(struct ttm_slot *slot, uint32_t epoch)
+static __attribute__((hot)) uint32_t origin_of_event(struct ttm_slot *slot, uint32_t epoch)
 {
     const struct ttmem_guest *guest = ttm_own_guest;
     const bool has_context = slot->context_depth > 0 && slot->context_epoch == epoch;
@@ -237,8 +237,8 @@ static bool is_sound(const struct ttmem_allocation *a)
 }
 
 /* Apart, so that a call while tracking is off has no frame to set up; so is end_tracked(). */
-static __attribute__((noinline)) void begin_tracked(const struct ttmem_allocation *a,
-                                                    uint32_t epoch)
+static __attribute__((noinline, hot)) void begin_tracked(const struct ttmem_allocation *a,
+                                                         uint32_t epoch)
 {
     struct ttm_slot *slot = ttm_switch_slot();
 
@@ -273,7 +273,7 @@ static __attribute__((noinline)) void begin_tracked(const struct ttmem_allocatio
     ttm_tracker_begin(&ttm_own_tracker, slot, &live, epoch);
 }
 
-void ttmem_alloc(const struct ttmem_allocation *a)
+__attribute__((hot)) void ttmem_alloc(const struct ttmem_allocation *a)
 {
     const uint32_t epoch = ttm_switch_epoch();
 
@@ -295,8 +295,8 @@ static void report(enum ttm_report_op op, const struct ttm_live *live)
     ttm_tracker_report(&ttm_own_tracker, slot, &event);
 }
 
-static __attribute__((noinline)) void end_tracked(uint16_t allocator, uint8_t region, uint64_t id,
-                                                  uint32_t epoch)
+static __attribute__((noinline, hot)) void end_tracked(uint16_t allocator, uint8_t region,
+                                                       uint64_t id, uint32_t epoch)
 {
     struct ttm_slot *slot = ttm_switch_slot();
 
@@ -310,7 +310,7 @@ static __attribute__((noinline)) void end_tracked(uint16_t allocator, uint8_t re
     ttm_tracker_end(&ttm_own_tracker, slot, &key, epoch);
 }
 
-void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
+__attribute__((hot)) void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
 {
     const uint32_t epoch = ttm_switch_epoch();
 
@@ -502,16 +502,18 @@ static void dispatch_on(uint64_t program, uint32_t device)
     struct ttm_device_cell *cell = &ttm_own_tracker.producer.segment->devices[device];
     /* relaxed: two threads that send to one device at once may overwrite each other's word. */
     const uint32_t n = atomic_load_explicit(&cell->dispatched, memory_order_relaxed);
+    const uint32_t at = n % TTM_SEGMENT_PROGRAMS;
+    const uint32_t before = at > 0 ? at - 1 : TTM_SEGMENT_PROGRAMS - 1;
 
-    if (n > 0 && atomic_load_explicit(&cell->programs[(n - 1) % TTM_SEGMENT_PROGRAMS],
-                                      memory_order_relaxed) == program)
+    /* No program has the number 0, which is what is there before the first. */
+    if (atomic_load_explicit(&cell->programs[before], memory_order_relaxed) == program)
         return;
-    atomic_store_explicit(&cell->programs[n % TTM_SEGMENT_PROGRAMS], program, memory_order_relaxed);
+    atomic_store_explicit(&cell->programs[at], program, memory_order_relaxed);
     /* release: the program is there before it is counted. */
     atomic_store_explicit(&cell->dispatched, n + 1, memory_order_release);
 }
 
-void ttmem_program_dispatch(uint64_t program, uint32_t devices)
+__attribute__((hot)) void ttmem_program_dispatch(uint64_t program, uint32_t devices)
 {
     uint32_t length;
 

@@ -277,7 +277,8 @@ static uint64_t key_of(const struct ttm_live *live)
 
 #define KEY_MASK (UINT64_C(0x7ffff) << 40 | (uint64_t)TTM_LIVE_PROGRAM << 61)
 
-static void fill_place(struct ttm_live_place *place, const struct ttm_live *live)
+static inline __attribute__((always_inline)) void fill_place(struct ttm_live_place *place,
+                                                             const struct ttm_live *live)
 {
     set(place, ID, live->id);
     set(place, BIRTH,
@@ -289,7 +290,8 @@ static void fill_place(struct ttm_live_place *place, const struct ttm_live *live
     set(place, SERIAL, live->serial);
 }
 
-static void read_place(const struct ttm_live_place *place, struct ttm_live *ret)
+static inline __attribute__((always_inline)) void read_place(const struct ttm_live_place *place,
+                                                             struct ttm_live *ret)
 {
     const uint64_t birth = get(place, BIRTH);
     const uint64_t address = get(place, ADDRESS);
@@ -352,7 +354,7 @@ static uint32_t entry_of(uint64_t hash, uint32_t place)
  * a hint, as others change entries meanwhile: whoever acts on it looks at the entry.
  */
 #ifdef HAS_SSE2
-static uint32_t entries_with(const struct ttm_live_bucket *bucket, uint32_t tag)
+static inline uint32_t entries_with(const struct ttm_live_bucket *bucket, uint32_t tag)
 {
     const __m128i *rows = (const __m128i *)(const void *)bucket->entries; /* aligned to the line */
     const __m128i wanted = _mm_set1_epi32((int)tag);
@@ -446,6 +448,22 @@ static bool find(const struct ttm_live_table *table, uint64_t hash, uint64_t key
     return false;
 }
 
+/*
+ * Nearly always there is one generation, and the bucket of the key has not overflowed. NULL when
+ * it is otherwise, and the long way has to be gone.
+ */
+static inline struct ttm_live_bucket *only_bucket(const struct ttm_live_table *table, uint64_t hash)
+{
+    struct ttm_live_bucket *bucket = bucket_of(table, 0, hash);
+
+    if (__builtin_expect(atomic_load_explicit(&table->generation_count, memory_order_acquire) !=
+                                 1 ||
+                             atomic_load_explicit(&bucket->overflow, memory_order_acquire) != 0,
+                         0))
+        return NULL;
+    return bucket;
+}
+
 static bool put_in_bucket(struct ttm_live_bucket *bucket, uint32_t entry)
 {
     for (uint32_t rest = entries_with(bucket, 0); rest != 0; rest &= rest - 1) {
@@ -526,8 +544,10 @@ static bool put_entry(struct ttm_live_table *table, uint64_t hash, uint32_t entr
 }
 
 /* Ends the life at the spot if it still is the one that was seen. */
-static bool end_life(struct ttm_live_table *table, struct ttm_live_cache *cache,
-                     const struct spot *spot, struct ttm_live *ret)
+static inline __attribute__((always_inline)) bool end_life(struct ttm_live_table *table,
+                                                           struct ttm_live_cache *cache,
+                                                           const struct spot *spot,
+                                                           struct ttm_live *ret)
 {
     uint64_t serial = spot->serial;
 
@@ -553,8 +573,9 @@ static bool find_live(const struct ttm_live_table *table, const struct ttm_live 
            (live->serial == 0 || live->serial == ret->serial);
 }
 
-int ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *cache,
-                          const struct ttm_live *key, struct ttm_live *ret)
+static __attribute__((noinline)) int remove_slowly(struct ttm_live_table *table,
+                                                   struct ttm_live_cache *cache,
+                                                   const struct ttm_live *key, struct ttm_live *ret)
 {
     struct spot spot;
 
@@ -563,6 +584,23 @@ int ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *c
             return 0;
     }
     return -ENOENT;
+}
+
+__attribute__((hot)) int ttm_live_table_remove(struct ttm_live_table *table,
+                                               struct ttm_live_cache *cache,
+                                               const struct ttm_live *live, struct ttm_live *ret)
+{
+    const uint64_t key = key_of(live);
+    const uint64_t hash = key_hash(table, key, live->id);
+    struct ttm_live_bucket *bucket = only_bucket(table, hash);
+    struct spot spot;
+
+    if (__builtin_expect(bucket && search_bucket(table, bucket, hash, key, live->id, &spot) &&
+                             (live->serial == 0 || live->serial == spot.serial) &&
+                             end_life(table, cache, &spot, ret),
+                         1))
+        return 0;
+    return remove_slowly(table, cache, live, ret);
 }
 
 int ttm_live_table_get(const struct ttm_live_table *table, const struct ttm_live *key,
@@ -600,8 +638,10 @@ int ttm_live_table_set_origin(struct ttm_live_table *table, const struct ttm_liv
     return 0;
 }
 
-int ttm_live_table_add(struct ttm_live_table *table, struct ttm_live_cache *cache,
-                       const struct ttm_live *live, struct ttm_live *ret_replaced)
+static __attribute__((noinline)) int add_slowly(struct ttm_live_table *table,
+                                                struct ttm_live_cache *cache,
+                                                const struct ttm_live *live,
+                                                struct ttm_live *ret_replaced)
 {
     const uint64_t key = key_of(live);
     const uint64_t hash = key_hash(table, key, live->id);
@@ -618,4 +658,32 @@ int ttm_live_table_add(struct ttm_live_table *table, struct ttm_live_cache *cach
         return -ENOSPC;
     }
     return has_old && end_life(table, cache, &old, ret_replaced) ? 1 : 0;
+}
+
+__attribute__((hot)) int ttm_live_table_add(struct ttm_live_table *table,
+                                            struct ttm_live_cache *cache,
+                                            const struct ttm_live *live,
+                                            struct ttm_live *ret_replaced)
+{
+    const uint64_t hash = key_hash(table, key_of(live), live->id);
+    struct ttm_live_bucket *bucket = only_bucket(table, hash);
+    const uint32_t empty = bucket ? entries_with(bucket, 0) : 0;
+
+    /* Without an entry of its tag the key is not there yet. */
+    if (__builtin_expect(empty == 0 || cache->count == 0 || entries_with(bucket, tag_of(hash)) != 0,
+                         0))
+        return add_slowly(table, cache, live, ret_replaced);
+    const uint32_t number = cache->places[cache->count - 1];
+    uint32_t none = 0;
+    fill_place(place_at(table, number), live);
+    /* release: pairs with the acquire in search_bucket(). */
+    if (__builtin_expect(!atomic_compare_exchange_strong_explicit(
+                             &bucket->entries[__builtin_ctz(empty)], &none, entry_of(hash, number),
+                             memory_order_release, memory_order_relaxed),
+                         0)) {
+        set(place_at(table, number), SERIAL, 0);
+        return add_slowly(table, cache, live, ret_replaced);
+    }
+    cache->count--;
+    return 0;
 }

@@ -16,18 +16,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One live allocation, as others see it. */
+/*
+ * One live allocation, as others see it. Laid out as a record of it is (ring/segment.h), which is
+ * then a copy.
+ */
 struct ttm_live {
-    uint64_t serial; /* never 0, never used twice */
-    uint64_t id;
     uint64_t birth_ns; /* kept to 64 ns */
+    uint64_t serial;   /* never 0, never used twice */
+    uint64_t id;
     uint64_t address;
     uint64_t bytes;
     uint64_t footprint_bytes;
-    uint32_t devices;
-    uint32_t origin;
     uint16_t allocator;
     uint16_t banks; /* 0: not known */
+    uint32_t devices;
+    uint32_t origin;
+    uint8_t unused; /* of a record: what it tells */
     uint8_t region;
     uint8_t kind;
     uint8_t flags;

@@ -31,20 +31,19 @@ static bool has_leave_key;
 
 static struct ttm_own_fd control_fd = {.fd = -1};
 
-/* Atomic for a signal handler that finds its thread looking for a slot. */
-static __thread struct ttm_slot *_Atomic own_slot __attribute__((tls_model("initial-exec")));
+__thread struct ttm_slot *_Atomic ttm_own_slot __attribute__((tls_model("initial-exec")));
 
 /* ---- a thread's slot ---- */
 
 static void release_slot(void *slot)
 {
     /* First, so that a signal handler does not report into what is another thread's by then. */
-    atomic_store_explicit(&own_slot, NULL, memory_order_relaxed); /* one thread */
+    atomic_store_explicit(&ttm_own_slot, NULL, memory_order_relaxed); /* one thread */
     atomic_signal_fence(memory_order_seq_cst);
     ttm_tracker_release(&ttm_own_tracker, slot);
 }
 
-static struct ttm_slot *find_slot(void)
+struct ttm_slot *ttm_switch_find_slot(void)
 {
     const int saved_errno = errno;
     struct ttm_slot *slot = ttm_tracker_claim(&ttm_own_tracker);
@@ -52,7 +51,7 @@ static struct ttm_slot *find_slot(void)
 
     /* relaxed: one thread; a signal handler may have been faster. */
     if (slot && !atomic_compare_exchange_strong_explicit(
-                    &own_slot, &own, slot, memory_order_relaxed, memory_order_relaxed)) {
+                    &ttm_own_slot, &own, slot, memory_order_relaxed, memory_order_relaxed)) {
         ttm_tracker_release(&ttm_own_tracker, slot);
         slot = own;
     }
@@ -60,13 +59,6 @@ static struct ttm_slot *find_slot(void)
         (void)pthread_setspecific(slot_key, slot);
     errno = saved_errno;
     return slot;
-}
-
-struct ttm_slot *ttm_switch_slot(void)
-{
-    struct ttm_slot *slot = atomic_load_explicit(&own_slot, memory_order_relaxed); /* one thread */
-
-    return slot ? slot : find_slot();
 }
 
 /* ---- on and off ---- */
@@ -262,7 +254,7 @@ static void forget_in_child(void)
     const bool was_on = is_on() || atomic_load(&ttm_own_control->is_wanted) != 0;
 
     init_lock();
-    atomic_store_explicit(&own_slot, NULL, memory_order_relaxed); /* one thread is left */
+    atomic_store_explicit(&ttm_own_slot, NULL, memory_order_relaxed); /* one thread is left */
     if (has_helper)
         ttm_helper_forget(&helper);
     if (has_tracker) {

@@ -42,7 +42,18 @@ static inline uint32_t ttm_switch_epoch(void)
     return ttm_switch_on_wanted();
 }
 
+/* Atomic for a signal handler that finds its thread looking for a slot. */
+extern __thread struct ttm_slot *_Atomic ttm_own_slot __attribute__((tls_model("initial-exec")));
+
+/* For a thread that has none yet. */
+__attribute__((cold)) struct ttm_slot *ttm_switch_find_slot(void);
+
 /* The slot of this thread, NULL when all are taken. Tracking is or was on. */
-struct ttm_slot *ttm_switch_slot(void);
+static inline struct ttm_slot *ttm_switch_slot(void)
+{
+    struct ttm_slot *slot = atomic_load_explicit(&ttm_own_slot, memory_order_relaxed); /* ours */
+
+    return __builtin_expect(slot != NULL, 1) ? slot : ttm_switch_find_slot();
+}
 
 #endif /* TTM_CLIENT_SWITCH_H */

@@ -2,6 +2,7 @@
 #include "client/tracker.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -81,29 +82,41 @@ struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker)
     return slot;
 }
 
+#define IS_LAID_OUT_ALIKE(field, other)                                                            \
+    _Static_assert(offsetof(struct ttm_live, field) == offsetof(struct ttm_record, other) &&       \
+                       sizeof(((struct ttm_live *)0)->field) ==                                    \
+                           sizeof(((struct ttm_record *)0)->other),                                \
+                   "a record is a copy of a life")
+
+IS_LAID_OUT_ALIKE(birth_ns, time_ns);
+IS_LAID_OUT_ALIKE(serial, serial);
+IS_LAID_OUT_ALIKE(id, id);
+IS_LAID_OUT_ALIKE(address, address);
+IS_LAID_OUT_ALIKE(bytes, bytes);
+IS_LAID_OUT_ALIKE(footprint_bytes, footprint_bytes);
+IS_LAID_OUT_ALIKE(allocator, allocator);
+IS_LAID_OUT_ALIKE(banks, banks);
+IS_LAID_OUT_ALIKE(devices, devices);
+IS_LAID_OUT_ALIKE(origin, origin);
+IS_LAID_OUT_ALIKE(unused, op);
+IS_LAID_OUT_ALIKE(region, region);
+IS_LAID_OUT_ALIKE(kind, kind);
+IS_LAID_OUT_ALIKE(flags, flags);
+_Static_assert(sizeof(struct ttm_live) == sizeof(struct ttm_record),
+               "a record is a copy of a life");
+
 /* Not inlined: births and ends have it in common, and the caches forget code as they do data. */
-static __attribute__((noinline)) void push(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                                           uint8_t op, const struct ttm_live *live,
-                                           uint64_t time_ns)
+static __attribute__((noinline, hot)) void push(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                                uint8_t op, const struct ttm_live *live,
+                                                uint64_t time_ns)
 {
     struct ttm_record *record = ttm_ring_next(&tracker->producer, slot->ring);
 
     if (!record)
         return;
+    memcpy(record, live, sizeof(*record));
     record->time_ns = time_ns;
-    record->serial = live->serial;
-    record->id = live->id;
-    record->address = live->address;
-    record->bytes = live->bytes;
-    record->footprint_bytes = live->footprint_bytes;
-    record->allocator = live->allocator;
-    record->banks = live->banks;
-    record->devices = live->devices;
-    record->origin = live->origin;
     record->op = op;
-    record->region = live->region;
-    record->kind = live->kind;
-    record->flags = live->flags;
     ttm_ring_publish(&tracker->producer, slot->ring);
 }
 
@@ -140,8 +153,9 @@ static bool end_life(struct ttm_tracker *tracker, struct ttm_slot *slot, const s
 }
 
 /* 'live' gets its serial and time here. 'epoch' is the tracker's when the event was let in. */
-static void begin_life(struct ttm_tracker *tracker, struct ttm_slot *slot, struct ttm_live *live,
-                       uint32_t epoch)
+static inline __attribute__((always_inline)) void begin_life(struct ttm_tracker *tracker,
+                                                             struct ttm_slot *slot,
+                                                             struct ttm_live *live, uint32_t epoch)
 {
     struct ttm_live replaced;
 
@@ -366,8 +380,8 @@ static __attribute__((noinline, cold)) void report_slowly(struct ttm_tracker *tr
     ttm_tracker_report(tracker, slot, &report);
 }
 
-void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot, struct ttm_live *live,
-                       uint32_t epoch)
+__attribute__((hot)) void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                            struct ttm_live *live, uint32_t epoch)
 {
     if (!is_idle(slot)) {
         report_slowly(tracker, slot, TTM_REPORT_BIRTH, live, epoch);
@@ -380,8 +394,8 @@ void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot, struc
         report_rest(tracker, slot);
 }
 
-void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, const struct ttm_live *key,
-                     uint32_t epoch)
+__attribute__((hot)) void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                          const struct ttm_live *key, uint32_t epoch)
 {
     if (!is_idle(slot)) {
         report_slowly(tracker, slot, TTM_REPORT_END, key, epoch);

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "hook/bank_sizes.h"
 #include "hook/devices.h"
 #include "hook/ptr_map.h"
 
@@ -16,9 +17,12 @@ struct ttm_allocator {
     uint32_t devices;
     uint32_t granule; /* a power of two */
     uint32_t banks[BUFFER_REGIONS];
+    struct ttm_bank_sizes sizes;
 };
 
 TTM_PTR_MAP(known, MAP_BITS);
+
+_Atomic uint32_t ttm_allocators_end_count;
 
 /* Guards the giving of numbers and descriptions. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -76,6 +80,7 @@ struct ttm_allocator *ttm_allocators_find(const void *impl)
 
 void ttm_allocators_end(const void *impl)
 {
+    atomic_fetch_add_explicit(&ttm_allocators_end_count, 1, memory_order_relaxed); /* see there */
     free(ttm_ptr_map_remove(&known, impl));
 }
 
@@ -126,24 +131,43 @@ uint32_t ttm_allocator_devices(const struct ttm_allocator *allocator)
     return allocator->devices;
 }
 
+/* A size that is new, or one that the runtime has to be asked for each time. */
+static __attribute__((noinline)) uint64_t ask_bank_bytes(struct ttm_allocator *allocator,
+                                                         const struct ttm_runtime *runtime,
+                                                         const void *buffer,
+                                                         const struct ttm_buffer_facts *facts)
+{
+    uint64_t bytes;
+
+    if (!runtime->metal->buffer_bank_bytes(runtime, buffer, &bytes))
+        return 0;
+    ttm_bank_sizes_add(&allocator->sizes, facts, bytes);
+    return bytes;
+}
+
 /*
  * Whatever the alignment of a region, its allocator hands out multiples of that of
  * DRAM: L1 buffers are aligned to 16 bytes and take 32 on Wormhole, 64 on Blackhole.
  */
-bool ttm_allocator_place(const struct ttm_allocator *allocator,
-                         const struct ttm_buffer_facts *facts, struct ttmem_allocation *ret)
+__attribute__((hot)) bool ttm_allocator_place(struct ttm_allocator *allocator,
+                                              const struct ttm_runtime *runtime, const void *buffer,
+                                              const struct ttm_buffer_facts *facts,
+                                              struct ttmem_allocation *ret)
 {
     const uint64_t rest = (uint64_t)allocator->granule - 1;
+    uint64_t bytes;
 
     /* acquire: pairs with the release in describe_locked(). */
     if (!atomic_load_explicit(&allocator->is_described, memory_order_acquire))
         return false;
     ret->allocator = allocator->number;
     ret->devices = allocator->devices;
-    if (ret->region < BUFFER_REGIONS) { /* 0 where there are no banks */
-        ret->banks = facts->banks > 0 ? facts->banks : allocator->banks[ret->region];
-        ret->footprint_bytes = ((facts->bank_bytes + rest) & ~rest) * ret->banks;
-    }
+    if (allocator->banks[facts->region] == 0) /* system memory has none */
+        return true;
+    if (__builtin_expect(!ttm_bank_sizes_find(&allocator->sizes, facts, &bytes), 0))
+        bytes = ask_bank_bytes(allocator, runtime, buffer, facts);
+    ret->banks = facts->banks > 0 ? facts->banks : allocator->banks[facts->region];
+    ret->footprint_bytes = ((bytes + rest) & ~rest) * ret->banks;
     return true;
 }
 

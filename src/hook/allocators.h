@@ -10,6 +10,7 @@
 #ifndef TTM_HOOK_ALLOCATORS_H
 #define TTM_HOOK_ALLOCATORS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,15 @@ struct ttm_allocator *ttm_allocators_meet(const void *impl);
 /* NULL when it was never met. */
 struct ttm_allocator *ttm_allocators_find(const void *impl);
 
+/* How many have ended: who has kept a pointer looks whether it is still the same. */
+extern _Atomic uint32_t ttm_allocators_end_count;
+
+static inline uint32_t ttm_allocators_ends(void)
+{
+    /* relaxed: who calls an allocator knows that it has not ended, and so of those before it. */
+    return atomic_load_explicit(&ttm_allocators_end_count, memory_order_relaxed);
+}
+
 /* The runtime has closed it: what it held is gone, and the pointer means nothing any more. */
 void ttm_allocators_end(const void *impl);
 
@@ -34,11 +44,11 @@ uint16_t ttm_allocator_number(const struct ttm_allocator *allocator);
 
 /*
  * Fills in what an allocation has of its allocator: its number, devices and banks, and
- * the footprint of a buffer of that kind. Returns false when
- * the allocator has not been described yet.
+ * its footprint. Returns false when the allocator has not been described yet.
  */
-bool ttm_allocator_place(const struct ttm_allocator *allocator,
-                         const struct ttm_buffer_facts *facts, struct ttmem_allocation *ret);
+bool ttm_allocator_place(struct ttm_allocator *allocator, const struct ttm_runtime *runtime,
+                         const void *buffer, const struct ttm_buffer_facts *facts,
+                         struct ttmem_allocation *ret);
 
 /*
  * Reads from the runtime, once, what the functions around return; 'device' is the

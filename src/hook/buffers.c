@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hook/buffers.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -13,11 +12,14 @@
 #include "hook/tracking.h"
 
 /* The buffer that this thread has a place for and has not announced yet. */
+static __thread const void *newborn __attribute__((tls_model("initial-exec")));
+
+/* The allocator that this thread had to do with last, and when. */
 static __thread struct {
-    const void *buffer;
-    const void *impl; /* of its allocator */
+    const void *impl;
     struct ttm_allocator *allocator;
-} birth __attribute__((tls_model("initial-exec")));
+    uint32_t ends; /* ttm_allocators_ends() at that time: an ended one may be followed by another */
+} last __attribute__((tls_model("initial-exec")));
 
 /*
  * In the child of a fork, buffers with a smaller id are the parent's; the runtime
@@ -36,24 +38,26 @@ static __attribute__((noinline)) bool describe(const struct ttm_runtime *runtime
            ttm_allocator_describe(allocator, runtime, impl, device);
 }
 
-static void tell(const struct ttm_runtime *runtime, struct ttm_allocator *allocator,
-                 const void *impl, const void *buffer)
+static __attribute__((hot)) void tell(const struct ttm_runtime *runtime,
+                                      struct ttm_allocator *allocator, const void *impl,
+                                      const void *buffer)
 {
     struct ttm_buffer_facts facts;
-    struct ttmem_allocation born = {0};
 
-    if (!runtime->metal->buffer_read(runtime, buffer, &facts) ||
-        !runtime->metal->buffer_address(runtime, buffer, &born.address))
+    if (!runtime->metal->buffer_read(runtime, buffer, true, &facts))
         return;
     /* Graph capture makes buffers without memory; their address is 0. */
-    if (born.address == 0 || facts.bytes == 0 || facts.region > TTMEM_TRACE)
+    if (facts.address == 0 || facts.bytes == 0 || facts.region > TTMEM_TRACE)
         return;
-    born.id = facts.id;
-    born.bytes = facts.bytes;
-    born.region = facts.region;
-    if (!ttm_allocator_place(allocator, &facts, &born) &&
+    struct ttmem_allocation born = {
+        .id = facts.id,
+        .address = facts.address,
+        .bytes = facts.bytes,
+        .region = facts.region,
+    };
+    if (!ttm_allocator_place(allocator, runtime, buffer, &facts, &born) &&
         (!describe(runtime, allocator, impl, buffer) ||
-         !ttm_allocator_place(allocator, &facts, &born)))
+         !ttm_allocator_place(allocator, runtime, buffer, &facts, &born)))
         return;
     uint64_t none = UINT64_MAX;
     /* relaxed: threads that race for it have ids beside each other. */
@@ -63,27 +67,37 @@ static void tell(const struct ttm_runtime *runtime, struct ttm_allocator *alloca
     ttmem_alloc(&born);
 }
 
+static bool is_last(const void *impl)
+{
+    return __builtin_expect(last.impl == impl && last.ends == ttm_allocators_ends(), 1);
+}
+
+static __attribute__((noinline, cold)) void turn_to(const void *impl)
+{
+    const int saved_errno = *ttm_errno();
+
+    last.impl = impl;
+    last.allocator = ttm_allocators_meet(impl);
+    last.ends = ttm_allocators_ends();
+    *ttm_errno() = saved_errno;
+}
+
 static void end_birth(void)
 {
-    birth.buffer = NULL;
+    newborn = NULL;
     ttm_gate_leave();
 }
 
-static void before_allocation(const struct ttm_runtime *runtime, void *self, void *buffer)
+static __attribute__((hot)) void before_allocation(const struct ttm_runtime *runtime, void *self,
+                                                   void *buffer)
 {
     (void)runtime;
-    if (birth.buffer) /* it was never announced; it is not ours to wonder why */
+    if (__builtin_expect(newborn != NULL, 0)) /* never announced; it is not ours to wonder why */
         end_birth();
-    const int saved_errno = ttm_event_begin();
-    birth.buffer = buffer;
-    birth.impl = self;
-    birth.allocator = ttm_allocators_meet(self);
-    errno = saved_errno; /* the event goes on */
-}
-
-static void after_allocation(const struct ttm_runtime *runtime, void *self, void *buffer)
-{
-    (void)runtime, (void)self, (void)buffer; /* the announcement follows */
+    ttm_event_enter();
+    newborn = buffer;
+    if (!is_last(self))
+        turn_to(self); /* the event goes on */
 }
 
 static void tell_failure(const struct ttm_runtime *runtime, const void *impl, const void *buffer)
@@ -92,16 +106,16 @@ static void tell_failure(const struct ttm_runtime *runtime, const void *impl, co
     struct ttmem_failed_allocation failure = {.kind = TTMEM_OUT_OF_MEMORY};
     struct ttm_allocator *allocator = ttm_allocators_find(impl);
 
-    if (!allocator || !runtime->metal->buffer_read(runtime, buffer, &facts) ||
+    if (!allocator || !runtime->metal->buffer_read(runtime, buffer, false, &facts) ||
         !runtime->metal->room(runtime, impl, facts.region, &failure.bank_free_bytes,
-                              &failure.bank_largest_bytes))
+                              &failure.bank_largest_bytes) ||
+        !runtime->metal->buffer_bank_bytes(runtime, buffer, &failure.bank_wanted_bytes))
         return;
-    if (facts.bank_bytes <= failure.bank_largest_bytes) /* it failed for another reason */
+    if (failure.bank_wanted_bytes <= failure.bank_largest_bytes) /* it failed for another reason */
         return;
     if (!describe(runtime, allocator, impl, buffer))
         return;
     failure.wanted_bytes = facts.bytes;
-    failure.bank_wanted_bytes = facts.bank_bytes;
     failure.region = facts.region;
     failure.devices = ttm_allocator_devices(allocator);
     failure.allocator = ttm_allocator_number(allocator);
@@ -111,25 +125,26 @@ static void tell_failure(const struct ttm_runtime *runtime, const void *impl, co
 
 static void failed_allocation(const struct ttm_runtime *runtime, void *self, void *buffer)
 {
-    const int saved_errno = errno;
+    const int saved_errno = *ttm_errno();
 
     if (ttm_tracking_is_on())
         tell_failure(runtime, self, buffer);
     end_birth();
-    errno = saved_errno;
+    *ttm_errno() = saved_errno;
 }
 
-void ttm_buffers_announced(const struct ttm_runtime *runtime, const void *buffer)
+__attribute__((hot)) void ttm_buffers_announced(const struct ttm_runtime *runtime,
+                                                const void *buffer)
 {
-    const int saved_errno = errno;
+    const int saved_errno = *ttm_errno();
 
     /* Without a place of its own before, it is one that takes no memory. */
-    if (birth.buffer == buffer && buffer) {
-        if (birth.allocator && ttm_tracking_is_on())
-            tell(runtime, birth.allocator, birth.impl, buffer);
+    if (newborn == buffer && buffer) {
+        if (last.allocator && ttm_tracking_is_on())
+            tell(runtime, last.allocator, last.impl, buffer);
         end_birth();
     }
-    errno = saved_errno;
+    *ttm_errno() = saved_errno;
 }
 
 static void end_life(uint16_t allocator, uint8_t region, uint64_t id)
@@ -140,23 +155,25 @@ static void end_life(uint16_t allocator, uint8_t region, uint64_t id)
         ttmem_free(allocator, region, id);
 }
 
-static void before_release(const struct ttm_runtime *runtime, void *self, void *buffer)
+static __attribute__((hot)) void before_release(const struct ttm_runtime *runtime, void *self,
+                                                void *buffer)
 {
     const int saved_errno = ttm_event_begin();
     uint64_t id;
     uint8_t region;
 
     if (ttm_tracking_is_on()) {
-        const struct ttm_allocator *allocator = ttm_allocators_find(self);
+        const struct ttm_allocator *allocator =
+            is_last(self) ? last.allocator : ttm_allocators_find(self);
 
         if (allocator && runtime->metal->buffer_key(runtime, buffer, &id, &region) &&
             id >= atomic_load_explicit(&first_own_id, memory_order_relaxed)) /* see there */
             end_life(ttm_allocator_number(allocator), region, id);
     }
-    errno = saved_errno;
+    *ttm_errno() = saved_errno;
 }
 
-static void leave(const struct ttm_runtime *runtime, void *self, void *buffer)
+static __attribute__((hot)) void leave(const struct ttm_runtime *runtime, void *self, void *buffer)
 {
     (void)runtime, (void)self, (void)buffer;
     ttm_gate_leave();
@@ -171,7 +188,7 @@ static void before_release_of_all(const struct ttm_runtime *runtime, void *self,
     if (allocator && ttm_tracking_is_on())
         ttmem_allocator_close(ttm_allocator_number(allocator));
     ttm_allocators_end(self);
-    errno = saved_errno;
+    *ttm_errno() = saved_errno;
 }
 
 /* An allocator that is asked for what it holds. */
@@ -200,11 +217,11 @@ void ttm_buffers_tell_all(const struct ttm_runtime *runtime)
 
 void ttm_buffers_after_fork(void)
 {
-    birth.buffer = NULL;
+    newborn = NULL;
     atomic_store_explicit(&first_own_id, UINT64_MAX, memory_order_relaxed);
 }
 
-const struct ttm_guard ttm_buffer_allocation = {before_allocation, after_allocation,
-                                                failed_allocation};
+/* What follows a success is the announcement. */
+const struct ttm_guard ttm_buffer_allocation = {before_allocation, NULL, failed_allocation};
 const struct ttm_guard ttm_buffer_release = {before_release, leave, leave};
 const struct ttm_guard ttm_buffer_release_of_all = {before_release_of_all, leave, leave};

@@ -14,6 +14,7 @@
  */
 #include "hook/gate.h"
 
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -110,13 +111,8 @@ static void say_outside(void)
         atomic_fetch_sub_explicit(&sharers_inside, 1, memory_order_seq_cst);
 }
 
-void ttm_gate_enter_slowly(void)
+static void wait_and_enter(void)
 {
-    if (ttm_gate_own.has_closed) {
-        if (ttm_gate_own.line) /* it said that it was inside */
-            say_outside();
-        return;
-    }
     if (!ttm_gate_own.line && !ttm_gate_own.is_sharing) {
         ttm_gate_own.line = take_line();
         ttm_gate_own.is_sharing = !ttm_gate_own.line;
@@ -127,6 +123,17 @@ void ttm_gate_enter_slowly(void)
         while (atomic_load_explicit(&ttm_gate_is_closed, memory_order_relaxed))
             pause_for(PAUSE_NS);
     }
+}
+
+void ttm_gate_enter_slowly(void)
+{
+    const int saved_errno = errno;
+
+    if (!ttm_gate_own.has_closed)
+        wait_and_enter();
+    else if (ttm_gate_own.line) /* it said that it was inside */
+        say_outside();
+    errno = saved_errno;
 }
 
 void ttm_gate_leave_slowly(void)

@@ -27,8 +27,8 @@ extern __thread struct ttm_gate_pass ttm_gate_own __attribute__((tls_model("init
 extern _Atomic bool ttm_gate_is_closed;
 
 /* For a thread that finds the gate closed, or has no line. */
-void ttm_gate_enter_slowly(void);
-void ttm_gate_leave_slowly(void);
+__attribute__((cold)) void ttm_gate_enter_slowly(void); /* keeps errno */
+__attribute__((cold)) void ttm_gate_leave_slowly(void);
 
 /* May be nested. Waits while another thread has closed the gate. */
 static inline void ttm_gate_enter(void)

@@ -14,6 +14,7 @@
 
 #include "hook/allocators.h"
 #include "hook/buffers.h"
+#include "hook/caller.h"
 #include "hook/devices.h"
 #include "hook/gate.h"
 #include "hook/keepers.h"
@@ -27,8 +28,8 @@
 #define CALLER __builtin_return_address(0)
 
 /* Only the runtime that is tracked has a 'metal'; another one is called and no more. */
-static uint64_t call(const void *caller, enum ttm_hook_point point, void *self, void *argument,
-                     const struct ttm_guard *guard)
+static __attribute__((hot)) uint64_t call(const void *caller, enum ttm_hook_point point, void *self,
+                                          void *argument, const struct ttm_guard *guard)
 {
     const struct ttm_runtime *runtime = ttm_runtime_of(caller, point);
     /* The name says the type; a data pointer from dlsym() is a function here. */

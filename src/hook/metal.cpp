@@ -37,6 +37,7 @@ struct coordinate_span {
 struct opaque;
 
 constexpr std::uint8_t KNOWN_REGIONS[] = {TTMEM_DRAM, TTMEM_L1, TTMEM_L1_SMALL, TTMEM_TRACE};
+constexpr int INTERLEAVED = 0;          // TensorMemoryLayout
 constexpr std::uint32_t CORE_TYPES = 3; // Tensix, active ethernet, idle ethernet
 constexpr std::size_t CORE_MAX = 255;
 
@@ -75,7 +76,8 @@ bool is_a(const ttm_runtime *runtime, const void *object, ttm_ask vtable)
     return table == static_cast<const char *>(runtime->asked[vtable]) + 2 * sizeof(void *);
 }
 
-bool buffer_read(const ttm_runtime *runtime, const void *buffer, ttm_buffer_facts *ret)
+[[gnu::hot]] bool buffer_read(const ttm_runtime *runtime, const void *buffer, bool has_place,
+                              ttm_buffer_facts *ret)
 {
     using number = std::uint64_t(const void *);
 
@@ -85,8 +87,11 @@ bool buffer_read(const ttm_runtime *runtime, const void *buffer, ttm_buffer_fact
             function<int(const void *)>(runtime, TTM_ASK_BUFFER_TYPE)(buffer));
         facts.id = function<number>(runtime, TTM_ASK_BUFFER_UNIQUE_ID)(buffer);
         facts.bytes = function<number>(runtime, TTM_ASK_BUFFER_SIZE)(buffer);
-        if (facts.region != TTMEM_SYSTEM_MEMORY) // which has no banks
-            facts.bank_bytes = function<number>(runtime, TTM_ASK_BUFFER_BANK_SIZE)(buffer);
+        if (runtime->asked[TTM_ASK_BUFFER_LAYOUT] && runtime->asked[TTM_ASK_BUFFER_PAGE_SIZE] &&
+            function<int(const void *)>(runtime, TTM_ASK_BUFFER_LAYOUT)(buffer) == INTERLEAVED)
+            facts.page_bytes = function<number>(runtime, TTM_ASK_BUFFER_PAGE_SIZE)(buffer);
+        if (has_place)
+            facts.address = function<number>(runtime, TTM_ASK_BUFFER_ADDRESS)(buffer);
         // Empty, but for those that have a place of their own in each core, and in no other.
         if (facts.region == TTMEM_L1 && runtime->asked[TTM_ASK_BUFFER_CORE_ADDRESSES])
             facts.banks = static_cast<std::uint32_t>(
@@ -98,10 +103,10 @@ bool buffer_read(const ttm_runtime *runtime, const void *buffer, ttm_buffer_fact
     });
 }
 
-bool buffer_address(const ttm_runtime *runtime, const void *buffer, std::uint64_t *ret)
+bool buffer_bank_bytes(const ttm_runtime *runtime, const void *buffer, std::uint64_t *ret)
 {
     return ask([&] {
-        *ret = function<std::uint64_t(const void *)>(runtime, TTM_ASK_BUFFER_ADDRESS)(buffer);
+        *ret = function<std::uint64_t(const void *)>(runtime, TTM_ASK_BUFFER_BANK_SIZE)(buffer);
         return true;
     });
 }
@@ -114,8 +119,8 @@ bool buffer_device(const ttm_runtime *runtime, const void *buffer, const void **
     });
 }
 
-bool buffer_key(const ttm_runtime *runtime, const void *buffer, std::uint64_t *ret_id,
-                std::uint8_t *ret_region)
+[[gnu::hot]] bool buffer_key(const ttm_runtime *runtime, const void *buffer, std::uint64_t *ret_id,
+                             std::uint8_t *ret_region)
 {
     return ask([&] {
         const int type = function<int(const void *)>(runtime, TTM_ASK_BUFFER_TYPE)(buffer);
@@ -509,8 +514,8 @@ bool each_scratchpad(const ttm_runtime *runtime, const void *program, ttm_scratc
 
 // Methods that return nothing leave some number in the register of the result; the caller
 // does not look at it.
-std::uint64_t guarded(const ttm_runtime *runtime, void *self, void *argument, ttm_method method,
-                      const ttm_guard *guard)
+[[gnu::hot]] std::uint64_t guarded(const ttm_runtime *runtime, void *self, void *argument,
+                                   ttm_method method, const ttm_guard *guard)
 {
     std::uint64_t result = 0;
 
@@ -521,16 +526,33 @@ std::uint64_t guarded(const ttm_runtime *runtime, void *self, void *argument, tt
         guard->failed(runtime, self, argument);
         throw;
     }
-    guard->after(runtime, self, argument);
+    if (guard->after)
+        guard->after(runtime, self, argument);
     return result;
 }
 
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const ttm_metal ttm_metal_table = {
-    buffer_read, buffer_address, buffer_device,      buffer_key,   each_buffer,
-    banks,       room,           alignment,          l1_base,      allocator_of,
-    each_mesh,   chips_of,       chips_of_mesh_impl, chips_within, chip_describe,
-    program_id,  mesh_range,     core_set,           each_kernel,  each_scratchpad,
+    buffer_read,
+    buffer_bank_bytes,
+    buffer_device,
+    buffer_key,
+    each_buffer,
+    banks,
+    room,
+    alignment,
+    l1_base,
+    allocator_of,
+    each_mesh,
+    chips_of,
+    chips_of_mesh_impl,
+    chips_within,
+    chip_describe,
+    program_id,
+    mesh_range,
+    core_set,
+    each_kernel,
+    each_scratchpad,
     guarded,
 };

@@ -28,7 +28,8 @@ extern "C" {
 struct ttm_buffer_facts {
     uint64_t id;
     uint64_t bytes;      /* as the user asked */
-    uint64_t bank_bytes; /* in each bank; 0: not known */
+    uint64_t page_bytes; /* of one that is spread page by page over all banks; 0: it is not */
+    uint64_t address;    /* 0: it takes no memory of a device, or has no place yet */
     uint32_t banks;      /* that it lies in; 0: in all */
     uint8_t region;
 };
@@ -56,7 +57,7 @@ struct ttm_kernel_facts {
     struct ttm_core_set cores;
 };
 
-/* What surrounds a guarded call. 'after' when it returned, 'failed' when it threw. */
+/* What surrounds a guarded call. 'after' when it returned, or NULL; 'failed' when it threw. */
 struct ttm_guard {
     void (*before)(const struct ttm_runtime *runtime, void *self, void *argument);
     void (*after)(const struct ttm_runtime *runtime, void *self, void *argument);
@@ -72,10 +73,14 @@ typedef void (*ttm_scratchpad_visitor)(uint32_t bytes, const struct ttm_core_set
 
 /* Each returns false, and leaves '*ret' alone, when TT-Metal cannot answer. */
 struct ttm_metal {
-    bool (*buffer_read)(const struct ttm_runtime *, const void *buffer,
+    /* 'has_place': it is announced, and has an address. */
+    bool (*buffer_read)(const struct ttm_runtime *, const void *buffer, bool has_place,
                         struct ttm_buffer_facts *ret);
-    /* Of a buffer that has one; 0 when it takes no memory of a device. */
-    bool (*buffer_address)(const struct ttm_runtime *, const void *buffer, uint64_t *ret);
+    /*
+     * What it takes of each bank. The same for all that have the same allocator, region, bytes and
+     * page_bytes, where that is not 0.
+     */
+    bool (*buffer_bank_bytes)(const struct ttm_runtime *, const void *buffer, uint64_t *ret);
     /* An IDevice. */
     bool (*buffer_device)(const struct ttm_runtime *, const void *buffer, const void **ret);
     bool (*buffer_key)(const struct ttm_runtime *, const void *buffer, uint64_t *ret_id,

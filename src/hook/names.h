@@ -43,6 +43,8 @@
     X(BUFFER_DEVICE, _ZNK2tt8tt_metal6Buffer6deviceEv, 1) \
     X(BUFFER_UNIQUE_ID, _ZNK2tt8tt_metal6Buffer9unique_idEv, 1) \
     X(BUFFER_BANK_SIZE, _ZNK2tt8tt_metal6Buffer21aligned_size_per_bankEv, 1) \
+    X(BUFFER_PAGE_SIZE, _ZNK2tt8tt_metal6Buffer9page_sizeEv, 0) \
+    X(BUFFER_LAYOUT, _ZNK2tt8tt_metal6Buffer13buffer_layoutEv, 0) \
     X(BUFFER_CORE_ADDRESSES, _ZN2tt8tt_metal12experimental19per_core_allocation22get_per_core_addressesERKNS0_6BufferE, 0) \
     X(BUFFER_ALLOCATOR, _ZNK2tt8tt_metal6Buffer9allocatorEv, 1) \
     X(BANK_COUNT, _ZNK2tt8tt_metal13AllocatorImpl13get_num_banksERKNS0_10BufferTypeE, 1) \

@@ -51,7 +51,7 @@ void ttm_origins_set_silent(bool is_silent)
     is_silent_thread = is_silent;
 }
 
-void ttm_origins_of_event(struct ttmem_guest_origin *ret)
+__attribute__((hot)) void ttm_origins_of_event(struct ttmem_guest_origin *ret)
 {
     struct ttm_stack stack;
 

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "hook/caller.h"
 #include "hook/devices.h"
 #include "hook/quiesce.h"
 #include "hook/runtime.h"

@@ -179,7 +179,7 @@ void ttm_program_narrow(struct ttm_program *program, const struct ttm_runtime *r
     pthread_mutex_unlock(&lock);
 }
 
-void ttm_program_dispatch(struct ttm_program *program)
+__attribute__((hot)) void ttm_program_dispatch(struct ttm_program *program)
 {
     /* relaxed: a number to sort by. */
     atomic_store_explicit(&program->dispatched,

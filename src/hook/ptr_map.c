@@ -39,7 +39,7 @@ static struct ttm_ptr_slot *slot_of(const struct ttm_ptr_map *map, uintptr_t key
     return NULL;
 }
 
-void *ttm_ptr_map_find(const struct ttm_ptr_map *map, const void *key)
+__attribute__((hot)) void *ttm_ptr_map_find(const struct ttm_ptr_map *map, const void *key)
 {
     struct ttm_ptr_slot *slot = slot_of(map, (uintptr_t)key);
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "client/guest.h"
+#include "hook/caller.h"
 #include "hook/metal.h"
 #include "hook/release.h"
 
@@ -67,15 +68,8 @@ static const enum ttm_hook_point needed[] = {
     TTM_HOOK_PROGRAM_END,
 };
 
-/* A loaded file that calls us, and whom it means. */
-struct module {
-    uintptr_t start, end;
-    const struct ttm_runtime *runtime;
-};
-
-static struct module modules[MODULES_MAX];
-static const struct module
-    *_Atomic last_callers[TTM_HOOK_COUNT]; /* of modules[]; nearly always right */
+const struct ttm_caller *_Atomic ttm_last_callers[TTM_HOOK_COUNT]; /* of modules[] */
+static struct ttm_caller modules[MODULES_MAX];
 static _Atomic uint32_t module_count;
 static struct ttm_runtime runtimes[RUNTIMES_MAX];
 static const void *runtime_bases[RUNTIMES_MAX];
@@ -93,7 +87,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct search {
     uintptr_t address;
-    struct module found;
+    struct ttm_caller found;
     char path[4096];
 };
 
@@ -115,7 +109,7 @@ static int look_at_module(struct dl_phdr_info *info, size_t size, void *context)
     if (search->address < start || search->address >= end)
         return 0;
     search->found.start = start;
-    search->found.end = end;
+    search->found.length = end - start;
     (void)snprintf(search->path, sizeof(search->path), "%s", info->dlpi_name);
     return 1;
 }
@@ -246,13 +240,13 @@ static const struct ttm_runtime *runtime_in(void *library)
     return runtime;
 }
 
-static const struct module *find_module(uintptr_t caller)
+static const struct ttm_caller *find_module(uintptr_t caller)
 {
     const uint32_t count = atomic_load_explicit(&module_count, memory_order_acquire);
 
     /* acquire: pairs with the release in learn(); the module is there. */
     for (uint32_t i = 0; i < count; i++) {
-        if (caller >= modules[i].start && caller < modules[i].end)
+        if (caller - modules[i].start < modules[i].length)
             return &modules[i];
     }
     return NULL;
@@ -264,7 +258,7 @@ static const struct ttm_runtime *learn(uintptr_t caller)
     static struct search search; /* under the lock: too large for somebody else's stack */
     const uint32_t count = atomic_load_explicit(&module_count, memory_order_relaxed); /* ours */
 
-    const struct module *known = find_module(caller);
+    const struct ttm_caller *known = find_module(caller);
     if (known) /* another thread was faster */
         return known->runtime;
     search.address = caller;
@@ -282,37 +276,24 @@ static const struct ttm_runtime *learn(uintptr_t caller)
     return search.found.runtime;
 }
 
-/* Not the module that was there last time. */
-static __attribute__((noinline)) const struct ttm_runtime *look_up(uintptr_t caller,
-                                                                   enum ttm_hook_point point)
+const struct ttm_runtime *ttm_caller_look_up(uintptr_t address, enum ttm_hook_point point)
 {
-    const struct module *module = find_module(caller);
+    const struct ttm_caller *caller = find_module(address);
 
-    if (module) {
+    if (caller) {
         /* release: pairs with the acquire in ttm_runtime_of(). */
-        atomic_store_explicit(&last_callers[point], module, memory_order_release);
-        return module->runtime;
+        atomic_store_explicit(&ttm_last_callers[point], caller, memory_order_release);
+        return caller->runtime;
     }
     const int saved_errno = errno;
     pthread_mutex_lock(&lock);
-    const struct ttm_runtime *runtime = learn(caller);
+    const struct ttm_runtime *runtime = learn(address);
     pthread_mutex_unlock(&lock);
     /* Not under the lock: it may switch tracking on, which waits for other threads. */
     if (atomic_exchange_explicit(&has_news, false, memory_order_acquire))
         ttm_runtime_say();
     errno = saved_errno;
     return runtime;
-}
-
-const struct ttm_runtime *ttm_runtime_of(const void *caller, enum ttm_hook_point point)
-{
-    const uintptr_t address = (uintptr_t)caller;
-    /* acquire: pairs with the release in look_up(). */
-    const struct module *last = atomic_load_explicit(&last_callers[point], memory_order_acquire);
-
-    if (__builtin_expect(last && address - last->start < last->end - last->start, 1))
-        return last->runtime;
-    return look_up(address, point);
 }
 
 void ttm_runtime_say(void)

@@ -10,6 +10,7 @@
 #define TTM_HOOK_RUNTIME_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "hook/names.h"
 
@@ -24,12 +25,6 @@ struct ttm_runtime {
     void *originals[TTM_HOOK_COUNT]; /* NULL: this runtime has none by that name */
     void *asked[TTM_ASK_COUNT];
 };
-
-/*
- * The runtime that belongs to the caller with that return address, who called the
- * function of that number. Never NULL; where none can be found its pointers are.
- */
-const struct ttm_runtime *ttm_runtime_of(const void *caller, enum ttm_hook_point point);
 
 /* The one that is tracked, NULL until it is found. */
 const struct ttm_runtime *ttm_runtime_tracked(void);

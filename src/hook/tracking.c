@@ -19,6 +19,7 @@
 #include "hook/workloads.h"
 
 _Atomic bool ttm_tracking_flag;
+__thread int *ttm_errno_place __attribute__((tls_model("initial-exec")));
 
 static bool was_in_environment; /* when we were loaded */
 static bool is_child;           /* of a fork: what there was before is its parent's */
@@ -86,8 +87,11 @@ static void begin_in_child(void)
 
 void ttm_tracking_begin_if_wanted(void)
 {
+    const int saved_errno = errno;
+
     if (ttmem_is_enabled() && ttmem_enable() == 0 && is_child && !ttm_tracking_is_on())
         begin_in_child();
+    errno = saved_errno;
 }
 
 void ttm_tracking_look_at_environment(void)

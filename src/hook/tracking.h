@@ -32,27 +32,43 @@ static inline bool ttm_tracking_is_on(void)
  */
 void ttm_tracking_look_at_environment(void);
 
-/* Begins to report if libttmem is on or wants to be. Outside the gate, which it closes. */
-void ttm_tracking_begin_if_wanted(void);
+/* Begins to report if libttmem is on or wants to be. Outside the gate, which it closes. Keeps errno. */
+__attribute__((cold)) void ttm_tracking_begin_if_wanted(void);
 
-/*
- * Around every handler: begins to report if that is wanted, enters the gate, and keeps
- * errno, which the host may be about to read. May be nested.
- */
-static inline int ttm_event_begin(void)
+/* Enters the gate, having begun to report if that is wanted. Keeps errno. */
+static inline void ttm_event_enter(void)
 {
-    const int saved_errno = errno;
-
     if (__builtin_expect(!ttm_tracking_is_on(), 0)) /* when in doubt, once more */
         ttm_tracking_begin_if_wanted();
     ttm_gate_enter();
+}
+
+/* Where this thread has its errno, once it was looked for: the C library need not be called for it. */
+extern __thread int *ttm_errno_place __attribute__((tls_model("initial-exec")));
+
+static inline int *ttm_errno(void)
+{
+    if (__builtin_expect(!ttm_errno_place, 0))
+        ttm_errno_place = &errno;
+    return ttm_errno_place;
+}
+
+/*
+ * Around a handler that may do anything: enters the gate, and keeps errno, which the
+ * host may be about to read. May be nested.
+ */
+static inline int ttm_event_begin(void)
+{
+    const int saved_errno = *ttm_errno();
+
+    ttm_event_enter();
     return saved_errno;
 }
 
 static inline void ttm_event_end(int saved_errno)
 {
     ttm_gate_leave();
-    errno = saved_errno;
+    *ttm_errno() = saved_errno;
 }
 
 #endif /* TTM_HOOK_TRACKING_H */

@@ -65,14 +65,14 @@ void ttm_workloads_add(const struct ttm_runtime *runtime, const void *impl, cons
     ttm_event_end(saved_errno);
 }
 
-void ttm_workloads_dispatch(const void *impl)
+__attribute__((hot)) void ttm_workloads_dispatch(const void *impl)
 {
-    const int saved_errno = ttm_event_begin();
+    ttm_event_enter();
     const struct workload *workload = ttm_ptr_map_find(&known, impl);
 
     for (uint32_t i = 0; workload && i < workload->count; i++)
         ttm_program_dispatch(workload->programs[i]);
-    ttm_event_end(saved_errno);
+    ttm_gate_leave(); /* nothing of this changes errno */
 }
 
 void ttm_workloads_end(const void *impl)

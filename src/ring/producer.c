@@ -11,10 +11,6 @@
 #include <unistd.h>
 
 #define PAGE 4096u
-#define PREFETCH 8 /* records ahead */
-
-/* A reader that dozes is woken from here on: the rest of the ring lasts until it is there. */
-#define WAKE_AT (TTM_RING_SLOTS / 8)
 
 static size_t ring_stride(void)
 {
@@ -195,10 +191,10 @@ static void wake_reader(struct ttm_producer *producer)
 
 static bool is_filling_up(struct ttm_ring *ring, uint64_t tail)
 {
-    if (tail - ring->head_seen < WAKE_AT)
+    if (tail - ring->head_seen < TTM_RING_WAKE_AT)
         return false;
     ring->head_seen = atomic_load_explicit(&ring->head, memory_order_acquire); /* as below */
-    return tail - ring->head_seen >= WAKE_AT;
+    return tail - ring->head_seen >= TTM_RING_WAKE_AT;
 }
 
 void ttm_ring_lose(struct ttm_producer *producer, struct ttm_ring *ring)
@@ -216,9 +212,7 @@ void ttm_ring_lose(struct ttm_producer *producer, struct ttm_ring *ring)
         wake_reader(producer);
 }
 
-/* It looked full when we looked last. */
-static __attribute__((noinline)) bool is_full(struct ttm_producer *producer, struct ttm_ring *ring,
-                                              uint64_t tail)
+bool ttm_ring_is_full(struct ttm_producer *producer, struct ttm_ring *ring, uint64_t tail)
 {
     /* acquire: pairs with the reader's release of head; it has copied what we write over. */
     ring->head_seen = atomic_load_explicit(&ring->head, memory_order_acquire);
@@ -228,36 +222,10 @@ static __attribute__((noinline)) bool is_full(struct ttm_producer *producer, str
     return true;
 }
 
-struct ttm_record *ttm_ring_next(struct ttm_producer *producer, struct ttm_ring *ring)
+void ttm_ring_call_reader(struct ttm_producer *producer, struct ttm_ring *ring, uint64_t tail,
+                          uint32_t sleep)
 {
-    struct ttm_record *slots = (struct ttm_record *)(ring + 1);
-    /* relaxed: only we write it. */
-    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-
-    /* '>=', so that a head that lies ahead reads as full and not as room. */
-    if (__builtin_expect(tail - ring->head_seen >= TTM_RING_SLOTS, 0) &&
-        is_full(producer, ring, tail))
-        return NULL;
-    /* The reader's processor has the lines of the last round: they are called back in time. */
-    __builtin_prefetch(&slots[(tail + PREFETCH) % TTM_RING_SLOTS], 1);
-    return &slots[tail % TTM_RING_SLOTS];
-}
-
-void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ring *ring)
-{
-    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed) + 1; /* ours */
-
-    /* release: publishes the record to the reader's acquire of tail. */
-    atomic_store_explicit(&ring->tail, tail, memory_order_release);
-    /*
-     * relaxed: the processor may look here before others see the tail, and the reader may have
-     * announced its sleep and found the ring empty in between. A barrier would cost more than all
-     * the rest of this; instead the reader looks once more some milliseconds after it has
-     * announced its sleep, when the tail has long been seen.
-     */
-    const uint32_t sleep =
-        atomic_load_explicit(&producer->segment->reader_sleep, memory_order_relaxed);
-    if (sleep != TTM_READER_AWAKE && (sleep != TTM_READER_DOZING || is_filling_up(ring, tail)))
+    if (sleep != TTM_READER_DOZING || is_filling_up(ring, tail))
         wake_reader(producer);
 }
 

@@ -41,11 +41,56 @@ uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct t
 /* The thread ends: what it wrote stays for the reader, the ring is for the next. */
 void ttm_producer_release(struct ttm_ring *ring);
 
+/* For a ring that looked full when its producer looked last; counts the loss where it is. */
+__attribute__((cold)) bool ttm_ring_is_full(struct ttm_producer *producer, struct ttm_ring *ring,
+                                            uint64_t tail);
+
+/* For a reader that is not awake: wakes it if need be. */
+__attribute__((cold)) void ttm_ring_call_reader(struct ttm_producer *producer,
+                                                struct ttm_ring *ring, uint64_t tail,
+                                                uint32_t sleep);
+
+#define TTM_RING_PREFETCH 8 /* records ahead */
+
+/* A reader that dozes is woken from here on: the rest of the ring lasts until it is there. */
+#define TTM_RING_WAKE_AT (TTM_RING_SLOTS / 8)
+
 /* Where the next record is to be written; NULL when the ring is full, and the loss is counted. */
-struct ttm_record *ttm_ring_next(struct ttm_producer *producer, struct ttm_ring *ring);
+static inline struct ttm_record *ttm_ring_next(struct ttm_producer *producer, struct ttm_ring *ring)
+{
+    struct ttm_record *slots = (struct ttm_record *)(ring + 1);
+    /* relaxed: only we write it. */
+    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+
+    /* '>=', so that a head that lies ahead reads as full and not as room. */
+    if (__builtin_expect(tail - ring->head_seen >= TTM_RING_SLOTS, 0) &&
+        ttm_ring_is_full(producer, ring, tail))
+        return NULL;
+    /* The reader's processor has the lines of the last round: they are called back in time. */
+    __builtin_prefetch(&slots[(tail + TTM_RING_PREFETCH) % TTM_RING_SLOTS], 1);
+    return &slots[tail % TTM_RING_SLOTS];
+}
 
 /* The record there is whole: hands it to the reader, and wakes it if need be. */
-void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ring *ring);
+static inline void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ring *ring)
+{
+    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed) + 1; /* ours */
+
+    /* release: publishes the record to the reader's acquire of tail. */
+    atomic_store_explicit(&ring->tail, tail, memory_order_release);
+    /*
+     * relaxed: the processor may look here before others see the tail, and the reader may have
+     * announced its sleep and found the ring empty in between. A barrier would cost more than all
+     * the rest of this; instead the reader looks once more some milliseconds after it has
+     * announced its sleep, when the tail has long been seen.
+     */
+    const uint32_t sleep =
+        atomic_load_explicit(&producer->segment->reader_sleep, memory_order_relaxed);
+    if (__builtin_expect(sleep != TTM_READER_AWAKE && (sleep != TTM_READER_DOZING ||
+                                                       tail - ring->head_seen >= TTM_RING_WAKE_AT),
+                         0))
+        ttm_ring_call_reader(producer, ring, tail, sleep);
+}
 
 /* Both, for a record that lies elsewhere. Returns whether there was room. */
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
