@@ -42,7 +42,7 @@ static const struct ttm_option options[] = {
     {.id = OPTION_MIN_BYTES,
      .name = "min-bytes",
      .arg = "N",
-     .help = "only origins that take at least so much"},
+     .help = "only origins that take at least so much (4096, 64K, 2M)"},
     {.id = OPTION_TOP, .name = "top", .arg = "N", .help = "at most so many origins"},
     {.id = OPTION_SUPPRESSIONS,
      .name = "suppressions",
@@ -110,7 +110,7 @@ static int take_option(const struct ttm_options *parsed, int id, struct ttm_repo
     else if (id == OPTION_PID)
         r = ttm_options_number(parsed, "a process id", 1, INT32_MAX, &number);
     else if (id == OPTION_MIN_BYTES)
-        r = ttm_options_number(parsed, "a number of bytes", 0, INT64_MAX, &choice->min_bytes);
+        r = ttm_options_bytes(parsed, &choice->min_bytes);
     else if (id == OPTION_TOP)
         r = ttm_options_number(parsed, "a number", 1, UINT32_MAX, &choice->top);
     else if (id == 'j')

@@ -72,7 +72,7 @@ static const struct ttm_option options[] = {
     {.id = OPTION_FAIL_ON_LEAK,
      .name = "fail-on-leak",
      .arg = "[=BYTES]",
-     .help = "exit with 3 when suspects take more than BYTES"},
+     .help = "exit with 3 when suspects take more than BYTES (64K, 2M)"},
     {.id = OPTION_SUPPRESSIONS,
      .name = "suppressions",
      .arg = "FILE",
@@ -123,9 +123,7 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
         return 0;
     case OPTION_FAIL_ON_LEAK:
         run->has_leak_limit = true;
-        return parsed->value ? ttm_options_number(parsed, "a number of bytes", 0, UINT64_MAX,
-                                                  &run->leak_limit_bytes)
-                             : 0;
+        return parsed->value ? ttm_options_bytes(parsed, &run->leak_limit_bytes) : 0;
     case OPTION_SUPPRESSIONS:
         run->suppressions_path = parsed->value;
         return 0;

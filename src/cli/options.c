@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define OPTIONS_MAX 32
 
@@ -119,6 +120,36 @@ int ttm_options_number(const struct ttm_options *options, const char *what, uint
     if (parse_number(options->value, ret, &end) < 0 || *end != '\0' || *ret < min || *ret > max)
         return ttm_options_complain(options, "'%s' is not %s from %llu to %llu", options->value,
                                     what, (unsigned long long)min, (unsigned long long)max);
+    return 0;
+}
+
+/* What a unit stands for; 0 for what is none. "MB" are the decimal ones, as in the marks of pytest. */
+static uint64_t parse_unit(const char *unit)
+{
+    static const char letters[] = "KMGT";
+    const char *letter = *unit ? strchr(letters, toupper((unsigned char)*unit)) : NULL;
+    uint64_t bytes = 1;
+
+    if (!letter)
+        return *unit == '\0' || strcasecmp(unit, "B") == 0 ? 1 : 0;
+    const bool is_decimal = strcasecmp(unit + 1, "B") == 0;
+    if (!is_decimal && unit[1] != '\0' && strcasecmp(unit + 1, "iB") != 0)
+        return 0;
+    for (const char *at = letters; at <= letter; at++)
+        bytes *= is_decimal ? 1000 : 1024;
+    return bytes;
+}
+
+int ttm_options_bytes(const struct ttm_options *options, uint64_t *ret)
+{
+    const char *end = "";
+    uint64_t number = 0;
+    const uint64_t unit = parse_number(options->value, &number, &end) < 0 ? 0 : parse_unit(end);
+
+    if (unit == 0 || number > (uint64_t)INT64_MAX / unit)
+        return ttm_options_complain(
+            options, "'%s' is not a number of bytes such as 4096, 64K or 2M", options->value);
+    *ret = number * unit;
     return 0;
 }
 

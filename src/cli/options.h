@@ -42,6 +42,9 @@ int ttm_options_complain(const struct ttm_options *options, const char *format, 
 int ttm_options_number(const struct ttm_options *options, const char *what, uint64_t min,
                        uint64_t max, uint64_t *ret);
 
+/* The value as a number of bytes: "4096", "64K", "2M" or "2MiB", "2MB". */
+int ttm_options_bytes(const struct ttm_options *options, uint64_t *ret);
+
 /* Adds a comma list of device ids to the filter, which is no longer "all" then. */
 int ttm_options_devices(const struct ttm_options *options, struct ttm_device_filter *filter);
 

@@ -224,6 +224,52 @@ static void what_is_no_number_within_bounds_is_refused(void **state)
     }
 }
 
+static int size_of(const char *value, uint64_t *ret)
+{
+    const struct ttm_options options = {.command = &command, .value = value};
+    int file;
+    const int before = catch_begin(STDERR_FILENO, &file);
+    const int r = ttm_options_bytes(&options, ret);
+
+    catch_end(STDERR_FILENO, before, file);
+    return r;
+}
+
+static void bytes_may_have_a_unit(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } right[] = {
+        {"0", 0},
+        {"4096", 4096},
+        {"4096B", 4096},
+        {"64K", 65536},
+        {"64k", 65536},
+        {"2M", 2097152},
+        {"2MiB", 2097152},
+        {"2mb", 2000000},
+        {"3G", UINT64_C(3) << 30},
+        {"1TiB", UINT64_C(1) << 40},
+        {"1TB", UINT64_C(1000000000000)},
+        {"9223372036854775807", INT64_MAX},
+    };
+    static const char *const wrong[] = {"",    "M",    "2X",         "2MM",  "2 M",
+                                        "-2M", "2.5M", "2iB",        "2MiX", "9223372036854775808",
+                                        "2Bi", "0x2M", "9999999999T"};
+    uint64_t n;
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(right); i++) {
+        assert_int_equal(size_of(right[i].text, &n), 0);
+        assert_int_equal(n, right[i].bytes);
+    }
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        assert_int_equal(size_of(wrong[i], &n), TTM_OPTION_WRONG);
+        assert_non_null(strstr(said, "is not a number of bytes such as 4096, 64K or 2M"));
+    }
+}
+
 static int devices_of(const char *value, struct ttm_device_filter *filter)
 {
     const struct ttm_options options = {.command = &command, .value = value};
@@ -326,6 +372,7 @@ int main(void)
         cmocka_unit_test(help_shows_every_option_that_is_not_hidden),
         cmocka_unit_test(numbers_within_their_bounds_are_taken),
         cmocka_unit_test(what_is_no_number_within_bounds_is_refused),
+        cmocka_unit_test(bytes_may_have_a_unit),
         cmocka_unit_test(a_device_list_is_added_to_the_filter),
         cmocka_unit_test(what_is_no_device_list_is_refused),
         cmocka_unit_test(what_comes_behind_a_program_is_the_programs),
