@@ -245,6 +245,12 @@ static void advise_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
     if (e->is_program || e->region == TTM_REGION_CB || e->region == TTM_REGION_KERNEL)
         ADVICE("every new shape adds a program to the cache: pad to fewer shapes, or call "
                "device.clear_program_cache()");
+    else if (e->is_native)
+        ADVICE(e->frees > 0 && e->remaining > 0
+                   ? "some paths free it and others do not: look for an exception or an early "
+                     "return before the free"
+                   : "what each step allocates is kept by something that outlives the step: "
+                     "free it, or bound what keeps it");
     else if (e->frees > 0 && e->remaining > 0)
         ADVICE("some paths free it and others do not: look for an exception, an early return or "
                "a reference cycle before the free (gc.collect() tells)");
@@ -278,10 +284,15 @@ static void tell_steady(const struct ttm_evidence *e, enum course course, struct
         WHY("born once and kept");
     else
         WHY("%s born at one moment and kept", count);
-    ADVICE(e->device_count > 1 ? "meant to stay, as weights and caches are? then nothing; else one "
-                                 "ttnn.deallocate() frees it on all devices of the mesh"
-                               : "meant to stay, as weights and caches are? then nothing; else "
-                                 "ttnn.deallocate() it after its last use");
+    if (e->is_native)
+        ADVICE("meant to stay, as weights and caches are? then nothing; else free it after its "
+               "last use");
+    else if (e->device_count > 1)
+        ADVICE("meant to stay, as weights and caches are? then nothing; else one "
+               "ttnn.deallocate() frees it on all devices of the mesh");
+    else
+        ADVICE("meant to stay, as weights and caches are? then nothing; else ttnn.deallocate() it "
+               "after its last use");
 }
 
 static void tell_replaced(const struct ttm_evidence *e, struct ttm_verdict *v)

@@ -44,6 +44,7 @@ struct ttm_evidence {
     bool is_followed;   /* the same, and the program came back to it: another loop */
     bool is_logged;     /* known from a text log alone, */
     bool is_untimed;    /* which has no times: those below tell the order */
+    bool is_native;     /* of a program that has shown no Python and no operation of ttnn */
     bool is_l1_base;    /* all of it at the lowest address of L1 that anything has */
     uint16_t device_count;
     uint64_t allocs;

@@ -43,6 +43,8 @@ static void begin_kindred(const struct making *making, const struct named *named
         .has_origin = kin->line != 0,
         .is_creation = is_creation(named->words.operation),
         .is_logged = making->process->is_logged,
+        .is_native = making->first_users_ns == UINT64_MAX && named->words.operation[0] == '\0' &&
+                     !making->process->is_logged,
         .is_untimed = making->process->is_untimed,
         .is_l1_base = named->cell->region == TTM_REGION_L1,
         .births = ledger->births,
