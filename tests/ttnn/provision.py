@@ -15,7 +15,8 @@ from pathlib import Path
 
 import stand_in
 
-RELEASE = "0.81.1"
+# Older ones are tried by `./check --long`.
+RELEASE = os.environ.get("TTM_TTNN_RELEASE") or "0.81.1"
 PYTHONS = ("3.10", "3.12")
 # Anything that is installed or done differently belongs in a new folder.
 RECIPE = 1
@@ -23,6 +24,13 @@ RECIPE = 1
 
 class Unavailable(Exception):
     """There is no such environment here, for the reason given."""
+
+
+def is_older_than(release: str) -> bool:
+    def numbers(text: str) -> list[int]:
+        return [int(part) for part in text.split(".")]
+
+    return numbers(RELEASE) < numbers(release)
 
 
 def cache_folder() -> Path:
