@@ -396,6 +396,15 @@ static const char *user_name(struct ttm_top_feed *feed, const struct ttm_process
     return feed->users[at].name;
 }
 
+/* As much of it as fits. There are hundreds in each look, and snprintf() takes ten times as long. */
+static void copy_text(char *ret, size_t size, const char *text)
+{
+    const size_t n = strnlen(text, size - 1);
+
+    memcpy(ret, text, n);
+    ret[n] = '\0';
+}
+
 static void fill_process(struct ttm_top_feed *feed, const struct ttm_listed_process *listed,
                          struct ttm_facts_process *ret)
 {
@@ -405,13 +414,13 @@ static void fill_process(struct ttm_top_feed *feed, const struct ttm_listed_proc
         .pid = listed->process.pid,
         .reports = ttm_reporting_name(listed->reporting),
     };
-    (void)snprintf(ret->user, sizeof(ret->user), "%s", user_name(feed, &listed->process));
+    copy_text(ret->user, sizeof(ret->user), user_name(feed, &listed->process));
     ttm_text_init(&text);
     ttm_listed_process_devices(listed, &text);
-    (void)snprintf(ret->devices, sizeof(ret->devices), "%.31s", ttm_text_string(&text));
+    copy_text(ret->devices, sizeof(ret->devices), ttm_text_string(&text));
     ttm_text_clear(&text);
     ttm_terminal_command(&text, listed->process.command);
-    (void)snprintf(ret->command, sizeof(ret->command), "%.255s", ttm_text_string(&text));
+    copy_text(ret->command, sizeof(ret->command), ttm_text_string(&text));
     ttm_text_done(&text);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
         ret->regions[r] = usage_of(&listed->regions[r]);

@@ -436,12 +436,13 @@ static bool is_of(const struct ttm_answer_process *process, const struct ttm_ori
            key_of(&process->row, group->origin_number, group->region) == group->key;
 }
 
+/* Servers tell of the youngest mostly last, and keeping the youngest begins with them. */
 static void add_detail(const struct ttm_origins_source *source,
                        const struct ttm_answer_process *process,
                        const struct ttm_origin_group *group, struct size_counter *sizes,
                        struct ttm_origin_detail *ret)
 {
-    for (size_t i = 0; i < process->live_count; i++) {
+    for (size_t i = process->live_count; i-- > 0;) {
         const struct ttm_life_row *life = &process->lives[i];
         const struct ttm_answer_site *site = &process->sites[life->site];
         const struct ttm_answer_origin *origin = ttm_answer_origin(process, site->origin);
@@ -486,8 +487,28 @@ void ttm_origins_detail(const struct ttm_origins_source *source,
 
 /* ---- the bank ---- */
 
+/* An allocation that lies beside the one before it, as most do, makes one block with it. */
+static bool extend_block(struct ttm_bank *bank, uint64_t address, uint64_t bytes, uint64_t key)
+{
+    struct ttm_bank_block *last = bank->count > 0 ? &bank->blocks[bank->count - 1] : NULL;
+
+    if (!last || last->key != key)
+        return false;
+    if (address == last->address + last->bytes) {
+        last->bytes += bytes;
+    } else if (address + bytes == last->address) {
+        last->address = address;
+        last->bytes += bytes;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static int append_block(struct ttm_bank *bank, uint64_t address, uint64_t bytes, uint64_t key)
 {
+    if (extend_block(bank, address, bytes, key))
+        return 0;
     if (bank->count == bank->room) {
         const size_t room = bank->room ? bank->room * 2 : 256;
         void *grown = realloc(bank->blocks, room * sizeof(bank->blocks[0]));
@@ -624,6 +645,8 @@ int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *sourc
     }
     if (bank->count == 0)
         low = 0;
+    bank->first = low;
+    bank->last = high;
     bank->has_size = bank->bank_bytes > 0 && high - low <= bank->bank_bytes;
     if (bank->has_size) {
         if (high <= bank->bank_bytes) {
@@ -681,14 +704,7 @@ struct ttm_bank_share ttm_bank_share(const struct ttm_bank *bank, uint64_t begin
 
 bool ttm_bank_extent(const struct ttm_bank *bank, uint64_t *ret_begin, uint64_t *ret_end)
 {
-    uint64_t begin = UINT64_MAX, end = 0;
-
-    for (size_t i = 0; i < bank->count; i++) {
-        const struct ttm_bank_block *block = &bank->blocks[i];
-        begin = block->address < begin ? block->address : begin;
-        end = block->address + block->bytes > end ? block->address + block->bytes : end;
-    }
-    *ret_begin = begin;
-    *ret_end = end;
-    return end > 0;
+    *ret_begin = bank->first;
+    *ret_end = bank->last;
+    return bank->last > 0;
 }

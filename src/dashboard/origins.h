@@ -111,6 +111,7 @@ void ttm_origins_detail(const struct ttm_origins_source *source,
 
 /* ---- the bank ---- */
 
+/* What lies there of one group, however many allocations that are. */
 struct ttm_bank_block {
     uint64_t address;
     uint64_t bytes; /* in this bank */
@@ -129,7 +130,8 @@ struct ttm_bank {
     bool has_size; /* else the number of banks is not known, or addresses do not fit one */
     uint64_t bank_bytes;
     uint32_t bank_count;
-    uint64_t begin, end; /* of what is drawn */
+    uint64_t begin, end;  /* of what is drawn */
+    uint64_t first, last; /* the lowest held address, and the end of the highest */
     uint64_t free_bytes, largest_free_bytes;
     uint64_t left_out; /* lives that servers left out: what is free is not known */
     struct ttm_bank_block *blocks;

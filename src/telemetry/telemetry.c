@@ -17,10 +17,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/turn.h"
 
 #define STALL_NS TTM_NS_PER_S
 #define WHOLE_NS                                                                                   \
     (10 * TTM_NS_PER_S)      /* so often a chip is read whole; in between there are glances */
+#define GLANCE_PLACES 2      /* chips are not glanced at all at once, but in so many parts */
+#define WHOLE_PLACES 10      /* nor read whole */
 #define LIST_NS TTM_NS_PER_S /* so often it is looked whether there are others */
 #define KEPT_CHIPS_MAX 64    /* with more, files are not kept open: there may be 1024 */
 #define PCI_VENDOR 0x1e52
@@ -28,11 +31,14 @@
 struct slot {
     struct ttm_telemetry *owner;
     unsigned number; /* the driver's, as it was last listed */
+    unsigned place;  /* among all chips, by when they were found */
     bool has_thread;
     bool has_reading;
     uint64_t begun_ns; /* of the read that is under way; 0: none is */
     uint64_t read_ns;  /* when the last reading was complete */
     uint64_t whole_ns; /* when the last whole one was */
+    uint64_t next_ns;  /* when to read again; 0: it was not read yet */
+    uint64_t whole_due_ns;
     struct ttm_chip chip;
     struct ttm_heartbeat heartbeat;
     enum ttm_heartbeat_state heartbeat_state;
@@ -129,6 +135,22 @@ static bool read_chip(const char *root, struct ttm_chip_files *files, bool is_wh
     return true;
 }
 
+/* When it is this chip's turn again, after the reading that began then. */
+static void plan(struct slot *slot, uint64_t begun_ns)
+{
+    const uint64_t interval_ns = slot->owner->interval_ms * TTM_NS_PER_MS;
+    const uint64_t now_ns = ttm_clock_monotonic_ns();
+
+    if (slot->next_ns == 0) {
+        slot->next_ns = ttm_turn_first(begun_ns, interval_ns, slot->place, GLANCE_PLACES);
+        slot->whole_due_ns = ttm_turn_first(begun_ns, WHOLE_NS, slot->place, WHOLE_PLACES);
+    }
+    if (slot->next_ns <= now_ns)
+        slot->next_ns = ttm_turn_next(slot->next_ns, interval_ns, now_ns);
+    if (slot->whole_due_ns <= begun_ns)
+        slot->whole_due_ns = ttm_turn_next(slot->whole_due_ns, WHOLE_NS, begun_ns);
+}
+
 static void *read_on(void *argument)
 {
     struct slot *slot = argument;
@@ -140,7 +162,7 @@ static void *read_on(void *argument)
         struct ttm_chip chip = slot->chip;
         chip.number = slot->number;
         const uint64_t begun_ns = ttm_clock_monotonic_ns();
-        const bool is_due = !slot->has_reading || begun_ns - slot->whole_ns >= WHOLE_NS;
+        const bool is_due = !slot->has_reading || begun_ns >= slot->whole_due_ns;
         const bool is_kept = t->interval_ms > 0 && t->slot_count <= KEPT_CHIPS_MAX;
         slot->begun_ns = begun_ns;
         (void)pthread_mutex_unlock(&t->lock);
@@ -152,8 +174,8 @@ static void *read_on(void *argument)
         (void)pthread_cond_broadcast(&t->changed);
         if (t->interval_ms == 0)
             break;
-        while (!t->is_ending &&
-               wait_until(t, &t->ending, begun_ns + t->interval_ms * TTM_NS_PER_MS)) {
+        plan(slot, begun_ns);
+        while (!t->is_ending && wait_until(t, &t->ending, slot->next_ns)) {
         }
     }
     ttm_chip_files_close(&files);
@@ -201,6 +223,7 @@ static int list_chip(struct ttm_telemetry *t, const char *bdf, unsigned number)
         if (!slot)
             return -ENOMEM;
         slot->owner = t;
+        slot->place = (unsigned)t->slot_count;
         ttm_chip_init(t->root, &slot->chip, bdf, number);
         t->slots[t->slot_count++] = slot;
     }

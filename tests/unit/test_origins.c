@@ -293,6 +293,29 @@ static void a_bank_of_dram_begins_at_nought_where_it_fits(void **state)
     assert_int_equal(bank.free_bytes, MIB - 0x40000);
 }
 
+static void neighbours_of_one_origin_are_one_block(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    const uint64_t step = 0x10000; /* in this bank; there are four */
+    (void)state;
+
+    made_process.live_count = 0;
+    make_life(0, 0x140000, 4 * step, 9);
+    make_life(0, 0x140000 + step, 4 * step, 8); /* above */
+    make_life(0, 0x140000 - step, 4 * step, 7); /* and below */
+    make_life(0, 0x140000 + 4 * step, 4 * step, 6);
+    make_life(2, 0x140000 + 5 * step, 4 * step, 5); /* beside it, of another origin */
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+    assert_int_equal(bank.count, 3);
+    assert_int_equal(bank.blocks[0].address, 0x140000 - step);
+    assert_int_equal(bank.blocks[0].bytes, 3 * step);
+    assert_int_equal(bank.blocks[1].bytes, step);
+    assert_int_equal(bank.free_bytes, MIB - 5 * step);
+    const struct ttm_bank_share share = ttm_bank_share(&bank, 0, UINT64_MAX, bank.blocks[0].key);
+    assert_int_equal(share.own_bytes, 4 * step);
+    assert_int_equal(share.other_bytes, step);
+}
+
 static void without_the_number_of_banks_the_addresses_are_drawn(void **state)
 {
     const struct ttm_origins_source source = make_lives();
@@ -363,6 +386,7 @@ int main(void)
         ORIGINS_TEST(callers_tell_helpers_apart_and_are_bounded),
         ORIGINS_TEST(a_bank_of_l1_is_drawn_down_from_its_highest_address),
         ORIGINS_TEST(a_bank_of_dram_begins_at_nought_where_it_fits),
+        ORIGINS_TEST(neighbours_of_one_origin_are_one_block),
         ORIGINS_TEST(without_the_number_of_banks_the_addresses_are_drawn),
         ORIGINS_TEST(addresses_that_fit_no_bank_are_no_bank),
         ORIGINS_TEST(an_empty_bank_is_all_free),
