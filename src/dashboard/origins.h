@@ -118,6 +118,19 @@ struct ttm_bank_block {
     uint64_t key;   /* of its group */
 };
 
+/* What lies between two addresses. */
+struct ttm_bank_share {
+    uint64_t own_bytes;   /* of the group that was asked for */
+    uint64_t other_bytes; /* of others */
+};
+
+/* Addresses in so many cells of the same size. */
+struct ttm_bank_look {
+    uint64_t begin, end;
+    size_t cells;
+    uint64_t key; /* of the group that is told from the others */
+};
+
 /*
  * The address space of one bank of a region on a device, and what is held of it, from
  * the lowest to the highest address. Every bank of a device looks the
@@ -136,6 +149,10 @@ struct ttm_bank {
     uint64_t left_out; /* lives that servers left out: what is free is not known */
     struct ttm_bank_block *blocks;
     size_t count, room;
+
+    struct ttm_bank_share *cells; /* as they were asked for last */
+    size_t cell_count, cell_room;
+    struct ttm_bank_look cell_look;
 };
 
 /* Whether all lives on that bank are at hand. */
@@ -146,14 +163,30 @@ int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *sourc
                    uint8_t region);
 void ttm_bank_done(struct ttm_bank *bank);
 
-/* What lies between two addresses. */
-struct ttm_bank_share {
-    uint64_t own_bytes;   /* of the group that was asked for */
-    uint64_t other_bytes; /* of others */
-};
-
 struct ttm_bank_share ttm_bank_share(const struct ttm_bank *bank, uint64_t begin, uint64_t end,
                                      uint64_t key);
+
+static inline uint64_t ttm_bank_cell_begin(const struct ttm_bank_look *look, size_t cell)
+{
+    const double bytes = (double)(look->end - look->begin) / (double)look->cells;
+
+    return look->begin + (uint64_t)((double)cell * bytes);
+}
+
+/* At least one: where there are more cells than bytes, neighbours show the same. */
+static inline uint64_t ttm_bank_cell_bytes(const struct ttm_bank_look *look, size_t cell)
+{
+    const uint64_t bytes = ttm_bank_cell_begin(look, cell + 1) - ttm_bank_cell_begin(look, cell);
+
+    return bytes > 0 ? bytes : 1;
+}
+
+/*
+ * What lies in each cell. Kept, so that asking for the same again costs nothing; borrowed until
+ * another is asked for or the bank is built anew. Returns NULL when memory is short.
+ */
+const struct ttm_bank_share *ttm_bank_cells(struct ttm_bank *bank,
+                                            const struct ttm_bank_look *look);
 
 /* From the first held address to the end of the last; false when nothing is held. */
 bool ttm_bank_extent(const struct ttm_bank *bank, uint64_t *ret_begin, uint64_t *ret_end);

@@ -316,6 +316,62 @@ static void neighbours_of_one_origin_are_one_block(void **state)
     assert_int_equal(share.other_bytes, step);
 }
 
+static void blocks_are_in_order_whatever_the_order_of_lives(void **state)
+{
+    static struct ttm_life_row many[300];
+    const struct ttm_origins_source source = make_lives();
+    uint64_t random = 4711;
+    (void)state;
+
+    /* Runs up, runs down, and none at all; two in three bytes are free, so nothing touches. */
+    for (unsigned kind = 0; kind < 3; kind++) {
+        for (size_t i = 0; i < COUNT_OF(many); i++) {
+            const uint64_t place = kind == 0   ? i * 100 % COUNT_OF(many) + i / 3
+                                   : kind == 1 ? COUNT_OF(many) - i
+                                               : random_below(&random, 1 << 16);
+            many[i] = (struct ttm_life_row){
+                .address = 0x100000 + place * 3, .footprint_bytes = 4, .site = 0};
+        }
+        made_process.lives = many;
+        made_process.live_count = COUNT_OF(many);
+        assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+        assert_int_equal(bank.count, COUNT_OF(many));
+        uint64_t sum = 0, expected = 0;
+        for (size_t i = 0; i < COUNT_OF(many); i++) {
+            assert_true(i == 0 || bank.blocks[i - 1].address <= bank.blocks[i].address);
+            sum += bank.blocks[i].address;
+            expected += many[i].address;
+        }
+        assert_int_equal(sum, expected);
+    }
+}
+
+static void cells_are_kept_until_something_is_another(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    struct ttm_bank_look look = {.begin = 0x100000, .end = 0x120000, .cells = 4};
+    (void)state;
+
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+    look.key = bank.blocks[0].key; /* 64 KiB, then 64 KiB that are free */
+    const struct ttm_bank_share *cells = ttm_bank_cells(&bank, &look);
+    assert_int_equal(cells[0].own_bytes, 0x8000);
+    assert_int_equal(cells[1].own_bytes, 0x8000);
+    assert_int_equal(cells[2].own_bytes + cells[3].own_bytes, 0);
+    look.key++;
+    cells = ttm_bank_cells(&bank, &look);
+    assert_int_equal(cells[0].own_bytes, 0);
+    assert_int_equal(cells[0].other_bytes, 0x8000);
+    look.end = 0x110000;
+    assert_int_equal(ttm_bank_cells(&bank, &look)[3].other_bytes, 0x4000);
+    made_lives[0].address += 0x8000;
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+    assert_int_equal(ttm_bank_cells(&bank, &look)[0].other_bytes, 0);
+    look = (struct ttm_bank_look){
+        .begin = 0x108000, .end = 0x108002, .cells = 8}; /* less than one each */
+    assert_int_equal(ttm_bank_cells(&bank, &look)[7].other_bytes, 1);
+}
+
 static void without_the_number_of_banks_the_addresses_are_drawn(void **state)
 {
     const struct ttm_origins_source source = make_lives();
@@ -387,6 +443,8 @@ int main(void)
         ORIGINS_TEST(a_bank_of_l1_is_drawn_down_from_its_highest_address),
         ORIGINS_TEST(a_bank_of_dram_begins_at_nought_where_it_fits),
         ORIGINS_TEST(neighbours_of_one_origin_are_one_block),
+        ORIGINS_TEST(blocks_are_in_order_whatever_the_order_of_lives),
+        ORIGINS_TEST(cells_are_kept_until_something_is_another),
         ORIGINS_TEST(without_the_number_of_banks_the_addresses_are_drawn),
         ORIGINS_TEST(addresses_that_fit_no_bank_are_no_bank),
         ORIGINS_TEST(an_empty_bank_is_all_free),
