@@ -361,6 +361,8 @@ static void fill_device(const struct ttm_machine_device *device, struct ttm_fact
         .power_uw = ttm_vitals_sensor(device, TTM_SENSOR_POWER_UW),
         .power_limit_uw = ttm_vitals_limit(device, TTM_LIMIT_POWER_UW),
         .aiclk_mhz = ttm_vitals_sensor(device, TTM_SENSOR_AICLK_MHZ),
+        .link_in_bytes_per_s = ttm_vitals_traffic(device, TTM_INTO_CHIP),
+        .link_out_bytes_per_s = ttm_vitals_traffic(device, TTM_OUT_OF_CHIP),
         .age_ns = device->chip && !device->is_remote && device->chip->is_stalled
                       ? device->chip->age_ns
                       : 0,

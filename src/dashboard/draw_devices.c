@@ -195,6 +195,24 @@ static void put_info(struct ttm_grid *grid, size_t row, size_t column, size_t co
     put_sensors(grid, row, column + 12, end > column + 12 ? end - column - 12 : 0, device);
 }
 
+/* "PCIe in 1.20G out 35.0M/s", below the sensors. */
+static void put_link(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
+                     const struct ttm_facts_device *device)
+{
+    char in[DRAW_NUMBER_SIZE], out[DRAW_NUMBER_SIZE];
+
+    if (device->place[0] || device->link_in_bytes_per_s.validity != TTM_VALID ||
+        device->link_out_bytes_per_s.validity != TTM_VALID)
+        return;
+    const size_t end = column + columns;
+    column = ttm_grid_text(grid, row, column, columns, TTM_STYLE_DIM, "PCIe in ");
+    column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_PLAIN,
+                           ttm_draw_short_bytes(device->link_in_bytes_per_s.number, in));
+    column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, " out ");
+    (void)ttm_grid_format(grid, row, column, end - column, TTM_STYLE_PLAIN, "%.16s/s",
+                          ttm_draw_short_bytes(device->link_out_bytes_per_s.number, out));
+}
+
 /* One kind of memory in a breakdown. */
 struct kind {
     const char *name, *short_name;
@@ -357,6 +375,8 @@ static void draw_device(struct ttm_grid *grid, size_t row, size_t column,
             put_breakdown(grid, row + 2, column + 3, columns - 3, device);
         else
             put_short_breakdown(grid, row + 1, column + 3, INFO_COLUMNS - 4, device);
+        if (layout->form == FORM_FULL || !device->regions[TTM_REGION_L1].is_known)
+            put_link(grid, row + 1, column + 12, INFO_COLUMNS - 13, device);
         put_info(grid, row, column, INFO_COLUMNS, device);
         put_memory(grid, row, column + INFO_COLUMNS, columns - INFO_COLUMNS, device, false);
         put_memory(grid, row + 1, column + INFO_COLUMNS, columns - INFO_COLUMNS, device, true);

@@ -260,6 +260,21 @@ def test_a_chip_that_hangs_shows_what_it_last_told_and_since_when(
 
 
 @needs_tmux
+def test_what_crosses_the_link_is_shown(tree: Tree, folder: Path) -> None:
+    card = tree.card(0, N300, tt_card_type="n150")
+    counter = card.node / "pcie_perf_counters" / "mst_posted_wr_data_word_sent0"
+    with Screen(folder, "top", "-r", "100", env=env(tree)) as screen:
+        screen.wait_for("PCIe in 0 out 0/s")
+        counter.write_text("1123456\n")
+        screen.wait_until(
+            lambda text: re.search(r"PCIe in 0 out [0-9.]+[KMG]/s", text) is not None, "the rate"
+        )
+        screen.wait_for("PCIe in 0 out 0/s")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
 def test_chips_come_and_go(tree: Tree, folder: Path) -> None:
     card = tree.card(0, N300, tt_card_type="n150")
     with Screen(folder, "top", "-r", "100", env=env(tree)) as screen:
