@@ -24,7 +24,7 @@ static const struct {
     [BYTES] = {"BYTES", 6, 0, true},     [COUNT] = {"COUNT", 6, 0, true},
     [GROWTH] = {"GROWTH", 8, 52, true},  [REGION] = {"REGION", 8, 46, false},
     [DEV] = {"DEV", 5, 64, false},       [PID] = {"PID", 7, 70, true},
-    [AGE] = {"HELD FOR", 10, 100, true}, [OPERATION] = {"OPERATION", 20, 110, false},
+    [AGE] = {"HELD FOR", 11, 100, true}, [OPERATION] = {"OPERATION", 20, 110, false},
     [WHERE] = {"WHERE", 0, 0, false},
 };
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
@@ -94,6 +94,8 @@ static const char *empty_text(const struct ttm_view *view)
 {
     if (view->facts->server == TTM_SERVER_NONE)
         return "no server is running: tt-mem serve, or tt-mem run COMMAND";
+    if (view->facts->server == TTM_SERVER_GONE)
+        return "the server has gone, and what it knew with it";
     if (view->facts->server != TTM_SERVER_OK)
         return "the server does not answer";
     if (!view->has_origins)

@@ -401,7 +401,9 @@ static void take_sizes(struct size_counter *counter, struct ttm_origin_detail *r
     while (ret->size_count < TTM_DETAIL_SIZES && counter->used > 0) {
         size_t best = 0;
         for (size_t i = 1; i < counter->used; i++) {
-            if (counter->count[i] > counter->count[best])
+            if (counter->count[i] > counter->count[best] ||
+                (counter->count[i] == counter->count[best] &&
+                 counter->bytes[i] > counter->bytes[best]))
                 best = i;
         }
         ret->sizes[ret->size_count].bytes = counter->bytes[best];

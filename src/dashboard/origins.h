@@ -96,7 +96,7 @@ struct ttm_origin_detail {
     const struct ttm_answer_origin *origin; /* borrowed of the answer; NULL: not known */
     struct {
         uint64_t bytes, count;
-    } sizes[TTM_DETAIL_SIZES]; /* the most common ones first */
+    } sizes[TTM_DETAIL_SIZES]; /* the most common ones first, of those the largest */
     size_t size_count;
     size_t more_sizes;                           /* further sizes */
     struct ttm_life_row lives[TTM_DETAIL_LIVES]; /* the youngest first */

@@ -164,6 +164,8 @@ static int compare_origins(const void *a, const void *b, void *context)
     if (r == 0)
         r = -compare_u64(x->group->used_bytes, y->group->used_bytes);
     if (r == 0)
+        r = (x->group->pid > y->group->pid) - (x->group->pid < y->group->pid);
+    if (r == 0)
         r = compare_u64(x->group->key, y->group->key);
     return view->settings.is_reversed[TTM_PAGE_ORIGINS] ? -r : r;
 }
