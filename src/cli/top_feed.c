@@ -163,6 +163,8 @@ static int ask_closer(const struct ttm_top_feed *feed, struct ttm_feed_link *lin
     link->state = TTM_LINK_ASKED_CLOSER;
     link->asked_ns = link->closer_asked_ns = now_ns;
     link->asked_look = *look;
+    link->closer_print = ttm_closer_look_print(look, &link->sites, feed->numbers);
+    link->is_closer_old = link->closer_print == 0;
     return 0;
 }
 
@@ -183,7 +185,7 @@ static bool is_closer_due(const struct ttm_top_feed *feed, const struct ttm_feed
         return true;
     if (!link->has_closer || !ttm_closer_look_is_same(look, &link->look))
         return age_ns >= LOOK_NS;
-    return age_ns >= pause_ns &&
+    return link->is_closer_old && age_ns >= pause_ns &&
            (now_ns - feed->sites_asked_ns >= APART_NS || age_ns >= 2 * pause_ns);
 }
 
@@ -243,6 +245,9 @@ static int keep_answer(struct ttm_top_feed *feed, struct ttm_feed_link *link)
     link->has_closer |= has_closer;
     if (has_closer)
         link->look = link->asked_look;
+    if (has_sites && link->has_closer)
+        link->is_closer_old |= ttm_closer_look_print(&link->asked_look, &link->sites,
+                                                     feed->numbers) != link->closer_print;
     feed->lives_version += has_closer || (has_sites && !has_sums(link));
     return has_sites ? TTM_FED_SITES : has_closer ? TTM_FED_CLOSER : 0;
 }

@@ -438,24 +438,33 @@ static bool is_of(const struct ttm_answer_process *process, const struct ttm_ori
            key_of(&process->row, group->origin_number, group->region) == group->key;
 }
 
+/* How much older lives are by now than they were when they were told, as the sums may be newer. */
+static uint64_t grown_ns(const struct ttm_answer *sums, const struct ttm_answer *lives)
+{
+    return sums->moment.uptime_ns > lives->moment.uptime_ns
+               ? sums->moment.uptime_ns - lives->moment.uptime_ns
+               : 0;
+}
+
 /* Servers tell of the youngest mostly last, and keeping the youngest begins with them. */
 static void add_detail(const struct ttm_origins_source *source,
                        const struct ttm_answer_process *process,
-                       const struct ttm_origin_group *group, struct size_counter *sizes,
-                       struct ttm_origin_detail *ret)
+                       const struct ttm_origin_group *group, uint64_t older_ns,
+                       struct size_counter *sizes, struct ttm_origin_detail *ret)
 {
     for (size_t i = process->live_count; i-- > 0;) {
-        const struct ttm_life_row *life = &process->lives[i];
-        const struct ttm_answer_site *site = &process->sites[life->site];
+        struct ttm_life_row life = process->lives[i];
+        const struct ttm_answer_site *site = &process->sites[life.site];
         const struct ttm_answer_origin *origin = ttm_answer_origin(process, site->origin);
         if ((origin ? origin->number : 0) != group->origin_number ||
             site->region != group->region || !is_wanted(source, site) ||
             (site->flags & TTM_SITE_ALIAS))
             continue;
         ret->origin = origin; /* its stack may be longer than that in the sums */
-        count_size(sizes, life->bytes);
-        keep_young(ret, life);
-        ret->oldest_ns = life->age_ns > ret->oldest_ns ? life->age_ns : ret->oldest_ns;
+        life.age_ns += older_ns;
+        count_size(sizes, life.bytes);
+        keep_young(ret, &life);
+        ret->oldest_ns = life.age_ns > ret->oldest_ns ? life.age_ns : ret->oldest_ns;
         ret->seen_count++;
     }
 }
@@ -477,10 +486,11 @@ void ttm_origins_detail(const struct ttm_origins_source *source,
                                            source->look.origin == group->origin_number &&
                                            source->look.origin_region == group->region);
     for (size_t a = 0; ret->is_told && a < source->lives_count; a++) {
+        const uint64_t older_ns = grown_ns(&source->answers[group->answer], &source->lives[a]);
         ret->left_out += source->lives[a].left_out.lives;
         for (size_t p = 0; p < source->lives[a].process_count; p++) {
             if (is_of(&source->lives[a].processes[p], group))
-                add_detail(source, &source->lives[a].processes[p], group, &sizes, ret);
+                add_detail(source, &source->lives[a].processes[p], group, older_ns, &sizes, ret);
         }
     }
     ret->youngest_ns = ret->live_count > 0 ? ret->lives[0].age_ns : 0;
@@ -589,6 +599,46 @@ static bool is_on(const struct ttm_origins_source *source, const struct ttm_answ
             return true;
     }
     return false;
+}
+
+static uint64_t mix(uint64_t print, uint64_t number)
+{
+    return ttm_hash_u64(print ^ number);
+}
+
+static bool is_looked_at(const struct ttm_closer_look *look,
+                         const struct ttm_origins_source *source,
+                         const struct ttm_answer_process *process,
+                         const struct ttm_answer_site *site)
+{
+    const struct ttm_answer_origin *origin = ttm_answer_origin(process, site->origin);
+
+    if (site->region == look->region && is_on(source, site, look->device))
+        return true;
+    return process->row.pid == look->pid && site->region == look->origin_region &&
+           (origin ? origin->number : 0) == look->origin;
+}
+
+uint64_t ttm_closer_look_print(const struct ttm_closer_look *look, const struct ttm_answer *answer,
+                               const uint16_t *numbers)
+{
+    const struct ttm_origins_source source = {.numbers = numbers};
+    uint64_t print = 1;
+
+    if (answer->left_out.sites > 0)
+        return 0;
+    for (size_t p = 0; p < answer->process_count; p++) {
+        const struct ttm_answer_process *process = &answer->processes[p];
+        for (size_t i = 0; i < process->site_count; i++) {
+            const struct ttm_answer_site *site = &process->sites[i];
+            if (!is_looked_at(look, &source, process, site))
+                continue;
+            print = mix(mix(print, (uint64_t)(uint32_t)process->row.pid), process->row.start_ns);
+            print = mix(mix(print, site->births), site->ends);
+            print = mix(mix(print, site->sum.live), site->sum.footprint_bytes);
+        }
+    }
+    return print ? print : 1;
 }
 
 /* The keys that the sites of a process have on that bank; 0 for those that are not there. */

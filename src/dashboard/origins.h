@@ -71,6 +71,14 @@ struct ttm_origins_source {
     const uint16_t *numbers;          /* TT-Metal's id → the driver's number; NULL: the same */
 };
 
+/*
+ * Tells whether lives are worth asking for again: from one answer with sums of sites to the
+ * next it is the same number as long as none that the look is for has begun or ended. 0 when that
+ * cannot be told, as the answer does not have all sites.
+ */
+uint64_t ttm_closer_look_print(const struct ttm_closer_look *look, const struct ttm_answer *answer,
+                               const uint16_t *numbers);
+
 /* Zero-initialised. Those with the most bytes first. */
 struct ttm_origins {
     struct ttm_origin_group *groups;

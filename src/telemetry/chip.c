@@ -596,10 +596,10 @@ uint64_t ttm_link_capacity(const struct ttm_chip *chip)
 
 uint64_t ttm_link_unambiguous_ns(const struct ttm_chip *chip)
 {
-    const uint64_t capacity = ttm_link_capacity(chip);
-    const double bytes = TTM_LINK_WORD_BYTES * ((double)UINT32_MAX + 1);
+    const uint64_t mb_per_s = ttm_link_capacity(chip) / 1000000;
+    const uint64_t bytes = (uint64_t)TTM_LINK_WORD_BYTES << 32;
 
-    return capacity > 0 ? (uint64_t)(bytes / (double)capacity * 1e9) : 0;
+    return mb_per_s > 0 ? bytes * 1000 / mb_per_s : 0;
 }
 
 struct ttm_value ttm_link_rate(const struct ttm_link_counters *before, const struct ttm_chip *chip,

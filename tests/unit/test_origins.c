@@ -150,6 +150,58 @@ static void a_detail_waits_for_the_lives_of_its_origin(void **state)
     assert_int_equal(detail.live_count, 0);
 }
 
+static void lives_grow_older_with_the_sums(void **state)
+{
+    struct ttm_origins_source source = make_closer();
+    struct ttm_origin_detail detail;
+    (void)state;
+
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    made_answer.moment.uptime_ns = 100 * TTM_NS_PER_S;
+    closer_answer.moment.uptime_ns = 93 * TTM_NS_PER_S;
+    ttm_origins_detail(&source, &origins.groups[0], &detail);
+    assert_int_equal(detail.youngest_ns, 37 * TTM_NS_PER_S);
+    assert_int_equal(detail.lives[0].age_ns, 37 * TTM_NS_PER_S);
+    assert_int_equal(detail.oldest_ns, 97 * TTM_NS_PER_S);
+    closer_answer.moment.uptime_ns = 101 * TTM_NS_PER_S; /* they are newer than the sums */
+    ttm_origins_detail(&source, &origins.groups[0], &detail);
+    assert_int_equal(detail.youngest_ns, 30 * TTM_NS_PER_S);
+}
+
+static void a_closer_look_is_the_same_until_a_life_of_it_changes(void **state)
+{
+    const struct ttm_origins_source source = make_closer();
+    struct ttm_closer_look look = source.look;
+    uint16_t numbers[TTM_DEVICE_COUNT] = {[0] = 5, [1] = 3};
+    (void)state;
+
+    const uint64_t print = ttm_closer_look_print(&look, &made_answer, NULL);
+    assert_int_not_equal(print, 0);
+    assert_int_equal(ttm_closer_look_print(&look, &made_answer, NULL), print);
+    made_sites[1].births++; /* in DRAM, and of another origin */
+    assert_int_equal(ttm_closer_look_print(&look, &made_answer, NULL), print);
+    look.region = TTM_REGION_DRAM;
+    const uint64_t in_dram = ttm_closer_look_print(&look, &made_answer, NULL);
+    made_sites[1].births++;
+    assert_int_not_equal(ttm_closer_look_print(&look, &made_answer, NULL), in_dram);
+    look.region = TTM_REGION_L1;
+    made_sites[2].births++; /* of another origin, on the bank */
+    assert_int_not_equal(ttm_closer_look_print(&look, &made_answer, NULL), print);
+    made_sites[2].births--;
+    made_sites[0].births++; /* one ends and one is born */
+    made_sites[0].ends++;
+    assert_int_not_equal(ttm_closer_look_print(&look, &made_answer, NULL), print);
+    made_sites[0].births--;
+    made_sites[0].ends--;
+    assert_int_equal(ttm_closer_look_print(&look, &made_answer, NULL), print);
+    look.device = 5; /* which is the same device by the driver's number */
+    assert_int_equal(ttm_closer_look_print(&look, &made_answer, numbers), print);
+    made_process.row.start_ns++; /* the pid is another process's now */
+    assert_int_not_equal(ttm_closer_look_print(&look, &made_answer, numbers), print);
+    made_answer.left_out.sites = 1;
+    assert_int_equal(ttm_closer_look_print(&look, &made_answer, numbers), 0);
+}
+
 static void a_bank_waits_for_the_lives_that_lie_in_it(void **state)
 {
     struct ttm_origins_source source = make_sums();
@@ -433,6 +485,8 @@ int main(void)
         ORIGINS_TEST(siblings_of_one_moment_stay_apart),
         ORIGINS_TEST(a_site_that_holds_nothing_makes_no_group),
         ORIGINS_TEST(a_detail_waits_for_the_lives_of_its_origin),
+        ORIGINS_TEST(lives_grow_older_with_the_sums),
+        ORIGINS_TEST(a_closer_look_is_the_same_until_a_life_of_it_changes),
         ORIGINS_TEST(a_bank_waits_for_the_lives_that_lie_in_it),
         ORIGINS_TEST(a_key_stays_from_answer_to_answer),
         ORIGINS_TEST(a_choice_of_devices_leaves_the_others_out),
