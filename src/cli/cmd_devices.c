@@ -397,6 +397,31 @@ static void put_limits_json(struct ttm_json *json, const struct ttm_machine_devi
     ttm_json_object_end(json);
 }
 
+static bool has_counters(const struct ttm_chip *chip)
+{
+    for (size_t i = 0; chip && i < TTM_LINK_COUNTERS; i++) {
+        if (chip->counters.words[i].validity == TTM_VALID)
+            return true;
+    }
+    return false;
+}
+
+/* Words since the last reset, each modulo 2^32. A rate takes two readings, and this is one. */
+static void put_counters_json(struct ttm_json *json, const struct ttm_machine_device *device)
+{
+    const struct ttm_chip *chip = ttm_vitals_chip(device);
+
+    if (!has_counters(chip)) {
+        ttm_json_put_null(json, "link_counters");
+        return;
+    }
+    ttm_json_key(json, "link_counters");
+    ttm_json_object_begin(json);
+    for (size_t i = 0; i < TTM_LINK_COUNTERS; i++)
+        ttm_vitals_json_value(json, ttm_link_counter_name(i), chip->counters.words[i], 0);
+    ttm_json_object_end(json);
+}
+
 static void put_link_json(struct ttm_json *json, const struct ttm_machine_device *device)
 {
     const struct ttm_chip *chip = ttm_vitals_chip(device);
@@ -457,6 +482,7 @@ static void put_device_json(struct ttm_json *json, const struct ttm_machine_devi
     ttm_vitals_json(json, device);
     put_limits_json(json, device);
     put_link_json(json, device);
+    put_counters_json(json, device);
     put_regions_json(json, device);
     ttm_json_object_end(json);
 }

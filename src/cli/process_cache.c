@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/turn.h"
 
 #define FRESH_NS (5 * TTM_NS_PER_S)
+#define PLACES 10 /* so many parts of those that came together are looked at one by one */
 #define SCAN_NS (10 * TTM_NS_PER_S)
 
 void ttm_process_cache_turn(struct ttm_process_cache *cache, uint64_t now_ns)
@@ -28,11 +30,15 @@ void ttm_process_cache_done(struct ttm_process_cache *cache)
     *cache = (struct ttm_process_cache){0};
 }
 
-static struct ttm_cached_process *find(const struct ttm_process_cache *cache, int32_t pid)
+/* They are mostly asked for in the order of the last time. */
+static struct ttm_cached_process *find(struct ttm_process_cache *cache, int32_t pid)
 {
     for (size_t i = 0; i < cache->count; i++) {
-        if (cache->processes[i].process.pid == pid)
-            return &cache->processes[i];
+        const size_t at = (cache->next + i) % cache->count;
+        if (cache->processes[at].process.pid == pid) {
+            cache->next = at + 1;
+            return &cache->processes[at];
+        }
     }
     return NULL;
 }
@@ -65,9 +71,9 @@ int ttm_process_cache_read(struct ttm_process_cache *cache, const char *root, in
 {
     struct ttm_cached_process *cached = cache ? find(cache, pid) : NULL;
 
-    if (cached && (cache->now_ns - cached->read_ns < FRESH_NS || is_same(cached, root))) {
-        if (cache->now_ns - cached->read_ns >= FRESH_NS)
-            cached->read_ns = cache->now_ns;
+    if (cached && (cache->now_ns < cached->due_ns || is_same(cached, root))) {
+        if (cache->now_ns >= cached->due_ns)
+            cached->due_ns = ttm_turn_next(cached->due_ns, FRESH_NS, cache->now_ns);
         cached->wanted_ns = cache->now_ns;
         *ret = cached->process;
         return cached->result;
@@ -78,7 +84,12 @@ int ttm_process_cache_read(struct ttm_process_cache *cache, const char *root, in
     if (!cached)
         cached = add(cache);
     if (cached) /* without memory it is read again the next time */
-        *cached = (struct ttm_cached_process){*ret, r, cache->now_ns, cache->now_ns};
+        *cached = (struct ttm_cached_process){
+            .process = *ret,
+            .result = r,
+            .due_ns = ttm_turn_first(cache->now_ns, FRESH_NS, cache->added++, PLACES),
+            .wanted_ns = cache->now_ns,
+        };
     return r;
 }
 

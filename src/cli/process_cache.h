@@ -2,8 +2,9 @@
 /*
  * process_cache - what /proc told of processes, for who asks again and again.
  *
- * A process that was read is believed for two seconds, then until it turns out to be
- * another one; a look through all open files for ten. NULL for a cache reads anew.
+ * A process that was read is believed for five seconds at most, then it is looked at
+ * whether it is still the same; a look through all open files is believed for ten. Of
+ * many, some are looked at in each turn, never all at once. NULL for a cache reads anew.
  */
 #ifndef TTM_CLI_PROCESS_CACHE_H
 #define TTM_CLI_PROCESS_CACHE_H
@@ -16,7 +17,7 @@
 struct ttm_cached_process {
     struct ttm_process process;
     int result;         /* of ttm_process_read() */
-    uint64_t read_ns;   /* when it was last read or found to be the same */
+    uint64_t due_ns;    /* when to look whether it is still the same */
     uint64_t wanted_ns; /* when it was last asked for */
 };
 
@@ -29,6 +30,8 @@ struct ttm_cached_holder {
 struct ttm_process_cache {
     struct ttm_cached_process *processes;
     size_t count, room;
+    size_t next;    /* the place behind the one that was asked for last */
+    uint64_t added; /* processes, so far */
     struct ttm_cached_holder *holders;
     size_t holder_count, holder_room;
     size_t hidden_count;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/u64_map.h"
+
 const char *ttm_reporting_name(enum ttm_reporting reporting)
 {
     static const char *const names[] = {
@@ -25,7 +27,8 @@ struct builder {
     const struct ttm_machine *machine;
     struct ttm_process_cache *cache; /* NULL: none */
     struct ttm_process_list *list;
-    bool needs_scan; /* the driver did not tell all holders */
+    struct ttm_u64_map places; /* pid → place in the list */
+    bool needs_scan;           /* the driver did not tell all holders */
     int error;
 };
 
@@ -36,13 +39,13 @@ static void *grow(void *array, size_t count, size_t element_size)
     return realloc(array, (count ? count * 2 : 1) * element_size);
 }
 
-static struct ttm_listed_process *find(struct ttm_process_list *list, int32_t pid)
+static struct ttm_listed_process *find(const struct builder *builder, int32_t pid)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        if (list->processes[i].process.pid == pid && pid != 0)
-            return &list->processes[i];
-    }
-    return NULL;
+    uint32_t place;
+
+    return ttm_u64_map_find(&builder->places, (uint32_t)pid, &place)
+               ? &builder->list->processes[place]
+               : NULL;
 }
 
 static struct ttm_listed_process *append(struct builder *builder, const struct ttm_process *process)
@@ -55,6 +58,10 @@ static struct ttm_listed_process *append(struct builder *builder, const struct t
         return NULL;
     }
     list->processes = grown;
+    /* Those that cannot be told apart are not found again. */
+    if (process->pid != 0 &&
+        ttm_u64_map_add(&builder->places, (uint32_t)process->pid, (uint32_t)list->count) == -ENOMEM)
+        builder->error = -ENOMEM;
     list->processes[list->count] = (struct ttm_listed_process){
         .process = *process,
         .reporting = TTM_REPORTING_NO,
@@ -66,7 +73,7 @@ static struct ttm_listed_process *append(struct builder *builder, const struct t
 /* The process's place in the list; NULL when it has ended, or memory is short. */
 static struct ttm_listed_process *find_or_read(struct builder *builder, int32_t pid)
 {
-    struct ttm_listed_process *found = find(builder->list, pid);
+    struct ttm_listed_process *found = find(builder, pid);
     struct ttm_process process;
 
     if (found)
@@ -240,6 +247,7 @@ int ttm_process_list_read(const char *root, const struct ttm_machine *machine,
     }
     if (ret->count > 0)
         qsort(ret->processes, ret->count, sizeof(ret->processes[0]), compare);
+    ttm_u64_map_done(&builder.places);
     return builder.error;
 }
 

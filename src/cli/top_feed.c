@@ -163,6 +163,8 @@ static int ask_closer(const struct ttm_top_feed *feed, struct ttm_feed_link *lin
     link->state = TTM_LINK_ASKED_CLOSER;
     link->asked_ns = link->closer_asked_ns = now_ns;
     link->asked_look = *look;
+    link->closer_print = ttm_closer_look_print(look, &link->sites, feed->numbers);
+    link->is_closer_old = link->closer_print == 0;
     return 0;
 }
 
@@ -183,7 +185,7 @@ static bool is_closer_due(const struct ttm_top_feed *feed, const struct ttm_feed
         return true;
     if (!link->has_closer || !ttm_closer_look_is_same(look, &link->look))
         return age_ns >= LOOK_NS;
-    return age_ns >= pause_ns &&
+    return link->is_closer_old && age_ns >= pause_ns &&
            (now_ns - feed->sites_asked_ns >= APART_NS || age_ns >= 2 * pause_ns);
 }
 
@@ -243,6 +245,9 @@ static int keep_answer(struct ttm_top_feed *feed, struct ttm_feed_link *link)
     link->has_closer |= has_closer;
     if (has_closer)
         link->look = link->asked_look;
+    if (has_sites && link->has_closer)
+        link->is_closer_old |= ttm_closer_look_print(&link->asked_look, &link->sites,
+                                                     feed->numbers) != link->closer_print;
     feed->lives_version += has_closer || (has_sites && !has_sums(link));
     return has_sites ? TTM_FED_SITES : has_closer ? TTM_FED_CLOSER : 0;
 }
@@ -361,6 +366,8 @@ static void fill_device(const struct ttm_machine_device *device, struct ttm_fact
         .power_uw = ttm_vitals_sensor(device, TTM_SENSOR_POWER_UW),
         .power_limit_uw = ttm_vitals_limit(device, TTM_LIMIT_POWER_UW),
         .aiclk_mhz = ttm_vitals_sensor(device, TTM_SENSOR_AICLK_MHZ),
+        .link_in_bytes_per_s = ttm_vitals_traffic(device, TTM_INTO_CHIP),
+        .link_out_bytes_per_s = ttm_vitals_traffic(device, TTM_OUT_OF_CHIP),
         .age_ns = device->chip && !device->is_remote && device->chip->is_stalled
                       ? device->chip->age_ns
                       : 0,
@@ -396,6 +403,15 @@ static const char *user_name(struct ttm_top_feed *feed, const struct ttm_process
     return feed->users[at].name;
 }
 
+/* As much of it as fits. There are hundreds in each look, and snprintf() takes ten times as long. */
+static void copy_text(char *ret, size_t size, const char *text)
+{
+    const size_t n = strnlen(text, size - 1);
+
+    memcpy(ret, text, n);
+    ret[n] = '\0';
+}
+
 static void fill_process(struct ttm_top_feed *feed, const struct ttm_listed_process *listed,
                          struct ttm_facts_process *ret)
 {
@@ -405,13 +421,13 @@ static void fill_process(struct ttm_top_feed *feed, const struct ttm_listed_proc
         .pid = listed->process.pid,
         .reports = ttm_reporting_name(listed->reporting),
     };
-    (void)snprintf(ret->user, sizeof(ret->user), "%s", user_name(feed, &listed->process));
+    copy_text(ret->user, sizeof(ret->user), user_name(feed, &listed->process));
     ttm_text_init(&text);
     ttm_listed_process_devices(listed, &text);
-    (void)snprintf(ret->devices, sizeof(ret->devices), "%.31s", ttm_text_string(&text));
+    copy_text(ret->devices, sizeof(ret->devices), ttm_text_string(&text));
     ttm_text_clear(&text);
     ttm_terminal_command(&text, listed->process.command);
-    (void)snprintf(ret->command, sizeof(ret->command), "%.255s", ttm_text_string(&text));
+    copy_text(ret->command, sizeof(ret->command), ttm_text_string(&text));
     ttm_text_done(&text);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
         ret->regions[r] = usage_of(&listed->regions[r]);

@@ -40,6 +40,8 @@ struct ttm_feed_link {
     bool has_totals, has_sites, has_closer;
     struct ttm_closer_look look, asked_look;
     uint64_t closer_asked_ns; /* when these lives were asked for last */
+    uint64_t closer_print;    /* of the sites at that time, see ttm_closer_look_print() */
+    bool is_closer_old;       /* there are others by now, or that cannot be told */
     bool is_over;             /* it cannot be asked any more; ttm_top_feed_take() closes it */
     uint64_t asked_ns;        /* when the request, or our hello, was sent */
 };

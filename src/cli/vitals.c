@@ -24,6 +24,17 @@ struct ttm_value ttm_vitals_limit(const struct ttm_machine_device *device, enum 
     return chip ? chip->limits[which] : nothing;
 }
 
+struct ttm_value ttm_vitals_traffic(const struct ttm_machine_device *device,
+                                    enum ttm_counter_direction direction)
+{
+    const struct ttm_chip *chip = ttm_vitals_chip(device);
+
+    if (!chip || chip->state != TTM_CHIP_OK || !ttm_vitals_does_answer(device))
+        return nothing;
+    return direction == TTM_INTO_CHIP ? device->chip->bytes_in_per_s
+                                      : device->chip->bytes_out_per_s;
+}
+
 bool ttm_vitals_does_answer(const struct ttm_machine_device *device)
 {
     return !device->chip || (device->chip->has_reading && !device->chip->is_stalled);

@@ -20,6 +20,10 @@ const struct ttm_chip *ttm_vitals_chip(const struct ttm_machine_device *device);
 struct ttm_value ttm_vitals_sensor(const struct ttm_machine_device *device, enum ttm_sensor which);
 struct ttm_value ttm_vitals_limit(const struct ttm_machine_device *device, enum ttm_limit which);
 
+/* What crosses its PCIe link, in bytes per second; absent likewise. */
+struct ttm_value ttm_vitals_traffic(const struct ttm_machine_device *device,
+                                    enum ttm_counter_direction direction);
+
 /* A chip that is not read in time is most likely being reset. */
 bool ttm_vitals_does_answer(const struct ttm_machine_device *device);
 

@@ -29,6 +29,17 @@ char *ttm_draw_short_bytes(uint64_t bytes, char ret[DRAW_NUMBER_SIZE])
     return ret;
 }
 
+const char *ttm_draw_name(const struct ttm_facts_device *device, size_t columns,
+                          char ret[TTM_FACTS_NAME_SIZE])
+{
+    const size_t dash = strcspn(device->name, "-");
+
+    memcpy(ret, device->name, TTM_FACTS_NAME_SIZE);
+    if (ttm_grid_width(ret) > columns)
+        ret[dash] = '\0';
+    return ret;
+}
+
 char *ttm_draw_rate(bool is_known, int64_t bytes_per_s, char ret[DRAW_NUMBER_SIZE])
 {
     char number[DRAW_NUMBER_SIZE];
@@ -196,6 +207,7 @@ static void draw_footer(const struct ttm_view *view, struct ttm_grid *grid)
         {"←→", "devices", TTM_PAGE_CHARTS},
         {"p", "pause", -1},
     };
+    const bool has_detail = view->has_detail && view->origin_list.selected < view->line_count;
     const size_t row = grid->rows - 1;
     size_t at = 0;
 
@@ -210,7 +222,7 @@ static void draw_footer(const struct ttm_view *view, struct ttm_grid *grid)
     for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
         if (hints[i].page >= 0 && hints[i].page != (int)view->settings.page)
             continue;
-        if (view->has_detail && hints[i].page >= 0) {
+        if (has_detail && hints[i].page >= 0) {
             at = put_hint(grid, at, &(struct key_hint){"Esc", "back", -1}, false);
             at = put_hint(grid, at, &(struct key_hint){"↑↓", "others", -1}, false);
             at = put_hint(grid, at, &(struct key_hint){"PgDn", "more", -1}, false);

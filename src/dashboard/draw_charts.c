@@ -7,7 +7,8 @@
 
 #define PANE_ROWS_MIN 4
 #define PANE_COLUMNS_MIN 36
-#define AXIS_COLUMNS 6 /* "4.10G " left of the dots */
+#define AXIS_COLUMNS 6     /* "4.10G " left of the dots */
+#define NUMBERS_COLUMNS 27 /* "31  DRAM 72.5M/12.0G 0.6 %" */
 
 /* One chart: a device and what of it. */
 struct pane {
@@ -130,12 +131,15 @@ static void draw_pane(const struct ttm_view *view, struct ttm_grid *grid, const 
     const uint64_t used = is_l1 ? ttm_facts_l1_bytes(device) : ttm_facts_dram_bytes(device);
     const uint64_t capacity = device->capacity_bytes[is_l1 ? TTM_REGION_L1 : TTM_REGION_DRAM];
     const size_t end = pane->column + pane->columns;
-    char text[2 * DRAW_NUMBER_SIZE];
+    char text[2 * DRAW_NUMBER_SIZE], name[TTM_FACTS_NAME_SIZE];
     uint64_t peak;
     size_t at;
 
-    at = ttm_grid_format(grid, pane->row, pane->column, pane->columns, TTM_STYLE_BOLD, "%2u %s %s ",
-                         device->id, device->name, is_l1 ? "L1" : "DRAM");
+    /* The numbers are worth more than all of the name. */
+    (void)ttm_draw_name(device, pane->columns - NUMBERS_COLUMNS, name);
+    at =
+        ttm_grid_format(grid, pane->row, pane->column, pane->columns, TTM_STYLE_BOLD, "%2u %s%s%s ",
+                        device->id, name, name[0] ? " " : "", is_l1 ? "L1" : "DRAM");
     put_curve(view, grid, pane, &peak);
     if (!device->regions[TTM_REGION_DRAM].is_known) {
         (void)ttm_grid_text(grid, pane->row, at, end - at, TTM_STYLE_DIM, "not known");

@@ -64,20 +64,37 @@ static size_t draw_named(struct ttm_grid *grid, size_t row, size_t end, const ch
     return row + 1;
 }
 
+/* In few digits, or where another size would read the same, to the byte. */
+static const char *size_text(const struct ttm_origin_detail *detail, size_t which,
+                             char ret[TTM_NUMBER_SIZE])
+{
+    char other[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE - 4];
+
+    (void)ttm_format_bytes(detail->sizes[which].bytes, ret);
+    for (size_t i = 0; i < detail->size_count; i++) {
+        if (i != which && strcmp(ttm_format_bytes(detail->sizes[i].bytes, other), ret) == 0) {
+            (void)snprintf(bytes, sizeof(bytes), "%" PRIu64, detail->sizes[which].bytes);
+            (void)snprintf(ret, TTM_NUMBER_SIZE, "%s B", bytes);
+            break;
+        }
+    }
+    return ret;
+}
+
 static size_t draw_sizes(const struct ttm_view *view, struct ttm_grid *grid, size_t row, size_t end)
 {
     const struct ttm_origin_detail *detail = &view->detail;
     char bytes[TTM_NUMBER_SIZE];
-    size_t at = 13;
+    size_t at = 13, shown = 0;
 
     if (row >= end)
         return row;
     (void)ttm_grid_text(grid, row, 2, 10, TTM_STYLE_DIM, "sizes");
-    for (size_t i = 0; i < detail->size_count && at + 20 < grid->columns; i++)
+    for (; shown < detail->size_count && at + 20 < grid->columns; shown++)
         at = ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN,
-                             "%" PRIu64 " × %s   ", detail->sizes[i].count,
-                             ttm_format_bytes(detail->sizes[i].bytes, bytes));
-    if (detail->more_sizes > 0 && at + 12 < grid->columns)
+                             "%" PRIu64 " × %s   ", detail->sizes[shown].count,
+                             size_text(detail, shown, bytes));
+    if ((shown < detail->size_count || detail->more_sizes > 0) && at + 12 < grid->columns)
         (void)ttm_grid_text(grid, row, at, grid->columns - at, TTM_STYLE_DIM, "and others");
     return row + 1;
 }
@@ -158,6 +175,20 @@ static size_t draw_page(const struct ttm_view *view, struct ttm_grid *grid, size
     return draw_lives(view, grid, row, end);
 }
 
+/* At the right of the last row, whose text is seen to be cut. */
+static void draw_more(struct ttm_grid *grid, size_t row)
+{
+    static const char text[] = "  PgDn: more";
+    const size_t at = grid->columns - (sizeof(text) - 1);
+    bool is_cut = false;
+
+    for (size_t i = at; i < grid->columns; i++)
+        is_cut |= grid->cells[row * grid->columns + i].character != ' ';
+    if (is_cut)
+        ttm_grid_put(grid, row, at - 1, 0x2026, TTM_STYLE_PLAIN);
+    (void)ttm_grid_text(grid, row, at, sizeof(text) - 1, TTM_STYLE_KEY, text);
+}
+
 void ttm_draw_detail(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
     struct ttm_grid page = {.has_utf8 = grid->has_utf8};
@@ -172,7 +203,6 @@ void ttm_draw_detail(struct ttm_view *view, struct ttm_grid *grid, struct draw_a
     memcpy(&grid->cells[area.row * grid->columns], &page.cells[view->detail_first * grid->columns],
            area.rows * grid->columns * sizeof(grid->cells[0]));
     if (view->detail_first < last)
-        ttm_grid_right(grid, area.row + area.rows - 1, grid->columns - 13, 13, TTM_STYLE_KEY,
-                       " PgDn: more");
+        draw_more(grid, area.row + area.rows - 1);
     ttm_grid_done(&page);
 }

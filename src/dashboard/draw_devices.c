@@ -21,6 +21,9 @@ static const struct {
 };
 
 #define INFO_COLUMNS 38
+#define NAME_COLUMNS 8
+#define NAME_COLUMNS_MAX 16
+#define LONG_NAMES_FROM 96 /* columns of a device in which its name may be longer */
 #define NUMBERS_COLUMNS 19 /* " 3.90G/12.0G  32 %", right of a bar */
 
 /* How all devices are laid out. */
@@ -30,6 +33,7 @@ struct layout {
     size_t columns; /* of each */
     size_t rows;    /* of all that are shown */
     size_t shown;
+    size_t name_columns;
 };
 
 /* The richest form in which all of them fit, or as many as fit in the smallest. */
@@ -185,14 +189,33 @@ static void put_sensors(struct ttm_grid *grid, size_t row, size_t column, size_t
 }
 
 static void put_info(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
-                     const struct ttm_facts_device *device)
+                     size_t name_columns, const struct ttm_facts_device *device)
 {
-    const size_t end = column + columns;
+    const size_t end = column + columns, sensors = column + 4 + name_columns;
+    char name[TTM_FACTS_NAME_SIZE];
 
     (void)ttm_grid_format(grid, row, column, 3, TTM_STYLE_BOLD, "%2u", device->id);
-    (void)ttm_grid_text(grid, row, column + 3, 8, TTM_STYLE_PLAIN,
-                        device->name[0] ? device->name : "—");
-    put_sensors(grid, row, column + 12, end > column + 12 ? end - column - 12 : 0, device);
+    (void)ttm_grid_text(grid, row, column + 3, name_columns, TTM_STYLE_PLAIN,
+                        device->name[0] ? ttm_draw_name(device, name_columns, name) : "—");
+    put_sensors(grid, row, sensors, end > sensors ? end - sensors : 0, device);
+}
+
+/* "PCIe in 1.20G out 35.0M/s", below the sensors. */
+static void put_link(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
+                     const struct ttm_facts_device *device)
+{
+    char in[DRAW_NUMBER_SIZE], out[DRAW_NUMBER_SIZE];
+
+    if (device->place[0] || device->link_in_bytes_per_s.validity != TTM_VALID ||
+        device->link_out_bytes_per_s.validity != TTM_VALID)
+        return;
+    const size_t end = column + columns;
+    column = ttm_grid_text(grid, row, column, columns, TTM_STYLE_DIM, "PCIe in ");
+    column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_PLAIN,
+                           ttm_draw_short_bytes(device->link_in_bytes_per_s.number, in));
+    column = ttm_grid_text(grid, row, column, end - column, TTM_STYLE_DIM, " out ");
+    (void)ttm_grid_format(grid, row, column, end - column, TTM_STYLE_PLAIN, "%.16s/s",
+                          ttm_draw_short_bytes(device->link_out_bytes_per_s.number, out));
 }
 
 /* One kind of memory in a breakdown. */
@@ -349,6 +372,7 @@ static void draw_device(struct ttm_grid *grid, size_t row, size_t column,
                         const struct layout *layout, const struct ttm_facts_device *device)
 {
     const size_t columns = layout->columns - 1;
+    const size_t info = INFO_COLUMNS - NAME_COLUMNS + layout->name_columns;
 
     switch (layout->form) {
     case FORM_FULL:
@@ -356,13 +380,16 @@ static void draw_device(struct ttm_grid *grid, size_t row, size_t column,
         if (layout->form == FORM_FULL)
             put_breakdown(grid, row + 2, column + 3, columns - 3, device);
         else
-            put_short_breakdown(grid, row + 1, column + 3, INFO_COLUMNS - 4, device);
-        put_info(grid, row, column, INFO_COLUMNS, device);
-        put_memory(grid, row, column + INFO_COLUMNS, columns - INFO_COLUMNS, device, false);
-        put_memory(grid, row + 1, column + INFO_COLUMNS, columns - INFO_COLUMNS, device, true);
+            put_short_breakdown(grid, row + 1, column + 3, info - 4, device);
+        if (layout->form == FORM_FULL || !device->regions[TTM_REGION_L1].is_known)
+            put_link(grid, row + 1, column + 4 + layout->name_columns,
+                     info - layout->name_columns - 5, device);
+        put_info(grid, row, column, info, layout->name_columns, device);
+        put_memory(grid, row, column + info, columns - info, device, false);
+        put_memory(grid, row + 1, column + info, columns - info, device, true);
         break;
     case FORM_NARROW:
-        put_info(grid, row, column, columns, device);
+        put_info(grid, row, column, columns, layout->name_columns, device);
         put_memory(grid, row + 1, column + 3, columns - 3, device, false);
         put_memory(grid, row + 2, column + 3, columns - 3, device, true);
         break;
@@ -382,14 +409,27 @@ static bool is_any_known(const struct ttm_facts *facts)
     return false;
 }
 
+/* As wide as the longest name, where there is room. */
+static size_t name_columns(const struct ttm_facts *facts, size_t columns)
+{
+    size_t most = NAME_COLUMNS;
+
+    for (size_t i = 0; columns >= LONG_NAMES_FROM && i < facts->device_count; i++) {
+        const size_t width = ttm_grid_width(facts->devices[i].name);
+        most = width > most ? width : most;
+    }
+    return most < NAME_COLUMNS_MAX ? most : NAME_COLUMNS_MAX;
+}
+
 /* Returns the rows taken. */
 static size_t draw_all_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
     const struct ttm_facts *facts = view->facts;
-    const struct layout layout = choose_layout(facts->device_count, grid->columns, area.rows,
-                                               is_any_known(facts) ? FORM_FULL : FORM_WIDE);
+    struct layout layout = choose_layout(facts->device_count, grid->columns, area.rows,
+                                         is_any_known(facts) ? FORM_FULL : FORM_WIDE);
     const size_t down = layout.rows / forms[layout.form].rows;
 
+    layout.name_columns = name_columns(facts, layout.columns);
     view->devices_a_page = layout.shown;
     if (view->first_device + layout.shown > facts->device_count)
         view->first_device = facts->device_count - layout.shown;
@@ -526,9 +566,9 @@ static void draw_advice(const struct ttm_view *view, struct ttm_grid *grid, size
                               "%zu more hold a device and cannot be seen from this container",
                               facts->foreign_count);
     else if (facts->server == TTM_SERVER_NONE)
-        (void)ttm_grid_text(grid, row, 0, grid->columns, TTM_STYLE_DIM,
-                            "no server, so memory is not known: tt-mem serve, or tt-mem run "
-                            "COMMAND");
+        (void)ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM,
+                              "no server, so memory is %s: tt-mem serve, or tt-mem run COMMAND",
+                              is_any_known(facts) ? "TT-Metal's own count" : "not known");
 }
 
 static bool needs_advice(const struct ttm_view *view)
@@ -573,6 +613,8 @@ static void draw_processes(struct ttm_view *view, struct ttm_grid *grid, struct 
         draw_advice(view, grid, area.row + area.rows - 1);
 }
 
+#define PROCESS_ROWS_MIN 5 /* titles, three processes and an advice */
+
 void ttm_draw_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
     const size_t wanted = view->process_count + 1 + needs_advice(view);
@@ -585,7 +627,13 @@ void ttm_draw_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_
     } else {
         /* The processes get what they need, up to a third of the screen, or what is left over. */
         const size_t third = area.rows / 3 > 3 ? area.rows / 3 : 3;
-        const size_t kept = wanted < third ? (wanted > 3 ? wanted : 3) : third;
+        size_t kept = wanted < third ? (wanted > 3 ? wanted : 3) : third;
+        /* Or a little less, where that makes room for all devices. */
+        const size_t across = grid->columns / forms[FORM_TINY].columns;
+        const size_t least =
+            across > 0 ? (view->facts->device_count + across - 1) / across : area.rows;
+        if (least + kept > area.rows && least + PROCESS_ROWS_MIN <= area.rows)
+            kept = area.rows - least;
         const size_t taken =
             draw_all_devices(view, grid, (struct draw_area){area.row, area.rows - kept});
         area.row += taken;

@@ -24,7 +24,7 @@ static const struct {
     [BYTES] = {"BYTES", 6, 0, true},     [COUNT] = {"COUNT", 6, 0, true},
     [GROWTH] = {"GROWTH", 8, 52, true},  [REGION] = {"REGION", 8, 46, false},
     [DEV] = {"DEV", 5, 64, false},       [PID] = {"PID", 7, 70, true},
-    [AGE] = {"HELD FOR", 10, 100, true}, [OPERATION] = {"OPERATION", 20, 110, false},
+    [AGE] = {"HELD FOR", 11, 100, true}, [OPERATION] = {"OPERATION", 20, 110, false},
     [WHERE] = {"WHERE", 0, 0, false},
 };
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
@@ -94,6 +94,8 @@ static const char *empty_text(const struct ttm_view *view)
 {
     if (view->facts->server == TTM_SERVER_NONE)
         return "no server is running: tt-mem serve, or tt-mem run COMMAND";
+    if (view->facts->server == TTM_SERVER_GONE)
+        return "the server has gone, and what it knew with it";
     if (view->facts->server != TTM_SERVER_OK)
         return "the server does not answer";
     if (!view->has_origins)
@@ -242,24 +244,26 @@ static void draw_map_words(const struct ttm_view *view, struct ttm_grid *grid, s
             100.0 - 100.0 * (double)bank->largest_free_bytes / (double)bank->free_bytes);
 }
 
-static void draw_map_cells(const struct ttm_view *view, struct ttm_grid *grid, size_t row,
+static void draw_map_cells(struct ttm_view *view, struct ttm_grid *grid, size_t row,
                            const struct map *map)
 {
-    const uint64_t selected = view->origin_list.selected < view->line_count
-                                  ? view->lines[view->origin_list.selected].group->key
-                                  : 0;
-    const double cell = (double)(map->end - map->begin) / (double)(map->width * map->rows);
+    const struct ttm_bank_look look = {
+        .begin = map->begin,
+        .end = map->end,
+        .cells = map->width * map->rows,
+        .key = view->origin_list.selected < view->line_count
+                   ? view->lines[view->origin_list.selected].group->key
+                   : 0,
+    };
+    const struct ttm_bank_share *shares = ttm_bank_cells(&view->bank, &look);
 
     for (size_t r = 0; r < map->rows; r++) {
         ttm_grid_put(grid, row + r, 0, 0x2595, TTM_STYLE_DIM);
         ttm_grid_put(grid, row + r, map->width + 1, 0x258f, TTM_STYLE_DIM);
-        for (size_t c = 0; c < map->width; c++) {
-            const double at = (double)(r * map->width + c);
-            const uint64_t begin = map->begin + (uint64_t)(at * cell);
-            uint64_t end = map->begin + (uint64_t)((at + 1) * cell);
-            end = end > begin ? end : begin + 1;
+        for (size_t c = 0; shares && c < map->width; c++) {
+            const size_t cell = r * map->width + c;
             put_map_cell(grid, row + r, c + 1,
-                         cell_of(ttm_bank_share(&view->bank, begin, end, selected), end - begin));
+                         cell_of(shares[cell], ttm_bank_cell_bytes(&look, cell)));
         }
     }
 }
@@ -293,7 +297,7 @@ static void draw_map_scale(const struct ttm_view *view, struct ttm_grid *grid, s
 }
 
 /* A line of words, the bank to scale in as many rows as there are, and its addresses. */
-static void draw_map(const struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
+static void draw_map(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
     draw_map_words(view, grid, area.row);
     if (!view->is_bank_told)

@@ -39,6 +39,10 @@ char *ttm_draw_share(uint64_t part, uint64_t whole, char ret[2 * DRAW_NUMBER_SIZ
 char *ttm_draw_percent(uint64_t part, uint64_t whole, const char *space,
                        char ret[DRAW_NUMBER_SIZE]);
 
+/* The device's name: where it does not fit, without what stands behind its dash. "galaxy-wormhole". */
+const char *ttm_draw_name(const struct ttm_facts_device *device, size_t columns,
+                          char ret[TTM_FACTS_NAME_SIZE]);
+
 /* Green, from 75 % yellow, from 90 % red. */
 enum ttm_style ttm_draw_load_style(uint64_t part, uint64_t whole);
 

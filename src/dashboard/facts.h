@@ -31,6 +31,7 @@ struct ttm_facts_device {
     struct ttm_value temperature_mc, temperature_limit_mc;
     struct ttm_value power_uw, power_limit_uw;
     struct ttm_value aiclk_mhz;
+    struct ttm_value link_in_bytes_per_s, link_out_bytes_per_s; /* of PCIe, seen from the chip */
     uint64_t age_ns; /* of these, where they are old because the chip hangs; else 0 */
     uint64_t capacity_bytes[TTM_REGION_COUNT]; /* 0: not known */
     uint64_t l1_reserved_bytes;                /* what no program gets of L1; 0: not known */

@@ -401,7 +401,9 @@ static void take_sizes(struct size_counter *counter, struct ttm_origin_detail *r
     while (ret->size_count < TTM_DETAIL_SIZES && counter->used > 0) {
         size_t best = 0;
         for (size_t i = 1; i < counter->used; i++) {
-            if (counter->count[i] > counter->count[best])
+            if (counter->count[i] > counter->count[best] ||
+                (counter->count[i] == counter->count[best] &&
+                 counter->bytes[i] > counter->bytes[best]))
                 best = i;
         }
         ret->sizes[ret->size_count].bytes = counter->bytes[best];
@@ -436,23 +438,33 @@ static bool is_of(const struct ttm_answer_process *process, const struct ttm_ori
            key_of(&process->row, group->origin_number, group->region) == group->key;
 }
 
+/* How much older lives are by now than they were when they were told, as the sums may be newer. */
+static uint64_t grown_ns(const struct ttm_answer *sums, const struct ttm_answer *lives)
+{
+    return sums->moment.uptime_ns > lives->moment.uptime_ns
+               ? sums->moment.uptime_ns - lives->moment.uptime_ns
+               : 0;
+}
+
+/* Servers tell of the youngest mostly last, and keeping the youngest begins with them. */
 static void add_detail(const struct ttm_origins_source *source,
                        const struct ttm_answer_process *process,
-                       const struct ttm_origin_group *group, struct size_counter *sizes,
-                       struct ttm_origin_detail *ret)
+                       const struct ttm_origin_group *group, uint64_t older_ns,
+                       struct size_counter *sizes, struct ttm_origin_detail *ret)
 {
-    for (size_t i = 0; i < process->live_count; i++) {
-        const struct ttm_life_row *life = &process->lives[i];
-        const struct ttm_answer_site *site = &process->sites[life->site];
+    for (size_t i = process->live_count; i-- > 0;) {
+        struct ttm_life_row life = process->lives[i];
+        const struct ttm_answer_site *site = &process->sites[life.site];
         const struct ttm_answer_origin *origin = ttm_answer_origin(process, site->origin);
         if ((origin ? origin->number : 0) != group->origin_number ||
             site->region != group->region || !is_wanted(source, site) ||
             (site->flags & TTM_SITE_ALIAS))
             continue;
         ret->origin = origin; /* its stack may be longer than that in the sums */
-        count_size(sizes, life->bytes);
-        keep_young(ret, life);
-        ret->oldest_ns = life->age_ns > ret->oldest_ns ? life->age_ns : ret->oldest_ns;
+        life.age_ns += older_ns;
+        count_size(sizes, life.bytes);
+        keep_young(ret, &life);
+        ret->oldest_ns = life.age_ns > ret->oldest_ns ? life.age_ns : ret->oldest_ns;
         ret->seen_count++;
     }
 }
@@ -474,10 +486,11 @@ void ttm_origins_detail(const struct ttm_origins_source *source,
                                            source->look.origin == group->origin_number &&
                                            source->look.origin_region == group->region);
     for (size_t a = 0; ret->is_told && a < source->lives_count; a++) {
+        const uint64_t older_ns = grown_ns(&source->answers[group->answer], &source->lives[a]);
         ret->left_out += source->lives[a].left_out.lives;
         for (size_t p = 0; p < source->lives[a].process_count; p++) {
             if (is_of(&source->lives[a].processes[p], group))
-                add_detail(source, &source->lives[a].processes[p], group, &sizes, ret);
+                add_detail(source, &source->lives[a].processes[p], group, older_ns, &sizes, ret);
         }
     }
     ret->youngest_ns = ret->live_count > 0 ? ret->lives[0].age_ns : 0;
@@ -486,8 +499,28 @@ void ttm_origins_detail(const struct ttm_origins_source *source,
 
 /* ---- the bank ---- */
 
+/* An allocation that lies beside the one before it, as most do, makes one block with it. */
+static bool extend_block(struct ttm_bank *bank, uint64_t address, uint64_t bytes, uint64_t key)
+{
+    struct ttm_bank_block *last = bank->count > 0 ? &bank->blocks[bank->count - 1] : NULL;
+
+    if (!last || last->key != key)
+        return false;
+    if (address == last->address + last->bytes) {
+        last->bytes += bytes;
+    } else if (address + bytes == last->address) {
+        last->address = address;
+        last->bytes += bytes;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static int append_block(struct ttm_bank *bank, uint64_t address, uint64_t bytes, uint64_t key)
 {
+    if (extend_block(bank, address, bytes, key))
+        return 0;
     if (bank->count == bank->room) {
         const size_t room = bank->room ? bank->room * 2 : 256;
         void *grown = realloc(bank->blocks, room * sizeof(bank->blocks[0]));
@@ -500,11 +533,62 @@ static int append_block(struct ttm_bank *bank, uint64_t address, uint64_t bytes,
     return 0;
 }
 
-static int compare_blocks(const void *a, const void *b)
+/* Where the run ends that begins there; one that goes down is turned round. */
+static size_t end_of_run(struct ttm_bank_block *blocks, size_t begin, size_t count)
 {
-    const struct ttm_bank_block *x = a, *y = b;
+    size_t end = begin + 1;
 
-    return x->address != y->address ? (x->address < y->address ? -1 : 1) : 0;
+    while (end < count && blocks[end].address < blocks[end - 1].address)
+        end++;
+    for (size_t low = begin, high = end - 1; low < high; low++, high--) {
+        const struct ttm_bank_block block = blocks[low];
+        blocks[low] = blocks[high];
+        blocks[high] = block;
+    }
+    while (end < count && blocks[end].address >= blocks[end - 1].address)
+        end++;
+    return end;
+}
+
+/* Merges each two neighbouring runs into 'to'. Returns how many runs there were. */
+static size_t merge_runs(struct ttm_bank_block *from, size_t count, struct ttm_bank_block *to)
+{
+    size_t runs = 0;
+
+    for (size_t at = 0; at < count;) {
+        size_t left = at;
+        const size_t middle = end_of_run(from, at, count);
+        size_t right = middle;
+        const size_t end = middle < count ? end_of_run(from, middle, count) : middle;
+        runs += end > middle ? 2 : 1;
+        while (at < end)
+            to[at++] = right == end || (left < middle && from[left].address <= from[right].address)
+                           ? from[left++]
+                           : from[right++];
+    }
+    return runs;
+}
+
+/*
+ * By address. Servers tell of lives in the order of their births, and an allocator goes up or down,
+ * so there are few runs of many blocks, and merging them takes a tenth of what qsort() does.
+ */
+static int sort_blocks(struct ttm_bank *bank)
+{
+    if (bank->count == 0)
+        return 0;
+    struct ttm_bank_block *other = malloc(bank->room * sizeof(other[0]));
+    if (!other)
+        return -ENOMEM;
+    size_t runs;
+    do {
+        struct ttm_bank_block *merged = other;
+        runs = merge_runs(bank->blocks, bank->count, merged);
+        other = bank->blocks;
+        bank->blocks = merged;
+    } while (runs > 2); /* two are one by now */
+    free(other);
+    return 0;
 }
 
 static bool is_on(const struct ttm_origins_source *source, const struct ttm_answer_site *site,
@@ -515,6 +599,46 @@ static bool is_on(const struct ttm_origins_source *source, const struct ttm_answ
             return true;
     }
     return false;
+}
+
+static uint64_t mix(uint64_t print, uint64_t number)
+{
+    return ttm_hash_u64(print ^ number);
+}
+
+static bool is_looked_at(const struct ttm_closer_look *look,
+                         const struct ttm_origins_source *source,
+                         const struct ttm_answer_process *process,
+                         const struct ttm_answer_site *site)
+{
+    const struct ttm_answer_origin *origin = ttm_answer_origin(process, site->origin);
+
+    if (site->region == look->region && is_on(source, site, look->device))
+        return true;
+    return process->row.pid == look->pid && site->region == look->origin_region &&
+           (origin ? origin->number : 0) == look->origin;
+}
+
+uint64_t ttm_closer_look_print(const struct ttm_closer_look *look, const struct ttm_answer *answer,
+                               const uint16_t *numbers)
+{
+    const struct ttm_origins_source source = {.numbers = numbers};
+    uint64_t print = 1;
+
+    if (answer->left_out.sites > 0)
+        return 0;
+    for (size_t p = 0; p < answer->process_count; p++) {
+        const struct ttm_answer_process *process = &answer->processes[p];
+        for (size_t i = 0; i < process->site_count; i++) {
+            const struct ttm_answer_site *site = &process->sites[i];
+            if (!is_looked_at(look, &source, process, site))
+                continue;
+            print = mix(mix(print, (uint64_t)(uint32_t)process->row.pid), process->row.start_ns);
+            print = mix(mix(print, site->births), site->ends);
+            print = mix(mix(print, site->sum.live), site->sum.footprint_bytes);
+        }
+    }
+    return print ? print : 1;
 }
 
 /* The keys that the sites of a process have on that bank; 0 for those that are not there. */
@@ -601,22 +725,25 @@ bool ttm_origins_has_bank(const struct ttm_origins_source *source, uint16_t devi
 int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *source, uint16_t device,
                    uint8_t region)
 {
-    struct ttm_bank_block *blocks = bank->blocks;
-    const size_t room = bank->room;
     uint64_t low = UINT64_MAX, high = 0;
     int r = 0;
 
-    *bank = (struct ttm_bank){.blocks = blocks, .room = room};
+    *bank = (struct ttm_bank){
+        .blocks = bank->blocks,
+        .room = bank->room,
+        .cells = bank->cells,
+        .cell_room = bank->cell_room,
+    };
     find_size(bank, source, device, region);
     for (size_t a = 0; r == 0 && a < source->lives_count; a++) {
         bank->left_out += source->lives[a].left_out.lives;
         for (size_t p = 0; r == 0 && p < source->lives[a].process_count; p++)
             r = add_blocks(bank, source, &source->lives[a].processes[p], device, region);
     }
+    if (r == 0)
+        r = sort_blocks(bank);
     if (r < 0)
         return r;
-    if (bank->count > 0)
-        qsort(bank->blocks, bank->count, sizeof(bank->blocks[0]), compare_blocks);
     for (size_t i = 0; i < bank->count; i++) {
         const struct ttm_bank_block *block = &bank->blocks[i];
         low = block->address < low ? block->address : low;
@@ -624,6 +751,8 @@ int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *sourc
     }
     if (bank->count == 0)
         low = 0;
+    bank->first = low;
+    bank->last = high;
     bank->has_size = bank->bank_bytes > 0 && high - low <= bank->bank_bytes;
     if (bank->has_size) {
         if (high <= bank->bank_bytes) {
@@ -642,6 +771,7 @@ int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *sourc
 void ttm_bank_done(struct ttm_bank *bank)
 {
     free(bank->blocks);
+    free(bank->cells);
     *bank = (struct ttm_bank){0};
 }
 
@@ -679,16 +809,31 @@ struct ttm_bank_share ttm_bank_share(const struct ttm_bank *bank, uint64_t begin
     return share;
 }
 
+const struct ttm_bank_share *ttm_bank_cells(struct ttm_bank *bank, const struct ttm_bank_look *look)
+{
+    if (bank->cell_count == look->cells && bank->cell_look.begin == look->begin &&
+        bank->cell_look.end == look->end && bank->cell_look.key == look->key)
+        return bank->cells;
+    if (look->cells > bank->cell_room) {
+        void *grown = realloc(bank->cells, look->cells * sizeof(bank->cells[0]));
+        if (!grown)
+            return NULL;
+        bank->cells = grown;
+        bank->cell_room = look->cells;
+    }
+    for (size_t i = 0; i < look->cells; i++) {
+        const uint64_t begin = ttm_bank_cell_begin(look, i);
+        bank->cells[i] =
+            ttm_bank_share(bank, begin, begin + ttm_bank_cell_bytes(look, i), look->key);
+    }
+    bank->cell_count = look->cells;
+    bank->cell_look = *look;
+    return bank->cells;
+}
+
 bool ttm_bank_extent(const struct ttm_bank *bank, uint64_t *ret_begin, uint64_t *ret_end)
 {
-    uint64_t begin = UINT64_MAX, end = 0;
-
-    for (size_t i = 0; i < bank->count; i++) {
-        const struct ttm_bank_block *block = &bank->blocks[i];
-        begin = block->address < begin ? block->address : begin;
-        end = block->address + block->bytes > end ? block->address + block->bytes : end;
-    }
-    *ret_begin = begin;
-    *ret_end = end;
-    return end > 0;
+    *ret_begin = bank->first;
+    *ret_end = bank->last;
+    return bank->last > 0;
 }

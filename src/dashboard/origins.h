@@ -71,6 +71,14 @@ struct ttm_origins_source {
     const uint16_t *numbers;          /* TT-Metal's id → the driver's number; NULL: the same */
 };
 
+/*
+ * Tells whether lives are worth asking for again: from one answer with sums of sites to the
+ * next it is the same number as long as none that the look is for has begun or ended. 0 when that
+ * cannot be told, as the answer does not have all sites.
+ */
+uint64_t ttm_closer_look_print(const struct ttm_closer_look *look, const struct ttm_answer *answer,
+                               const uint16_t *numbers);
+
 /* Zero-initialised. Those with the most bytes first. */
 struct ttm_origins {
     struct ttm_origin_group *groups;
@@ -96,7 +104,7 @@ struct ttm_origin_detail {
     const struct ttm_answer_origin *origin; /* borrowed of the answer; NULL: not known */
     struct {
         uint64_t bytes, count;
-    } sizes[TTM_DETAIL_SIZES]; /* the most common ones first */
+    } sizes[TTM_DETAIL_SIZES]; /* the most common ones first, of those the largest */
     size_t size_count;
     size_t more_sizes;                           /* further sizes */
     struct ttm_life_row lives[TTM_DETAIL_LIVES]; /* the youngest first */
@@ -111,10 +119,24 @@ void ttm_origins_detail(const struct ttm_origins_source *source,
 
 /* ---- the bank ---- */
 
+/* What lies there of one group, however many allocations that are. */
 struct ttm_bank_block {
     uint64_t address;
     uint64_t bytes; /* in this bank */
     uint64_t key;   /* of its group */
+};
+
+/* What lies between two addresses. */
+struct ttm_bank_share {
+    uint64_t own_bytes;   /* of the group that was asked for */
+    uint64_t other_bytes; /* of others */
+};
+
+/* Addresses in so many cells of the same size. */
+struct ttm_bank_look {
+    uint64_t begin, end;
+    size_t cells;
+    uint64_t key; /* of the group that is told from the others */
 };
 
 /*
@@ -129,11 +151,16 @@ struct ttm_bank {
     bool has_size; /* else the number of banks is not known, or addresses do not fit one */
     uint64_t bank_bytes;
     uint32_t bank_count;
-    uint64_t begin, end; /* of what is drawn */
+    uint64_t begin, end;  /* of what is drawn */
+    uint64_t first, last; /* the lowest held address, and the end of the highest */
     uint64_t free_bytes, largest_free_bytes;
     uint64_t left_out; /* lives that servers left out: what is free is not known */
     struct ttm_bank_block *blocks;
     size_t count, room;
+
+    struct ttm_bank_share *cells; /* as they were asked for last */
+    size_t cell_count, cell_room;
+    struct ttm_bank_look cell_look;
 };
 
 /* Whether all lives on that bank are at hand. */
@@ -144,14 +171,30 @@ int ttm_bank_build(struct ttm_bank *bank, const struct ttm_origins_source *sourc
                    uint8_t region);
 void ttm_bank_done(struct ttm_bank *bank);
 
-/* What lies between two addresses. */
-struct ttm_bank_share {
-    uint64_t own_bytes;   /* of the group that was asked for */
-    uint64_t other_bytes; /* of others */
-};
-
 struct ttm_bank_share ttm_bank_share(const struct ttm_bank *bank, uint64_t begin, uint64_t end,
                                      uint64_t key);
+
+static inline uint64_t ttm_bank_cell_begin(const struct ttm_bank_look *look, size_t cell)
+{
+    const double bytes = (double)(look->end - look->begin) / (double)look->cells;
+
+    return look->begin + (uint64_t)((double)cell * bytes);
+}
+
+/* At least one: where there are more cells than bytes, neighbours show the same. */
+static inline uint64_t ttm_bank_cell_bytes(const struct ttm_bank_look *look, size_t cell)
+{
+    const uint64_t bytes = ttm_bank_cell_begin(look, cell + 1) - ttm_bank_cell_begin(look, cell);
+
+    return bytes > 0 ? bytes : 1;
+}
+
+/*
+ * What lies in each cell. Kept, so that asking for the same again costs nothing; borrowed until
+ * another is asked for or the bank is built anew. Returns NULL when memory is short.
+ */
+const struct ttm_bank_share *ttm_bank_cells(struct ttm_bank *bank,
+                                            const struct ttm_bank_look *look);
 
 /* From the first held address to the end of the last; false when nothing is held. */
 bool ttm_bank_extent(const struct ttm_bank *bank, uint64_t *ret_begin, uint64_t *ret_end);

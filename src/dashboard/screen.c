@@ -5,6 +5,7 @@
 #include <curses.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "dashboard/view.h"
 
@@ -13,6 +14,9 @@
 
 static SCREEN *screen;
 static bool has_pairs; /* colours were asked for, and the terminal has them */
+
+/* What was drawn last: ncurses takes 200 instructions a cell, and most rows stay as they are. */
+static struct ttm_grid shown;
 
 static const struct {
     short colour;
@@ -68,6 +72,7 @@ void ttm_screen_close(void)
         return;
     (void)endwin();
     delscreen(screen);
+    ttm_grid_done(&shown);
     screen = NULL;
 }
 
@@ -91,16 +96,57 @@ static void show_cell(const struct ttm_cell *cell, size_t row, size_t column)
     (void)mvadd_wch((int)row, (int)column, &wide);
 }
 
+static void show_row(const struct ttm_grid *grid, size_t row)
+{
+    (void)move((int)row, 0);
+    (void)clrtoeol();
+    for (size_t column = 0; column < grid->columns; column++) {
+        const struct ttm_cell *cell = &grid->cells[row * grid->columns + column];
+        if (cell->character != ' ' || cell->style != TTM_STYLE_PLAIN)
+            show_cell(cell, row, column);
+    }
+}
+
+static bool is_row_shown(const struct ttm_grid *grid, size_t row)
+{
+    const struct ttm_cell *now = &grid->cells[row * grid->columns];
+    const struct ttm_cell *before = &shown.cells[row * grid->columns];
+
+    for (size_t i = 0; i < grid->columns; i++) {
+        if (now[i].character != before[i].character || now[i].style != before[i].style)
+            return false;
+    }
+    return true;
+}
+
+/* Whether there is a picture of that size to compare with; else all of it is drawn. */
+static bool can_compare(const struct ttm_grid *grid)
+{
+    if (shown.columns == grid->columns && shown.rows == grid->rows)
+        return true;
+    (void)erase();
+    return false;
+}
+
+static void remember(const struct ttm_grid *grid)
+{
+    if ((shown.columns != grid->columns || shown.rows != grid->rows) &&
+        ttm_grid_resize(&shown, grid->columns, grid->rows) < 0) {
+        ttm_grid_done(&shown); /* then the next one is drawn whole */
+        return;
+    }
+    memcpy(shown.cells, grid->cells, grid->columns * grid->rows * sizeof(shown.cells[0]));
+}
+
 void ttm_screen_show(const struct ttm_grid *grid)
 {
-    (void)erase();
+    const bool has_before = can_compare(grid);
+
     for (size_t row = 0; row < grid->rows; row++) {
-        for (size_t column = 0; column < grid->columns; column++) {
-            const struct ttm_cell *cell = &grid->cells[row * grid->columns + column];
-            if (cell->character != ' ' || cell->style != TTM_STYLE_PLAIN)
-                show_cell(cell, row, column);
-        }
+        if (!has_before || !is_row_shown(grid, row))
+            show_row(grid, row);
     }
+    remember(grid);
     (void)refresh();
 }
 
@@ -130,6 +176,8 @@ uint32_t ttm_screen_key(void)
 
     if (key == ERR)
         return 0;
+    if (key == KEY_RESIZE) /* it may have been smaller in between, and have forgotten */
+        ttm_grid_done(&shown);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (keys[i].theirs == key)
             return keys[i].ours;

@@ -67,6 +67,8 @@ static bool is_process_wanted(const struct ttm_view *view, const struct ttm_fact
 {
     char pid[16];
 
+    if (!view->filter[0])
+        return true;
     (void)snprintf(pid, sizeof(pid), "%d", process->pid);
     const char *const texts[] = {pid, process->user, process->reports, process->command};
     return is_matched(view->filter, texts, sizeof(texts) / sizeof(texts[0]));
@@ -76,6 +78,8 @@ static bool is_origin_wanted(const struct ttm_view *view, const struct ttm_origi
 {
     char pid[16];
 
+    if (!view->filter[0])
+        return true;
     (void)snprintf(pid, sizeof(pid), "%d", group->pid);
     const char *const texts[] = {pid, group->where, group->operation, group->callers,
                                  ttm_region_name(group->region)};
@@ -125,7 +129,7 @@ static int compare_processes(const void *a, const void *b, void *context)
     case TTM_PROCESS_SORT_COUNT:
         break;
     case TTM_SORT_MEMORY:
-        r = -compare_u64(process_bytes(x->process), process_bytes(y->process));
+        r = -compare_u64(x->bytes, y->bytes);
         break;
     }
     if (r == 0)
@@ -159,6 +163,8 @@ static int compare_origins(const void *a, const void *b, void *context)
     }
     if (r == 0)
         r = -compare_u64(x->group->used_bytes, y->group->used_bytes);
+    if (r == 0)
+        r = (x->group->pid > y->group->pid) - (x->group->pid < y->group->pid);
     if (r == 0)
         r = compare_u64(x->group->key, y->group->key);
     return view->settings.is_reversed[TTM_PAGE_ORIGINS] ? -r : r;
@@ -217,7 +223,7 @@ static int order_processes(struct ttm_view *view)
     }
     for (size_t i = 0; i < facts->process_count; i++) {
         const struct ttm_facts_process *process = &facts->processes[i];
-        struct ttm_process_line line = {.process = process};
+        struct ttm_process_line line = {.process = process, .bytes = process_bytes(process)};
         if (!is_process_wanted(view, process))
             continue;
         line.has_growth =

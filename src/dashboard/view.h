@@ -84,6 +84,7 @@ extern const unsigned ttm_view_windows_s[];
 
 struct ttm_process_line {
     const struct ttm_facts_process *process;
+    uint64_t bytes; /* in all regions */
     bool has_growth;
     int64_t growth_bytes_per_s;
 };

@@ -22,7 +22,16 @@
 /* Programs of the fabric and the dispatcher are there from the start. */
 enum { PROGRAM_FABRIC = 0xfab, PROGRAM_DISPATCH = 0xd15, PROGRAM_FIRST = 1 };
 
-/* Addresses only grow here, which a real allocator's would not; nothing depends on it. */
+/*
+ * An address is that in each bank, over all of which a buffer is spread, as TT-Metal has it. In DRAM
+ * they only grow, which a real allocator's would not; in L1 they begin anew after a few layers, when
+ * what lay there has long been freed.
+ */
+#define DRAM_FIRST 0x100040
+#define L1_FIRST 0x80000
+#define L1_LAST (L1_FIRST + 512 * KIB)
+#define ALIGNMENT 64
+
 struct decoder {
     const struct ttm_decoder_options *options;
     uint64_t next_id;
@@ -46,16 +55,20 @@ static void open_device(const struct decoder *decoder)
 
 static uint64_t alloc_buffer(struct decoder *decoder, uint8_t region, uint64_t bytes)
 {
+    const uint16_t banks = region == TTMEM_DRAM ? DRAM_BANKS : CORES;
+    const uint64_t bank_bytes = (bytes + banks - 1) / banks;
     const struct ttmem_allocation allocation = {
         .id = decoder->next_id++,
         .address = decoder->next_address[region],
         .bytes = bytes,
         .devices = decoder->options->device,
-        .banks = region == TTMEM_DRAM ? DRAM_BANKS : CORES,
+        .banks = banks,
         .region = region,
     };
 
-    decoder->next_address[region] += bytes;
+    decoder->next_address[region] += (bank_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (region == TTMEM_L1 && decoder->next_address[region] >= L1_LAST)
+        decoder->next_address[region] = L1_FIRST;
     ttmem_alloc(&allocation);
     return allocation.id;
 }
@@ -145,7 +158,7 @@ void ttm_decoder_run(const struct ttm_decoder_options *options)
     struct decoder decoder = {
         .options = options,
         .next_id = 1,
-        .next_address = {[TTMEM_DRAM] = 0x100040, [TTMEM_L1] = 0x80000},
+        .next_address = {[TTMEM_DRAM] = DRAM_FIRST, [TTMEM_L1] = L1_FIRST},
     };
     uint64_t weights[LAYERS * WEIGHTS_PER_LAYER], caches[LAYERS];
 

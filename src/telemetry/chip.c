@@ -330,12 +330,12 @@ static void read_link(const struct folders *folders, struct ttm_chip *chip)
     chip->link_width = ttm_attribute_number(folders->pci_fd, "current_link_width", 1, 32);
 }
 
-static void read_counters(const struct folders *folders, struct ttm_chip *chip)
+/* Opens each file: twelve of each chip would be too many to keep. */
+static void read_counters(int class_fd, struct ttm_chip *chip)
 {
-    const int fd =
-        openat(folders->class_fd, "pcie_perf_counters", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = openat(class_fd, "pcie_perf_counters", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    chip->counters = (struct ttm_link_counters){0};
+    chip->counters = (struct ttm_link_counters){.heartbeat = chip->sensors[TTM_SENSOR_HEARTBEAT]};
     if (fd < 0)
         return;
     for (size_t i = 0; i < TTM_LINK_COUNTERS; i++)
@@ -460,7 +460,7 @@ void ttm_chip_read(const char *root, struct ttm_chip *chip)
         if (chip->state != TTM_CHIP_OK || !chip->is_identified)
             read_identity(&folders, &next);
         read_link(&folders, &next);
-        read_counters(&folders, &next);
+        read_counters(folders.class_fd, &next);
         const int pids_fd = open_pids(root, chip->number);
         read_holders(pids_fd, &next);
         if (pids_fd >= 0)
@@ -569,6 +569,51 @@ bool ttm_chip_glance(const struct ttm_chip_files *files, const char *root, struc
     correct_temperature(chip);
     read_holders(files->pids_fd, chip);
     return true;
+}
+
+/* ---- the link ---- */
+
+const char *ttm_link_counter_name(size_t counter)
+{
+    return counters[counter].file;
+}
+
+void ttm_chip_count(const struct ttm_chip_files *files, struct ttm_chip *chip)
+{
+    read_counters(files->class_fd, chip);
+}
+
+uint64_t ttm_link_capacity(const struct ttm_chip *chip)
+{
+    /* Of one lane, with what its encoding leaves of it. */
+    static const uint64_t lane_mb_per_s[] = {0, 250, 500, 985, 1970, 3939, 7878, 15755};
+
+    if (chip->link_gen.validity != TTM_VALID || chip->link_width.validity != TTM_VALID ||
+        chip->link_gen.number >= sizeof(lane_mb_per_s) / sizeof(lane_mb_per_s[0]))
+        return 0;
+    return lane_mb_per_s[chip->link_gen.number] * chip->link_width.number * 1000000;
+}
+
+uint64_t ttm_link_unambiguous_ns(const struct ttm_chip *chip)
+{
+    const uint64_t mb_per_s = ttm_link_capacity(chip) / 1000000;
+    const uint64_t bytes = (uint64_t)TTM_LINK_WORD_BYTES << 32;
+
+    return mb_per_s > 0 ? bytes * 1000 / mb_per_s : 0;
+}
+
+struct ttm_value ttm_link_rate(const struct ttm_link_counters *before, const struct ttm_chip *chip,
+                               uint64_t elapsed_ns, enum ttm_counter_direction direction)
+{
+    const struct ttm_value nothing = {.validity = TTM_ABSENT};
+    struct ttm_value rate = ttm_link_traffic(before, &chip->counters, direction);
+
+    if (rate.validity != TTM_VALID || elapsed_ns == 0 ||
+        elapsed_ns >= ttm_link_unambiguous_ns(chip) ||
+        chip->counters.heartbeat.number < before->heartbeat.number)
+        return nothing;
+    rate.number = (uint64_t)((double)rate.number * TTM_LINK_WORD_BYTES * 1e9 / (double)elapsed_ns);
+    return rate.number <= ttm_link_capacity(chip) ? rate : nothing;
 }
 
 struct ttm_value ttm_link_traffic(const struct ttm_link_counters *before,

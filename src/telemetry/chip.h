@@ -47,10 +47,15 @@ enum ttm_limit {
 /* PCIe counters: words that crossed the link since the last reset, modulo 2^32. */
 enum ttm_counter_direction { TTM_INTO_CHIP, TTM_OUT_OF_CHIP };
 #define TTM_LINK_COUNTERS 12
+#define TTM_LINK_WORD_BYTES 32 /* by the driver's documentation */
 
 struct ttm_link_counters {
     struct ttm_value words[TTM_LINK_COUNTERS];
+    struct ttm_value heartbeat; /* at the same time; it falls when the chip is reset */
 };
+
+/* As the driver calls it: "mst_rd_data_word_received0". */
+const char *ttm_link_counter_name(size_t counter);
 
 enum ttm_chip_state {
     TTM_CHIP_OK,
@@ -123,10 +128,29 @@ void ttm_chip_files_close(struct ttm_chip_files *files);
  */
 bool ttm_chip_glance(const struct ttm_chip_files *files, const char *root, struct ttm_chip *chip);
 
+/* Reads the counters of the link anew, and nothing else. 'files' are open. */
+void ttm_chip_count(const struct ttm_chip_files *files, struct ttm_chip *chip);
+
+/* What the link can carry one way, in bytes per second; 0 when that is not known. */
+uint64_t ttm_link_capacity(const struct ttm_chip *chip);
+
 /*
- * What crossed the link between two readings, in words of the driver's counters (its
- * documentation says 32 bytes each). Counters that are not valid in both are left
- * out. Returns TTM_VALID when any was.
+ * For how long a counter cannot have wrapped twice, whatever crosses the link; 0 when
+ * that is not known.
+ */
+uint64_t ttm_link_unambiguous_ns(const struct ttm_chip *chip);
+
+/*
+ * What crossed the link since 'before' was read, in bytes per second. Absent where that
+ * cannot be told or true: too much time has passed, the chip was reset in between, or it is more
+ * than the link can carry.
+ */
+struct ttm_value ttm_link_rate(const struct ttm_link_counters *before, const struct ttm_chip *chip,
+                               uint64_t elapsed_ns, enum ttm_counter_direction direction);
+
+/*
+ * The same in words of the driver's counters, whatever it is. Counters that are not
+ * valid in both are left out. Returns TTM_VALID when any was.
  */
 struct ttm_value ttm_link_traffic(const struct ttm_link_counters *before,
                                   const struct ttm_link_counters *after,

@@ -17,10 +17,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/turn.h"
 
 #define STALL_NS TTM_NS_PER_S
 #define WHOLE_NS                                                                                   \
     (10 * TTM_NS_PER_S)      /* so often a chip is read whole; in between there are glances */
+#define GLANCE_PLACES 2      /* chips are not glanced at all at once, but in so many parts */
+#define WHOLE_PLACES 10      /* nor read whole */
+#define COUNT_PLACES 10      /* nor have the counters of their links read */
 #define LIST_NS TTM_NS_PER_S /* so often it is looked whether there are others */
 #define KEPT_CHIPS_MAX 64    /* with more, files are not kept open: there may be 1024 */
 #define PCI_VENDOR 0x1e52
@@ -28,15 +32,19 @@
 struct slot {
     struct ttm_telemetry *owner;
     unsigned number; /* the driver's, as it was last listed */
+    unsigned place;  /* among all chips, by when they were found */
     bool has_thread;
     bool has_reading;
     uint64_t begun_ns; /* of the read that is under way; 0: none is */
     uint64_t read_ns;  /* when the last reading was complete */
-    uint64_t whole_ns; /* when the last whole one was */
+    uint64_t next_ns;  /* when to read again; 0: it was not read yet */
+    uint64_t whole_due_ns;
+    uint64_t counted_ns; /* when the counters of the link were read */
+    uint64_t count_due_ns;
     struct ttm_chip chip;
     struct ttm_heartbeat heartbeat;
     enum ttm_heartbeat_state heartbeat_state;
-    struct ttm_value words_in_per_s, words_out_per_s;
+    struct ttm_value bytes_in_per_s, bytes_out_per_s;
 };
 
 struct ttm_telemetry {
@@ -82,33 +90,21 @@ static bool wait_until(struct ttm_telemetry *t, pthread_cond_t *condition, uint6
     return pthread_cond_timedwait(condition, &t->lock, &until) != ETIMEDOUT;
 }
 
-static struct ttm_value per_second(struct ttm_value words, uint64_t elapsed_ns)
-{
-    if (words.validity == TTM_VALID)
-        words.number = (uint64_t)((double)words.number * 1e9 / (double)elapsed_ns);
-    return words;
-}
-
-/* Counters are read with the whole of a chip alone. */
 static void take_traffic(struct slot *slot, const struct ttm_chip *chip, uint64_t now_ns)
 {
     const struct ttm_link_counters *before = &slot->chip.counters;
+    const uint64_t elapsed_ns = slot->has_reading ? now_ns - slot->counted_ns : 0;
 
-    if (slot->has_reading && now_ns > slot->whole_ns) {
-        const uint64_t elapsed_ns = now_ns - slot->whole_ns;
-        slot->words_in_per_s =
-            per_second(ttm_link_traffic(before, &chip->counters, TTM_INTO_CHIP), elapsed_ns);
-        slot->words_out_per_s =
-            per_second(ttm_link_traffic(before, &chip->counters, TTM_OUT_OF_CHIP), elapsed_ns);
-    }
-    slot->whole_ns = now_ns;
+    slot->bytes_in_per_s = ttm_link_rate(before, chip, elapsed_ns, TTM_INTO_CHIP);
+    slot->bytes_out_per_s = ttm_link_rate(before, chip, elapsed_ns, TTM_OUT_OF_CHIP);
+    slot->counted_ns = now_ns;
 }
 
-static void take_reading(struct slot *slot, const struct ttm_chip *chip, bool is_whole)
+static void take_reading(struct slot *slot, const struct ttm_chip *chip, bool is_counted)
 {
     const uint64_t now_ns = ttm_clock_monotonic_ns();
 
-    if (is_whole)
+    if (is_counted)
         take_traffic(slot, chip, now_ns);
     slot->heartbeat_state =
         ttm_heartbeat_take(&slot->heartbeat, chip->sensors[TTM_SENSOR_HEARTBEAT], now_ns);
@@ -118,15 +114,52 @@ static void take_reading(struct slot *slot, const struct ttm_chip *chip, bool is
     slot->begun_ns = 0;
 }
 
-/* Without the lock. Returns whether the reading is a whole one. */
-static bool read_chip(const char *root, struct ttm_chip_files *files, bool is_whole_due,
-                      struct ttm_chip *chip)
+/* What to read of a chip, and what was. */
+struct reading {
+    bool is_whole;
+    bool is_counted; /* the counters of the link are read */
+};
+
+/* Without the lock. */
+static struct reading read_chip(const char *root, struct ttm_chip_files *files,
+                                struct reading wanted, struct ttm_chip *chip)
 {
-    if (!is_whole_due && ttm_chip_glance(files, root, chip))
-        return false;
+    if (!wanted.is_whole && ttm_chip_glance(files, root, chip)) {
+        if (wanted.is_counted)
+            ttm_chip_count(files, chip);
+        return wanted;
+    }
     ttm_chip_read(root, chip);
     ttm_chip_files_close(files);
-    return true;
+    return (struct reading){.is_whole = true, .is_counted = true};
+}
+
+/* How often to read the counters of its link: before one of them can have wrapped twice. */
+static uint64_t count_interval(const struct ttm_chip *chip)
+{
+    const uint64_t most_ns = ttm_link_unambiguous_ns(chip) / 10 * 8; /* a turn may come late */
+
+    return most_ns > 0 && most_ns < WHOLE_NS ? most_ns : WHOLE_NS;
+}
+
+/* When it is this chip's turn again, after the reading that began then. */
+static void plan(struct slot *slot, uint64_t begun_ns)
+{
+    const uint64_t interval_ns = slot->owner->interval_ms * TTM_NS_PER_MS;
+    const uint64_t count_ns = count_interval(&slot->chip);
+    const uint64_t now_ns = ttm_clock_monotonic_ns();
+
+    if (slot->next_ns == 0) {
+        slot->next_ns = ttm_turn_first(begun_ns, interval_ns, slot->place, GLANCE_PLACES);
+        slot->whole_due_ns = ttm_turn_first(begun_ns, WHOLE_NS, slot->place, WHOLE_PLACES);
+        slot->count_due_ns = ttm_turn_first(begun_ns, count_ns, slot->place, COUNT_PLACES);
+    }
+    if (slot->next_ns <= now_ns)
+        slot->next_ns = ttm_turn_next(slot->next_ns, interval_ns, now_ns);
+    if (slot->whole_due_ns <= begun_ns)
+        slot->whole_due_ns = ttm_turn_next(slot->whole_due_ns, WHOLE_NS, begun_ns);
+    if (slot->count_due_ns <= begun_ns)
+        slot->count_due_ns = ttm_turn_next(slot->count_due_ns, count_ns, begun_ns);
 }
 
 static void *read_on(void *argument)
@@ -140,20 +173,23 @@ static void *read_on(void *argument)
         struct ttm_chip chip = slot->chip;
         chip.number = slot->number;
         const uint64_t begun_ns = ttm_clock_monotonic_ns();
-        const bool is_due = !slot->has_reading || begun_ns - slot->whole_ns >= WHOLE_NS;
+        const struct reading wanted = {
+            .is_whole = !slot->has_reading || begun_ns >= slot->whole_due_ns,
+            .is_counted = begun_ns >= slot->count_due_ns,
+        };
         const bool is_kept = t->interval_ms > 0 && t->slot_count <= KEPT_CHIPS_MAX;
         slot->begun_ns = begun_ns;
         (void)pthread_mutex_unlock(&t->lock);
-        const bool is_whole = read_chip(t->root, &files, is_due, &chip);
-        if (is_whole && is_kept)
+        const struct reading done = read_chip(t->root, &files, wanted, &chip);
+        if (done.is_whole && is_kept)
             ttm_chip_files_open(&files, t->root, &chip);
         (void)pthread_mutex_lock(&t->lock);
-        take_reading(slot, &chip, is_whole);
+        take_reading(slot, &chip, done.is_counted);
         (void)pthread_cond_broadcast(&t->changed);
         if (t->interval_ms == 0)
             break;
-        while (!t->is_ending &&
-               wait_until(t, &t->ending, begun_ns + t->interval_ms * TTM_NS_PER_MS)) {
+        plan(slot, begun_ns);
+        while (!t->is_ending && wait_until(t, &t->ending, slot->next_ns)) {
         }
     }
     ttm_chip_files_close(&files);
@@ -201,6 +237,7 @@ static int list_chip(struct ttm_telemetry *t, const char *bdf, unsigned number)
         if (!slot)
             return -ENOMEM;
         slot->owner = t;
+        slot->place = (unsigned)t->slot_count;
         ttm_chip_init(t->root, &slot->chip, bdf, number);
         t->slots[t->slot_count++] = slot;
     }
@@ -358,8 +395,8 @@ static void copy_slot(const struct slot *slot, uint64_t now_ns, struct ttm_telem
         .is_stalled = slot->begun_ns != 0 && now_ns - slot->begun_ns > STALL_NS,
         .age_ns = slot->has_reading && now_ns > slot->read_ns ? now_ns - slot->read_ns : 0,
         .heartbeat = slot->heartbeat_state,
-        .words_in_per_s = slot->words_in_per_s,
-        .words_out_per_s = slot->words_out_per_s,
+        .bytes_in_per_s = slot->bytes_in_per_s,
+        .bytes_out_per_s = slot->bytes_out_per_s,
     };
     ret->chip.number = slot->number;
 }

@@ -30,7 +30,7 @@ struct ttm_telemetry_chip {
     bool is_stalled;  /* a read takes long: the chip is being reset, or hangs */
     uint64_t age_ns;  /* of the reading */
     enum ttm_heartbeat_state heartbeat;
-    struct ttm_value words_in_per_s, words_out_per_s; /* over the link, see ttm_link_traffic() */
+    struct ttm_value bytes_in_per_s, bytes_out_per_s; /* over the link, see ttm_link_rate() */
 };
 
 /* Sorted by the driver's number. */

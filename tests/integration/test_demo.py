@@ -12,6 +12,7 @@ import pytest
 from support import (
     PATIENCE_S,
     TT_MEM,
+    Server,
     assert_no_sanitizer_report,
     clean_env,
     run,
@@ -123,6 +124,25 @@ def test_a_reader_that_leaves_ends_it() -> None:
     demo.stdout = None
     _, err = demo.communicate(timeout=2 * PATIENCE_S)
     assert_no_sanitizer_report(err.decode(), "demo")
+
+
+def test_its_buffers_fit_the_banks_that_it_tells_of(server: Server) -> None:
+    decoder = subprocess.Popen(
+        [TT_MEM, "demo"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=clean_env(TTMEM_SOCKET=server.socket, TTMEM_DEMO_ACT="0 1 1"),
+    )
+    assert decoder.stdin and decoder.stdout
+    assert decoder.stdout.read(1) == b"\n"  # all tokens are done
+    (process,) = server.dump("--all")["processes"]
+    buffers = [b for b in process["buffers"] if b["region"] == "DRAM"]
+    ends = [(b["address"], b["address"] + -(-b["bytes"] // 12)) for b in buffers]
+    assert len(buffers) == 16 * 5 + 40
+    assert max(end for _, end in ends) <= 1_072_693_184
+    ends.sort()
+    assert all(end <= begin for (_, end), (begin, _) in zip(ends, ends[1:], strict=False))
+    decoder.communicate(b"\n\n\n\n", timeout=PATIENCE_S)
 
 
 def test_wrong_options_are_told_in_one_line() -> None:

@@ -44,6 +44,8 @@ def test_json_has_the_keys_of_the_contract(two_cards: Tree) -> None:
         "current_a": 240,
     }
     assert {"gen": 4, "width": 16}.items() <= device["link"].items()
+    assert len(device["link_counters"]) == 12
+    assert device["link_counters"]["mst_rd_data_word_received1"] == 123456
     assert device["regions"]["DRAM"]["capacity_bytes"] == 12 << 30
     assert device["regions"]["L1"]["capacity_bytes"] == 95_944_704
     assert device["regions"]["TRACE"]["capacity_bytes"] is None
@@ -67,6 +69,7 @@ def test_the_second_chip_of_an_n300_is_remote(two_cards: Tree) -> None:
     assert remote["board"] == "n300"
     assert set(remote["telemetry"].values()) == {None}
     assert set(remote["link"].values()) == {None}
+    assert remote["link_counters"] is None
     assert remote["regions"]["DRAM"]["capacity_bytes"] == 12 << 30
 
 

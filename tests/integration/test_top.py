@@ -260,6 +260,54 @@ def test_a_chip_that_hangs_shows_what_it_last_told_and_since_when(
 
 
 @needs_tmux
+def test_an_origin_follows_what_happens_and_grows_older_while_nothing_does(
+    tree: Tree, server: Server, folder: Path
+) -> None:
+    tree.card(0, N300, tt_card_type="n150")
+
+    def ages(text: str) -> str:
+        found = re.search(r"ages +(.+)", text)
+        return found[1] if found else ""
+
+    def addresses(text: str) -> list[str]:
+        return re.findall(r"0x\w+ +[0-9.]+ [KM]iB", text)
+
+    with Tracked(server) as worker:
+        worker.do("alloc 0 0 10 1048569")
+        with Screen(folder, "top", "-r", "100", "--view", "3", env=env(tree, server)) as screen:
+            screen.wait_for("BYTES", str(worker.pid))
+            screen.keys("Enter")
+            before = ages(screen.wait_for("10 allocations", "1.0 MiB", "0x"))
+            for _ in range(2):
+                screen.wait_until(lambda text: ages(text) not in ("", before), "it to grow older")
+                before = ages(screen.wait_for("10 allocations"))
+            worker.do("alloc 0 0 5 4089")
+            screen.wait_for("15 allocations", "4.0 KiB")
+            worker.do("free 12")
+            screen.wait_until(
+                lambda text: " 3 allocations" in text and len(addresses(text)) == 3,
+                "them to be gone",
+            )
+            screen.keys("q", "q")
+            screen.assert_usable(0)
+
+
+@needs_tmux
+def test_what_crosses_the_link_is_shown(tree: Tree, folder: Path) -> None:
+    card = tree.card(0, N300, tt_card_type="n150")
+    counter = card.node / "pcie_perf_counters" / "mst_posted_wr_data_word_sent0"
+    with Screen(folder, "top", "-r", "100", env=env(tree)) as screen:
+        screen.wait_for("PCIe in 0 out 0/s")
+        counter.write_text("1123456\n")
+        screen.wait_until(
+            lambda text: re.search(r"PCIe in 0 out [0-9.]+[KMG]/s", text) is not None, "the rate"
+        )
+        screen.wait_for("PCIe in 0 out 0/s")
+        screen.keys("q")
+        screen.assert_usable(0)
+
+
+@needs_tmux
 def test_chips_come_and_go(tree: Tree, folder: Path) -> None:
     card = tree.card(0, N300, tt_card_type="n150")
     with Screen(folder, "top", "-r", "100", env=env(tree)) as screen:

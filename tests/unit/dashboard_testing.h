@@ -40,6 +40,8 @@ static inline void make_device(unsigned id)
         device->power_uw = made_value(12000000);
         device->power_limit_uw = made_value(100000000);
         device->aiclk_mhz = made_value(500);
+        device->link_in_bytes_per_s = made_value(1288490189);
+        device->link_out_bytes_per_s = made_value(35 * MIB);
     }
     device->capacity_bytes[TTM_REGION_DRAM] = 12 * GIB;
     device->capacity_bytes[TTM_REGION_L1] = 85 * MIB;

@@ -443,6 +443,72 @@ static void traffic_is_the_difference_and_wraps(void **state)
     assert_int_equal(ttm_link_traffic(&before, &chip.counters, TTM_INTO_CHIP).validity, TTM_ABSENT);
 }
 
+/* A link of the fourth generation with so many lanes: 1.97 GB/s each. */
+static struct ttm_chip make_link(uint64_t width, uint32_t words, uint64_t heartbeat)
+{
+    struct ttm_chip chip = {.link_gen = {TTM_VALID, 4}, .link_width = {TTM_VALID, width}};
+
+    chip.counters.words[0] = (struct ttm_value){TTM_VALID, words};
+    chip.counters.heartbeat = (struct ttm_value){TTM_VALID, heartbeat};
+    return chip;
+}
+
+static void a_rate_is_told_where_it_can_be_true(void **state)
+{
+    const uint64_t second = 1000000000;
+    const struct ttm_chip before = make_link(16, 100, 50);
+    struct ttm_chip after = make_link(16, 100 + 4000000, 70);
+    (void)state;
+
+    assert_int_equal(ttm_link_capacity(&after), 31520000000);
+    struct ttm_value rate = ttm_link_rate(&before.counters, &after, 2 * second, TTM_INTO_CHIP);
+    assert_int_equal(rate.validity, TTM_VALID);
+    assert_int_equal(rate.number, 64000000);
+    /* The other way nothing was counted, which is not the same as nothing. */
+    assert_int_equal(ttm_link_rate(&before.counters, &after, second, TTM_OUT_OF_CHIP).validity,
+                     TTM_ABSENT);
+    assert_int_equal(ttm_link_rate(&before.counters, &after, 0, TTM_INTO_CHIP).validity,
+                     TTM_ABSENT);
+    /* After 4.4 s such a link may have made a counter wrap twice; one of 4 lanes, after 17 s. */
+    assert_in_range(ttm_link_unambiguous_ns(&after), 4 * second, 5 * second);
+    assert_int_equal(ttm_link_rate(&before.counters, &after, 5 * second, TTM_INTO_CHIP).validity,
+                     TTM_ABSENT);
+    after = make_link(4, 100 + 4000000, 70);
+    assert_int_equal(ttm_link_rate(&before.counters, &after, 5 * second, TTM_INTO_CHIP).number,
+                     25600000);
+    /* More than it can carry, as after a reset that nobody saw; and a reset that is seen. */
+    after = make_link(4, 99, 70);
+    assert_int_equal(ttm_link_rate(&before.counters, &after, second, TTM_INTO_CHIP).validity,
+                     TTM_ABSENT);
+    after = make_link(16, 4000, 3);
+    assert_int_equal(ttm_link_rate(&before.counters, &after, second, TTM_INTO_CHIP).validity,
+                     TTM_ABSENT);
+    after = make_link(16, 4000, 70);
+    after.link_width.validity = TTM_ABSENT;
+    assert_int_equal(ttm_link_capacity(&after), 0);
+    assert_int_equal(ttm_link_rate(&before.counters, &after, second, TTM_INTO_CHIP).validity,
+                     TTM_ABSENT);
+}
+
+static void counters_are_read_without_the_rest(void **state)
+{
+    struct ttm_chip_files files = TTM_CHIP_FILES_NONE;
+    struct ttm_chip chip;
+    (void)state;
+
+    make_chip();
+    tree_text(CLASS "pcie_perf_counters/mst_rd_data_word_received0", "100\n");
+    read_chip(&chip);
+    ttm_chip_files_open(&files, root, &chip);
+    tree_text(CLASS "pcie_perf_counters/mst_rd_data_word_received0", "300\n");
+    assert_true(ttm_chip_glance(&files, root, &chip));
+    assert_string_equal(ttm_link_counter_name(4), "mst_rd_data_word_received0");
+    assert_int_equal(chip.counters.words[4].number, 100);
+    ttm_chip_count(&files, &chip);
+    assert_int_equal(chip.counters.words[4].number, 300);
+    ttm_chip_files_close(&files);
+}
+
 static enum ttm_heartbeat_state beat(struct ttm_heartbeat *heartbeat, uint64_t value,
                                      uint64_t now_ns)
 {
@@ -509,6 +575,8 @@ int main(void)
         TREE_TEST(a_glance_reads_what_changes_all_the_time),
         TREE_TEST(a_glance_is_not_enough_when_the_chip_changes),
         TREE_TEST(traffic_is_the_difference_and_wraps),
+        TREE_TEST(a_rate_is_told_where_it_can_be_true),
+        TREE_TEST(counters_are_read_without_the_rest),
         TREE_TEST(a_heartbeat_is_not_known_before_two_seconds),
         TREE_TEST(a_heartbeat_that_stands_still_is_dead_until_it_goes_on),
         TREE_TEST(a_reset_begins_the_heartbeat_anew),

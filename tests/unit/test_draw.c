@@ -157,6 +157,27 @@ static void a_galaxy(void **state)
     assert_all_sizes("devices-32");
 }
 
+/* More processes than there is room for, which all devices go before; and names that are too long. */
+static void a_galaxy_in_use(void **state)
+{
+    static struct ttm_facts_process many[40];
+    (void)state;
+
+    take_a_minute(32);
+    for (unsigned i = 0; i < 32; i++)
+        (void)snprintf(made_devices[i].name, sizeof(made_devices[i].name), "galaxy-wormhole");
+    for (unsigned i = 0; i < COUNT_OF(many); i++) {
+        many[i] = made_processes[0];
+        many[i].pid += (int32_t)i;
+    }
+    made_facts.processes = many;
+    made_facts.process_count = COUNT_OF(many);
+    assert_int_equal(ttm_view_take(&view, &made_facts), 0);
+    assert_all_sizes("galaxy");
+    view.settings.page = TTM_PAGE_CHARTS;
+    assert_screen("charts-galaxy", 80, 24);
+}
+
 static void charts_of_two_devices(void **state)
 {
     (void)state;
@@ -187,6 +208,31 @@ static void origins_and_the_detail_of_one(void **state)
     assert_screen("origins-old", 80, 24);
     (void)ttm_view_key(&view, &source, TTM_KEY_ENTER);
     assert_all_sizes("detail");
+}
+
+/* Sizes that differ by a byte, an origin that has held something for long, more than fits a screen. */
+static void an_origin_with_many_sizes(void **state)
+{
+    static struct ttm_life_row many[60];
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(many); i++)
+        many[i] = (struct ttm_life_row){
+            .address = 0x100000 + i * 4096,
+            .bytes = 2048 + i % 3,
+            .footprint_bytes = 4096,
+            .age_ns = (1624 + i) * TTM_NS_PER_S,
+        };
+    made_process.lives = many;
+    made_process.live_count = COUNT_OF(many);
+    view.settings.page = TTM_PAGE_ORIGINS;
+    take_a_minute(2);
+    assert_int_equal(ttm_view_take_lives(&view, &source, made_facts.time_ns), 0);
+    assert_screen("origins-long", 120, 24);
+    (void)ttm_view_key(&view, &source, TTM_KEY_ENTER);
+    assert_screen("detail-long", 80, 24);
+    assert_screen("detail-long", 40, 12);
 }
 
 /* While lives are still to come, and when there are too many of them. */
@@ -324,6 +370,8 @@ int main(void)
         DRAW_TEST(eight_devices),
         DRAW_TEST(devices_in_trouble),
         DRAW_TEST(a_galaxy),
+        DRAW_TEST(a_galaxy_in_use),
+        DRAW_TEST(an_origin_with_many_sizes),
         DRAW_TEST(charts_of_two_devices),
         DRAW_TEST(charts_of_a_galaxy),
         DRAW_TEST(origins_and_the_detail_of_one),

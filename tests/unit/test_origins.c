@@ -150,6 +150,58 @@ static void a_detail_waits_for_the_lives_of_its_origin(void **state)
     assert_int_equal(detail.live_count, 0);
 }
 
+static void lives_grow_older_with_the_sums(void **state)
+{
+    struct ttm_origins_source source = make_closer();
+    struct ttm_origin_detail detail;
+    (void)state;
+
+    assert_int_equal(ttm_origins_build(&origins, &source), 0);
+    made_answer.moment.uptime_ns = 100 * TTM_NS_PER_S;
+    closer_answer.moment.uptime_ns = 93 * TTM_NS_PER_S;
+    ttm_origins_detail(&source, &origins.groups[0], &detail);
+    assert_int_equal(detail.youngest_ns, 37 * TTM_NS_PER_S);
+    assert_int_equal(detail.lives[0].age_ns, 37 * TTM_NS_PER_S);
+    assert_int_equal(detail.oldest_ns, 97 * TTM_NS_PER_S);
+    closer_answer.moment.uptime_ns = 101 * TTM_NS_PER_S; /* they are newer than the sums */
+    ttm_origins_detail(&source, &origins.groups[0], &detail);
+    assert_int_equal(detail.youngest_ns, 30 * TTM_NS_PER_S);
+}
+
+static void a_closer_look_is_the_same_until_a_life_of_it_changes(void **state)
+{
+    const struct ttm_origins_source source = make_closer();
+    struct ttm_closer_look look = source.look;
+    uint16_t numbers[TTM_DEVICE_COUNT] = {[0] = 5, [1] = 3};
+    (void)state;
+
+    const uint64_t print = ttm_closer_look_print(&look, &made_answer, NULL);
+    assert_int_not_equal(print, 0);
+    assert_int_equal(ttm_closer_look_print(&look, &made_answer, NULL), print);
+    made_sites[1].births++; /* in DRAM, and of another origin */
+    assert_int_equal(ttm_closer_look_print(&look, &made_answer, NULL), print);
+    look.region = TTM_REGION_DRAM;
+    const uint64_t in_dram = ttm_closer_look_print(&look, &made_answer, NULL);
+    made_sites[1].births++;
+    assert_int_not_equal(ttm_closer_look_print(&look, &made_answer, NULL), in_dram);
+    look.region = TTM_REGION_L1;
+    made_sites[2].births++; /* of another origin, on the bank */
+    assert_int_not_equal(ttm_closer_look_print(&look, &made_answer, NULL), print);
+    made_sites[2].births--;
+    made_sites[0].births++; /* one ends and one is born */
+    made_sites[0].ends++;
+    assert_int_not_equal(ttm_closer_look_print(&look, &made_answer, NULL), print);
+    made_sites[0].births--;
+    made_sites[0].ends--;
+    assert_int_equal(ttm_closer_look_print(&look, &made_answer, NULL), print);
+    look.device = 5; /* which is the same device by the driver's number */
+    assert_int_equal(ttm_closer_look_print(&look, &made_answer, numbers), print);
+    made_process.row.start_ns++; /* the pid is another process's now */
+    assert_int_not_equal(ttm_closer_look_print(&look, &made_answer, numbers), print);
+    made_answer.left_out.sites = 1;
+    assert_int_equal(ttm_closer_look_print(&look, &made_answer, numbers), 0);
+}
+
 static void a_bank_waits_for_the_lives_that_lie_in_it(void **state)
 {
     struct ttm_origins_source source = make_sums();
@@ -293,6 +345,85 @@ static void a_bank_of_dram_begins_at_nought_where_it_fits(void **state)
     assert_int_equal(bank.free_bytes, MIB - 0x40000);
 }
 
+static void neighbours_of_one_origin_are_one_block(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    const uint64_t step = 0x10000; /* in this bank; there are four */
+    (void)state;
+
+    made_process.live_count = 0;
+    make_life(0, 0x140000, 4 * step, 9);
+    make_life(0, 0x140000 + step, 4 * step, 8); /* above */
+    make_life(0, 0x140000 - step, 4 * step, 7); /* and below */
+    make_life(0, 0x140000 + 4 * step, 4 * step, 6);
+    make_life(2, 0x140000 + 5 * step, 4 * step, 5); /* beside it, of another origin */
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+    assert_int_equal(bank.count, 3);
+    assert_int_equal(bank.blocks[0].address, 0x140000 - step);
+    assert_int_equal(bank.blocks[0].bytes, 3 * step);
+    assert_int_equal(bank.blocks[1].bytes, step);
+    assert_int_equal(bank.free_bytes, MIB - 5 * step);
+    const struct ttm_bank_share share = ttm_bank_share(&bank, 0, UINT64_MAX, bank.blocks[0].key);
+    assert_int_equal(share.own_bytes, 4 * step);
+    assert_int_equal(share.other_bytes, step);
+}
+
+static void blocks_are_in_order_whatever_the_order_of_lives(void **state)
+{
+    static struct ttm_life_row many[300];
+    const struct ttm_origins_source source = make_lives();
+    uint64_t random = 4711;
+    (void)state;
+
+    /* Runs up, runs down, and none at all; two in three bytes are free, so nothing touches. */
+    for (unsigned kind = 0; kind < 3; kind++) {
+        for (size_t i = 0; i < COUNT_OF(many); i++) {
+            const uint64_t place = kind == 0   ? i * 100 % COUNT_OF(many) + i / 3
+                                   : kind == 1 ? COUNT_OF(many) - i
+                                               : random_below(&random, 1 << 16);
+            many[i] = (struct ttm_life_row){
+                .address = 0x100000 + place * 3, .footprint_bytes = 4, .site = 0};
+        }
+        made_process.lives = many;
+        made_process.live_count = COUNT_OF(many);
+        assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+        assert_int_equal(bank.count, COUNT_OF(many));
+        uint64_t sum = 0, expected = 0;
+        for (size_t i = 0; i < COUNT_OF(many); i++) {
+            assert_true(i == 0 || bank.blocks[i - 1].address <= bank.blocks[i].address);
+            sum += bank.blocks[i].address;
+            expected += many[i].address;
+        }
+        assert_int_equal(sum, expected);
+    }
+}
+
+static void cells_are_kept_until_something_is_another(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    struct ttm_bank_look look = {.begin = 0x100000, .end = 0x120000, .cells = 4};
+    (void)state;
+
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+    look.key = bank.blocks[0].key; /* 64 KiB, then 64 KiB that are free */
+    const struct ttm_bank_share *cells = ttm_bank_cells(&bank, &look);
+    assert_int_equal(cells[0].own_bytes, 0x8000);
+    assert_int_equal(cells[1].own_bytes, 0x8000);
+    assert_int_equal(cells[2].own_bytes + cells[3].own_bytes, 0);
+    look.key++;
+    cells = ttm_bank_cells(&bank, &look);
+    assert_int_equal(cells[0].own_bytes, 0);
+    assert_int_equal(cells[0].other_bytes, 0x8000);
+    look.end = 0x110000;
+    assert_int_equal(ttm_bank_cells(&bank, &look)[3].other_bytes, 0x4000);
+    made_lives[0].address += 0x8000;
+    assert_int_equal(ttm_bank_build(&bank, &source, 0, TTM_REGION_L1), 0);
+    assert_int_equal(ttm_bank_cells(&bank, &look)[0].other_bytes, 0);
+    look = (struct ttm_bank_look){
+        .begin = 0x108000, .end = 0x108002, .cells = 8}; /* less than one each */
+    assert_int_equal(ttm_bank_cells(&bank, &look)[7].other_bytes, 1);
+}
+
 static void without_the_number_of_banks_the_addresses_are_drawn(void **state)
 {
     const struct ttm_origins_source source = make_lives();
@@ -354,6 +485,8 @@ int main(void)
         ORIGINS_TEST(siblings_of_one_moment_stay_apart),
         ORIGINS_TEST(a_site_that_holds_nothing_makes_no_group),
         ORIGINS_TEST(a_detail_waits_for_the_lives_of_its_origin),
+        ORIGINS_TEST(lives_grow_older_with_the_sums),
+        ORIGINS_TEST(a_closer_look_is_the_same_until_a_life_of_it_changes),
         ORIGINS_TEST(a_bank_waits_for_the_lives_that_lie_in_it),
         ORIGINS_TEST(a_key_stays_from_answer_to_answer),
         ORIGINS_TEST(a_choice_of_devices_leaves_the_others_out),
@@ -363,6 +496,9 @@ int main(void)
         ORIGINS_TEST(callers_tell_helpers_apart_and_are_bounded),
         ORIGINS_TEST(a_bank_of_l1_is_drawn_down_from_its_highest_address),
         ORIGINS_TEST(a_bank_of_dram_begins_at_nought_where_it_fits),
+        ORIGINS_TEST(neighbours_of_one_origin_are_one_block),
+        ORIGINS_TEST(blocks_are_in_order_whatever_the_order_of_lives),
+        ORIGINS_TEST(cells_are_kept_until_something_is_another),
         ORIGINS_TEST(without_the_number_of_banks_the_addresses_are_drawn),
         ORIGINS_TEST(addresses_that_fit_no_bank_are_no_bank),
         ORIGINS_TEST(an_empty_bank_is_all_free),
