@@ -17,20 +17,23 @@
 #define TOKENS 60
 #define TOKEN_MS 25
 
+static const uint32_t banks[] = {[TTMEM_DRAM] = 12, [TTMEM_L1] = 64};
+static uint64_t next_address[] = {[TTMEM_DRAM] = 0x100040, [TTMEM_L1] = 0x1a000};
 static uint64_t next_id = 1;
-static uint64_t next_address = 0x100040;
 
-/* What an allocator would hand out, if there was a device. */
+/* What an allocator would hand out, if there was a device: the same address in each bank. */
 static struct ttmem_allocation place(uint8_t region, uint64_t bytes)
 {
     const struct ttmem_allocation allocation = {
         .id = next_id++,
-        .address = next_address,
+        .address = next_address[region],
         .bytes = bytes,
+        .banks = banks[region],
         .region = region,
     };
 
-    next_address += bytes;
+    if (region == TTMEM_DRAM) /* in L1 there is but one at a time */
+        next_address[region] += bytes / banks[region];
     return allocation;
 }
 
