@@ -155,7 +155,9 @@ static inline int open_record(struct ttm_encoder *enc, const struct ttm_kept_pro
         pass_block(enc);
     if (enc->is_mute)
         return 0;
-    if (ttm_block_reserve(enc->block, TTM_COLUMN_MISC, MISC_MAX) < 0) {
+    const struct ttm_column *misc = &enc->block->columns[TTM_COLUMN_MISC];
+    if (misc->room - misc->length < MISC_MAX &&
+        ttm_block_reserve(enc->block, TTM_COLUMN_MISC, MISC_MAX) < 0) {
         lose_block(enc); /* something may refer to what cannot be written */
         return -ENOMEM;
     }
@@ -439,12 +441,16 @@ static int tell_some(struct ttm_encoder *enc, uint32_t budget)
     return 0;
 }
 
+/* Whether so many events after its beginning a section is old, with so many lives. */
+static inline bool is_section_old(const struct ttm_encoder *enc, uint64_t events, uint64_t live)
+{
+    return events >= enc->options.section_events && events >= live * SECTION_LIVES_FACTOR &&
+           events >= enc->note_bytes / SECTION_NOTE_BYTES;
+}
+
 static inline bool is_section_due(const struct ttm_encoder *enc)
 {
-    const uint64_t events = enc->events - enc->section_start;
-
-    return events >= enc->options.section_events && events >= enc->live * SECTION_LIVES_FACTOR &&
-           events >= enc->note_bytes / SECTION_NOTE_BYTES;
+    return is_section_old(enc, enc->events - enc->section_start, enc->live);
 }
 
 /* What has to be done before an event is written. Returns 0 or -ENOMEM. */
@@ -601,6 +607,25 @@ int ttm_encoder_note(struct ttm_encoder *enc, uint32_t process,
 
 /* ---- lives ---- */
 
+static inline bool is_valid(const struct ttm_recorded_life *born)
+{
+    return born->region < TTM_REGION_COUNT && born->kind < TTM_KERNEL_KIND_COUNT &&
+           born->bytes <= TTM_RECORDED_BYTES_MAX && born->footprint_bytes <= TTM_RECORDED_BYTES_MAX;
+}
+
+/* The birth of the next ordinal. Returns as open_record(). */
+static int put_birth(struct ttm_encoder *enc, struct ttm_kept_process *proc,
+                     const struct ttm_kept_life *life)
+{
+    int r = number_site(enc, proc, life->site);
+
+    if (r >= 0)
+        r = open_event(enc, proc, OP_BIRTH, life->birth_ns);
+    if (r > 0)
+        put_life(enc, proc, life);
+    return r;
+}
+
 int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *born)
 {
     struct ttm_kept_process *proc = process_of(enc, born->process);
@@ -609,8 +634,7 @@ int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *b
 
     if (!proc)
         return -ENOENT;
-    if (born->region >= TTM_REGION_COUNT || born->kind >= TTM_KERNEL_KIND_COUNT ||
-        born->bytes > TTM_RECORDED_BYTES_MAX || born->footprint_bytes > TTM_RECORDED_BYTES_MAX)
+    if (!is_valid(born))
         return -EINVAL;
     r = prepare(enc);
     if (r == 0)
@@ -620,15 +644,7 @@ int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *b
     enc->live++;
 
     struct ttm_kept_life *life = &proc->lives[place];
-    if (born->is_told) {
-        r = tell_life(enc, proc, life, 0);
-    } else {
-        r = number_site(enc, proc, life->site);
-        if (r >= 0)
-            r = open_event(enc, proc, OP_BIRTH, born->birth_ns);
-        if (r > 0)
-            put_life(enc, proc, life);
-    }
+    r = born->is_told ? tell_life(enc, proc, life, 0) : put_birth(enc, proc, life);
     proc->next_ordinal++;
     return r < 0 ? r : 0;
 }
@@ -676,6 +692,56 @@ int ttm_encoder_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
     proc->sites.sites[life->site].refs--;
     ttm_kept_life_leave(proc, place);
     enc->live--;
+    return r < 0 ? r : 0;
+}
+
+/*
+ * A section would have to tell of a brief life, which is nowhere to be found; so none may begin
+ * meanwhile. A block that is not taken makes us mute for longer than that.
+ */
+bool ttm_encoder_takes_brief(const struct ttm_encoder *enc, uint32_t n)
+{
+    const uint64_t events = enc->events - enc->section_start + n;
+    const uint64_t live = enc->live > n ? enc->live - n : 0;
+
+    return !enc->is_section_wanted && !enc->is_mute && !enc->is_telling && n < MUTE_EVENTS &&
+           !is_section_old(enc, events, live);
+}
+
+int ttm_encoder_brief_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *born,
+                            struct ttm_encoder_brief *ret)
+{
+    struct ttm_kept_process *proc = process_of(enc, born->process);
+    struct ttm_kept_life life = {
+        .serial = born->serial,
+        .id = born->id,
+        .address = born->address,
+        .birth_ns = born->birth_ns,
+    };
+
+    if (!proc)
+        return -ENOENT;
+    if (!is_valid(born))
+        return -EINVAL;
+    const int r = ttm_kept_site(proc, born, &life.site);
+    if (r < 0)
+        return r;
+    (void)put_birth(enc, proc, &life); /* what cannot be written is counted, its end too */
+    *ret = (struct ttm_encoder_brief){.ordinal = proc->next_ordinal++, .site = life.site};
+    return 0;
+}
+
+int ttm_encoder_brief_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
+                          const struct ttm_encoder_brief *brief)
+{
+    struct ttm_kept_process *proc = process_of(enc, process);
+
+    if (!proc)
+        return -ENOENT;
+    proc->sites.sites[brief->site].refs--;
+    const int r = open_event(enc, proc, OP_FREED, time_ns);
+    if (r > 0)
+        put(enc, TTM_COLUMN_DISTANCE, proc->next_ordinal - brief->ordinal);
     return r < 0 ? r : 0;
 }
 

@@ -146,10 +146,20 @@ static struct ttm_site_facts facts_of(const struct ttm_recorded_life *life)
     };
 }
 
+int ttm_kept_site(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
+                  uint32_t *ret)
+{
+    const struct ttm_site_facts facts = facts_of(born);
+    const int r = ttm_site_book_get(&proc->sites, &facts, ret);
+
+    if (r == 0)
+        proc->sites.sites[*ret].refs++;
+    return r;
+}
+
 int ttm_kept_life_add(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
                       uint32_t section, uint32_t *ret)
 {
-    const struct ttm_site_facts facts = facts_of(born);
     uint32_t place, site;
     int r;
 
@@ -161,13 +171,12 @@ int ttm_kept_life_add(struct ttm_kept_process *proc, const struct ttm_recorded_l
         ttm_kept_life_leave(proc, place);
         return r;
     }
-    r = ttm_site_book_get(&proc->sites, &facts, &site);
+    r = ttm_kept_site(proc, born, &site);
     if (r < 0) {
         (void)ttm_u64_map_take(&proc->by_serial, born->serial, &place);
         ttm_kept_life_leave(proc, place);
         return r;
     }
-    proc->sites.sites[site].refs++;
     proc->lives[place] = (struct ttm_kept_life){
         .serial = born->serial,
         .id = born->id,

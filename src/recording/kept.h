@@ -69,6 +69,10 @@ int ttm_kept_device(struct ttm_kept_process *proc, const struct ttm_recorded_dev
 /* Keeps a copy. Returns 0 or -ENOMEM. */
 int ttm_kept_note(struct ttm_kept_process *proc, const struct ttm_recorded_note *note);
 
+/* The site of a life, for which one more refers to it. Returns 0 or -ENOMEM. */
+int ttm_kept_site(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
+                  uint32_t *ret);
+
 /*
  * Enters a life that is born or told in 'section', as the next ordinal, which the
  * caller counts up. Returns 0, -EEXIST or -ENOMEM, then without a trace.

@@ -350,8 +350,16 @@ static uint64_t time_at(const struct slice *slice, uint32_t place)
 static void merge(struct slice *slice, uint32_t n)
 {
     uint32_t older = slice->count, newer = slice->count + n;
+    const uint64_t last_ns = older > 0 ? time_at(slice, older - 1) : 0;
 
-    slice->count += n;
+    /* Of one ring after the other nearly all are later than what was read before. */
+    while (slice->count < newer && slice->records[slice->count].time_ns >= last_ns) {
+        slice->order[slice->count] = (uint16_t)slice->count;
+        slice->count++;
+    }
+    if (slice->count == newer)
+        return;
+    slice->count = newer;
     for (uint32_t at = slice->count; newer > slice->count - n && at-- > 0;) {
         const uint64_t time_ns = slice->records[newer - 1].time_ns;
         slice->order[at] = older > 0 && time_at(slice, older - 1) > time_ns ? slice->order[--older]

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/u64_set.h"
+#include "model/brief.h"
 #include "ring/reader.h"
 #include "server/early_ends.h"
 #include "server/failure.h"
@@ -23,6 +24,14 @@ struct ttm_late_name {
     uint64_t serial;
     uint32_t origin;
 };
+
+/* Births that are alike but for serial, id, address and size have one site: what it was last time. */
+struct ttm_alike {
+    uint64_t words[2]; /* of the record; 0 in both: none */
+    struct ttm_brief_site site;
+};
+
+#define TTM_ALIKE 64 /* a power of two */
 
 struct ttm_tracked {
     struct ttm_watch wake_watch;
@@ -81,6 +90,7 @@ struct ttm_tracked {
     uint32_t mesh_note; /* and what the process calls it; 0: none yet */
 
     struct ttm_failure_watch failures;
+    struct ttm_alike alike[TTM_ALIKE];
 };
 
 /* The process behind the session hands over its segment; both fds are taken, also on an error. */
