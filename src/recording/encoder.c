@@ -101,8 +101,11 @@ static void begin_block(struct ttm_encoder *enc)
     enc->is_dirty = false;
 }
 
+/* Once in many thousand records: out of the way of the others. */
+#define SELDOM __attribute__((noinline, cold))
+
 /* What the block defines is missing from now on: nothing is written before the next section. */
-static void lose_block(struct ttm_encoder *enc)
+static SELDOM void lose_block(struct ttm_encoder *enc)
 {
     enc->lost_events += enc->block->head.events;
     enc->sequence++; /* its number is missing */
@@ -112,7 +115,7 @@ static void lose_block(struct ttm_encoder *enc)
     begin_block(enc);
 }
 
-static void pass_block(struct ttm_encoder *enc)
+static SELDOM void pass_block(struct ttm_encoder *enc)
 {
     if (enc->block->columns[TTM_COLUMN_OPS].length == 0)
         return;
@@ -147,6 +150,14 @@ static inline bool is_full(const struct ttm_block *block)
                TTM_BLOCK_BYTES_FULL;
 }
 
+static SELDOM void put_other_process(struct ttm_encoder *enc, uint32_t number, unsigned op)
+{
+    put_byte(enc, TTM_COLUMN_OPS, (uint8_t)(op | OP_OTHER_PROCESS));
+    put_misc(enc, number);
+    enc->current = number;
+    enc->has_current = true;
+}
+
 /* The operation and its process. Returns 1; 0 when nothing may be written; -ENOMEM. */
 static inline int open_record(struct ttm_encoder *enc, const struct ttm_kept_process *proc,
                               unsigned op)
@@ -161,14 +172,10 @@ static inline int open_record(struct ttm_encoder *enc, const struct ttm_kept_pro
         lose_block(enc); /* something may refer to what cannot be written */
         return -ENOMEM;
     }
-    if (enc->has_current && enc->current == proc->number) {
+    if (enc->has_current && enc->current == proc->number)
         put_byte(enc, TTM_COLUMN_OPS, (uint8_t)op);
-        return 1;
-    }
-    put_byte(enc, TTM_COLUMN_OPS, (uint8_t)(op | OP_OTHER_PROCESS));
-    put_misc(enc, proc->number);
-    enc->current = proc->number;
-    enc->has_current = true;
+    else
+        put_other_process(enc, proc->number, op);
     return 1;
 }
 
@@ -208,13 +215,10 @@ static inline int open_event(struct ttm_encoder *enc, const struct ttm_kept_proc
 
 /* ---- sites and lives ---- */
 
-/* Sees to it that the file has a number for the site. Returns as open_record(). */
-static int number_site(struct ttm_encoder *enc, struct ttm_kept_process *proc, uint32_t place)
+static SELDOM int put_site(struct ttm_encoder *enc, struct ttm_kept_process *proc, uint32_t place)
 {
     int r;
 
-    if (proc->sites.sites[place].number != TTM_SITE_UNNUMBERED)
-        return 1;
     if (proc->sites.numbered == TTM_SITE_NUMBERS_MAX) {
         r = open_record(enc, proc, OP_SITES_RESET);
         if (r <= 0)
@@ -245,8 +249,15 @@ static int number_site(struct ttm_encoder *enc, struct ttm_kept_process *proc, u
     return 1;
 }
 
-static void put_life(struct ttm_encoder *enc, struct ttm_kept_process *proc,
-                     const struct ttm_kept_life *life)
+/* Sees to it that the file has a number for the site. Returns as open_record(). */
+static inline int number_site(struct ttm_encoder *enc, struct ttm_kept_process *proc,
+                              uint32_t place)
+{
+    return proc->sites.sites[place].number != TTM_SITE_UNNUMBERED ? 1 : put_site(enc, proc, place);
+}
+
+static inline void put_life(struct ttm_encoder *enc, struct ttm_kept_process *proc,
+                            const struct ttm_kept_life *life)
 {
     struct ttm_booked_site *site = &proc->sites.sites[life->site];
     uint64_t *last_id = &proc->guesses.last_id[guess_id_of(site->facts.region)];
@@ -467,16 +478,19 @@ static inline int prepare(struct ttm_encoder *enc)
 
 /* ---- processes ---- */
 
-static struct ttm_kept_process *process_of(struct ttm_encoder *enc, uint32_t number)
+static SELDOM struct ttm_kept_process *find_process(struct ttm_encoder *enc, uint32_t number)
 {
     uint32_t place;
 
-    if (enc->recent && enc->recent->number == number)
-        return enc->recent;
     if (!ttm_u64_map_find(&enc->by_number, number, &place))
         return NULL;
     enc->recent = enc->processes[place];
     return enc->recent;
+}
+
+static inline struct ttm_kept_process *process_of(struct ttm_encoder *enc, uint32_t number)
+{
+    return enc->recent && enc->recent->number == number ? enc->recent : find_process(enc, number);
 }
 
 static int add_process(struct ttm_encoder *enc, struct ttm_kept_process *proc)
@@ -614,8 +628,8 @@ static inline bool is_valid(const struct ttm_recorded_life *born)
 }
 
 /* The birth of the next ordinal. Returns as open_record(). */
-static int put_birth(struct ttm_encoder *enc, struct ttm_kept_process *proc,
-                     const struct ttm_kept_life *life)
+static inline int put_birth(struct ttm_encoder *enc, struct ttm_kept_process *proc,
+                            const struct ttm_kept_life *life)
 {
     int r = number_site(enc, proc, life->site);
 

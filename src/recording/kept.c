@@ -130,33 +130,6 @@ void ttm_kept_life_leave(struct ttm_kept_process *proc, uint32_t place)
     proc->life_free = place;
 }
 
-static struct ttm_site_facts facts_of(const struct ttm_recorded_life *life)
-{
-    return (struct ttm_site_facts){
-        .bytes = life->bytes,
-        .footprint_bytes = life->footprint_bytes,
-        .allocator = life->allocator,
-        .devices = life->devices,
-        .origin = life->origin,
-        .cores = life->cores,
-        .banks = life->banks,
-        .region = life->region,
-        .kind = life->kind,
-        .flags = life->flags,
-    };
-}
-
-int ttm_kept_site(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
-                  uint32_t *ret)
-{
-    const struct ttm_site_facts facts = facts_of(born);
-    const int r = ttm_site_book_get(&proc->sites, &facts, ret);
-
-    if (r == 0)
-        proc->sites.sites[*ret].refs++;
-    return r;
-}
-
 int ttm_kept_life_add(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
                       uint32_t section, uint32_t *ret)
 {
