@@ -90,34 +90,53 @@ static int translate(struct ttm_tracked *tracked, const struct ttm_told *told,
 _Static_assert(offsetof(struct ttm_record, allocator) == sizeof(struct ttm_record) - 16,
                "the site");
 
-static struct ttm_alike *alike_of(struct ttm_tracked *tracked, const struct ttm_record *record,
-                                  uint64_t ret_words[2])
+static inline void words_of(const struct ttm_record *record, uint64_t ret[2])
 {
-    memcpy(ret_words, &record->allocator, 2 * sizeof(ret_words[0]));
-    /* Who makes them meet has each birth looked up. */
-    const uint64_t mixed = (ret_words[0] * 31 + ret_words[1]) * 0x9e3779b97f4a7c15ull;
-    return &tracked->alike[mixed >> 32 & (TTM_ALIKE - 1)];
+    memcpy(ret, &record->allocator, 2 * sizeof(ret[0]));
+}
+
+/* One of two places side by side. Who makes births meet there has each of them looked up. */
+static inline uint32_t place_of_alike(const uint64_t words[2])
+{
+    return (uint32_t)((words[0] * 31 + words[1]) * 0x9e3779b97f4a7c15ull >> 32) % TTM_ALIKE;
+}
+
+/* Where the site of such births is; NULL when it is not remembered. */
+static inline const struct ttm_alike *find_alike(const struct ttm_tracked *tracked,
+                                                 const uint64_t words[2])
+{
+    const uint32_t place = place_of_alike(words);
+
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct ttm_alike *alike = &tracked->alike[place ^ i];
+        if (alike->words[0] == words[0] && alike->words[1] == words[1])
+            return alike;
+    }
+    return NULL;
 }
 
 /* After a birth: the site that was asked for last is that of the next one like it. */
 static void remember_site(struct ttm_tracked *tracked, const struct ttm_record *record)
 {
-    const struct ttm_site_table *sites = &tracked->client->process->sites;
-    uint64_t words[2];
-    struct ttm_alike *alike = alike_of(tracked, record, words);
+    const struct ttm_process *process = tracked->client->process;
+    struct ttm_alike alike;
     uint32_t set;
 
-    if (sites->count == 0 || memcmp(alike->words, words, sizeof(words)) == 0 ||
+    words_of(record, alike.words);
+    if (process->sites.count == 0 || find_alike(tracked, alike.words) ||
         ttm_notes_device_set(&tracked->notes, record->devices, &set) < 0)
         return;
     /* Unless it was refused, had a name of its own, or one whose note cannot be read. */
-    const struct ttm_site *site = ttm_site_table_get(sites, sites->last);
-    if (site->allocator == record->allocator && site->device_set == set &&
-        site->origin == record->origin && site->banks == record->banks &&
-        site->region == record->region && site->kind == record->kind &&
-        site->flags == record->flags &&
-        ttm_brief_site_of(tracked->client->process, sites->last, &alike->site))
-        memcpy(alike->words, words, sizeof(words));
+    const struct ttm_site *site = ttm_site_table_get(&process->sites, process->sites.last);
+    if (site->allocator != record->allocator || site->device_set != set ||
+        site->origin != record->origin || site->banks != record->banks ||
+        site->region != record->region || site->kind != record->kind ||
+        site->flags != record->flags ||
+        !ttm_brief_site_of(process, process->sites.last, &alike.site))
+        return;
+    const uint32_t place = place_of_alike(alike.words);
+    tracked->alike[place ^ 1] = tracked->alike[place];
+    tracked->alike[place] = alike;
 }
 
 /* Returns whether it was live already. */
@@ -408,11 +427,13 @@ static inline bool begin_brief(const struct batch *batch, const struct ttm_recor
                                struct brief *ret)
 {
     uint64_t words[2];
-    const struct ttm_alike *alike = alike_of(batch->tracked, record, words);
-    const struct ttm_brief_life life = brief_life(batch, record);
 
-    if (!batch->is_usual || alike->words[0] != words[0] || alike->words[1] != words[1] ||
-        !ttm_brief_begin(batch->reg, batch->process, &alike->site, &life))
+    words_of(record, words);
+    const struct ttm_alike *alike = find_alike(batch->tracked, words);
+    if (!alike || !batch->is_usual)
+        return false;
+    const struct ttm_brief_life life = brief_life(batch, record);
+    if (!ttm_brief_begin(batch->reg, batch->process, &alike->site, &life))
         return false;
     batch->process->counters.events++;
     ret->site = alike->site;

@@ -15,6 +15,7 @@
 #include "base/u64_set.h"
 #include "model/brief.h"
 #include "ring/reader.h"
+#include "server/doze.h"
 #include "server/early_ends.h"
 #include "server/failure.h"
 #include "server/notes.h"
@@ -31,7 +32,7 @@ struct ttm_alike {
     struct ttm_brief_site site;
 };
 
-#define TTM_ALIKE 64 /* a power of two */
+#define TTM_ALIKE 256 /* a power of two */
 
 struct ttm_tracked {
     struct ttm_watch wake_watch;
@@ -42,8 +43,9 @@ struct ttm_tracked {
     struct ttm_ring_reader reader;
     ino_t segment_inode; /* tells whether it is the same one again */
     int wake_fd;
-    uint32_t rings_pass;   /* of the server, when it was last read */
-    uint32_t empty_reads;  /* in a row */
+    uint32_t rings_pass;  /* of the server, when it was last read */
+    uint32_t empty_reads; /* in a row */
+    struct ttm_doze doze;
     uint64_t announced_ns; /* since when the process has been told that we sleep; 0: it has not */
     uint64_t looked;       /* times that all rings were looked at */
     uint64_t passed;       /* times that all which was in the rings at one moment was read */
