@@ -12,7 +12,7 @@ uint64_t ttm_doze_next(struct ttm_doze *doze, uint64_t now_ns, uint32_t slots)
     uint64_t next_ns = doze->last_ns + doze->last_ns / 4;
 
     if (n == 0)
-        next_ns = TTM_DOZE_NS; /* soon it is left alone until it wakes us */
+        next_ns = doze->last_ns * 2; /* soon it is left alone until it wakes us */
     else if (elapsed_ns < TTM_DOZE_MOST_NS && elapsed_ns * RECORDS_OF(slots) / n < next_ns)
         next_ns = elapsed_ns * RECORDS_OF(slots) / n;
     if (next_ns < TTM_DOZE_NS)

@@ -43,12 +43,14 @@ static void it_gets_longer_by_and_by_and_shorter_at_once(void **state)
     assert_int_equal(next_of(&doze, 1030 * MS, 1024), TTM_DOZE_NS);
 }
 
-static void rings_that_are_empty_are_looked_at_soon(void **state)
+static void rings_that_are_empty_are_looked_at_less_and_less(void **state)
 {
-    struct ttm_doze doze = {.read_ns = 1000 * MS, .last_ns = 40 * MS};
+    struct ttm_doze doze = {.read_ns = 1000 * MS, .last_ns = 10 * MS};
     (void)state;
 
-    assert_int_equal(next_of(&doze, 1040 * MS, 0), TTM_DOZE_NS);
+    assert_int_equal(next_of(&doze, 1010 * MS, 0), 20 * MS);
+    assert_int_equal(next_of(&doze, 1030 * MS, 0), 40 * MS);
+    assert_int_equal(next_of(&doze, 1070 * MS, 0), TTM_DOZE_MOST_NS);
 }
 
 static void the_first_look_and_one_after_a_sleep_say_nothing_of_the_rate(void **state)
@@ -65,7 +67,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_filled_slowly_is_looked_at_seldom),
         cmocka_unit_test(it_gets_longer_by_and_by_and_shorter_at_once),
-        cmocka_unit_test(rings_that_are_empty_are_looked_at_soon),
+        cmocka_unit_test(rings_that_are_empty_are_looked_at_less_and_less),
         cmocka_unit_test(the_first_look_and_one_after_a_sleep_say_nothing_of_the_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
