@@ -501,6 +501,11 @@ static uint32_t find_serial(const struct ttm_process *proc, uint64_t hash, uint6
     return ref;
 }
 
+bool ttm_registry_has_serial(const struct ttm_process *proc, uint64_t serial)
+{
+    return find_serial(proc, serial_hash(proc->seed, serial), serial) != TTM_LIFE_NONE;
+}
+
 /* Everything that can be wrong with a birth, before anything changes. */
 static int check_birth(const struct ttm_registry *reg, const struct ttm_process *proc,
                        const struct ttm_birth *birth, struct ttm_device_set *ret_set)
@@ -543,7 +548,8 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
     const uint64_t hash = proc->has_serials ? serial_hash(proc->seed, birth->serial)
                                             : key_hash(proc->seed, site->allocator, birth->id);
     uint32_t old = TTM_LIFE_NONE;
-    if (proc->has_serials && find_serial(proc, hash, birth->serial) != TTM_LIFE_NONE)
+    const bool is_new = proc->has_serials && ttm_serial_is_new(proc, birth->serial);
+    if (proc->has_serials && !is_new && find_serial(proc, hash, birth->serial) != TTM_LIFE_NONE)
         return -EEXIST;
     if (!proc->has_serials)
         old = find_from(proc, ttm_life_table_first(&proc->lives, hash), site->allocator,
@@ -560,6 +566,8 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
     r = ttm_life_table_add(&proc->lives, hash, &life);
     if (r < 0)
         return r;
+    if (is_new)
+        *ttm_serials_seen(proc, birth->serial) = birth->serial << (64 - TTM_SERIAL_BITS);
     reg->lives++;
     reg->births++;
     proc->births++;

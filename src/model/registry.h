@@ -34,6 +34,10 @@
 #define TTM_PROCESS_LIVES_MAX (1u << 22)
 #define TTM_LIFE_BYTES_MAX (1ull << 40)
 
+/* A process counts its serials up in each thread, whose number is in the upper 16 bits. */
+#define TTM_SERIAL_BITS 48
+#define TTM_SERIAL_THREADS 16 /* a power of two; several share a place */
+
 struct ttm_process_device {
     uint16_t id;
     struct ttm_device_totals totals;
@@ -88,6 +92,8 @@ struct ttm_process {
     uint32_t refs;   /* the registry's, and that of each snapshot */
     uint16_t *slots; /* device id → index in 'devices' + 1; NULL before the first birth */
     uint64_t seed;
+    /* Of the serials that have entered 'lives', by thread: none is higher (ttm_serial_is_new). */
+    uint64_t serials_seen[TTM_SERIAL_THREADS];
     bool has_serials; /* its lives are found by serial, not by allocator, region and id */
     uint64_t births;  /* of a process without: serials are given here, from 1 on */
 };
@@ -193,6 +199,20 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
  */
 int ttm_registry_end_serial(struct ttm_registry *reg, struct ttm_process *proc, uint64_t serial,
                             enum ttm_end how, struct ttm_ended *ret);
+
+/* Whether a life of that serial is live. */
+bool ttm_registry_has_serial(const struct ttm_process *proc, uint64_t serial);
+
+static inline uint64_t *ttm_serials_seen(struct ttm_process *proc, uint64_t serial)
+{
+    return &proc->serials_seen[serial >> TTM_SERIAL_BITS & (TTM_SERIAL_THREADS - 1)];
+}
+
+/* Whether it is higher than any that was live, as that of a birth is: it need not be looked for. */
+static inline bool ttm_serial_is_new(struct ttm_process *proc, uint64_t serial)
+{
+    return serial << (64 - TTM_SERIAL_BITS) > *ttm_serials_seen(proc, serial);
+}
 
 /*
  * The life of that serial has another origin from now on. Returns 0; -ENOENT;

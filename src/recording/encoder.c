@@ -101,8 +101,11 @@ static void begin_block(struct ttm_encoder *enc)
     enc->is_dirty = false;
 }
 
+/* Once in many thousand records: out of the way of the others. */
+#define SELDOM __attribute__((noinline, cold))
+
 /* What the block defines is missing from now on: nothing is written before the next section. */
-static void lose_block(struct ttm_encoder *enc)
+static SELDOM void lose_block(struct ttm_encoder *enc)
 {
     enc->lost_events += enc->block->head.events;
     enc->sequence++; /* its number is missing */
@@ -112,7 +115,7 @@ static void lose_block(struct ttm_encoder *enc)
     begin_block(enc);
 }
 
-static void pass_block(struct ttm_encoder *enc)
+static SELDOM void pass_block(struct ttm_encoder *enc)
 {
     if (enc->block->columns[TTM_COLUMN_OPS].length == 0)
         return;
@@ -147,6 +150,14 @@ static inline bool is_full(const struct ttm_block *block)
                TTM_BLOCK_BYTES_FULL;
 }
 
+static SELDOM void put_other_process(struct ttm_encoder *enc, uint32_t number, unsigned op)
+{
+    put_byte(enc, TTM_COLUMN_OPS, (uint8_t)(op | OP_OTHER_PROCESS));
+    put_misc(enc, number);
+    enc->current = number;
+    enc->has_current = true;
+}
+
 /* The operation and its process. Returns 1; 0 when nothing may be written; -ENOMEM. */
 static inline int open_record(struct ttm_encoder *enc, const struct ttm_kept_process *proc,
                               unsigned op)
@@ -155,18 +166,16 @@ static inline int open_record(struct ttm_encoder *enc, const struct ttm_kept_pro
         pass_block(enc);
     if (enc->is_mute)
         return 0;
-    if (ttm_block_reserve(enc->block, TTM_COLUMN_MISC, MISC_MAX) < 0) {
+    const struct ttm_column *misc = &enc->block->columns[TTM_COLUMN_MISC];
+    if (misc->room - misc->length < MISC_MAX &&
+        ttm_block_reserve(enc->block, TTM_COLUMN_MISC, MISC_MAX) < 0) {
         lose_block(enc); /* something may refer to what cannot be written */
         return -ENOMEM;
     }
-    if (enc->has_current && enc->current == proc->number) {
+    if (enc->has_current && enc->current == proc->number)
         put_byte(enc, TTM_COLUMN_OPS, (uint8_t)op);
-        return 1;
-    }
-    put_byte(enc, TTM_COLUMN_OPS, (uint8_t)(op | OP_OTHER_PROCESS));
-    put_misc(enc, proc->number);
-    enc->current = proc->number;
-    enc->has_current = true;
+    else
+        put_other_process(enc, proc->number, op);
     return 1;
 }
 
@@ -206,13 +215,10 @@ static inline int open_event(struct ttm_encoder *enc, const struct ttm_kept_proc
 
 /* ---- sites and lives ---- */
 
-/* Sees to it that the file has a number for the site. Returns as open_record(). */
-static int number_site(struct ttm_encoder *enc, struct ttm_kept_process *proc, uint32_t place)
+static SELDOM int put_site(struct ttm_encoder *enc, struct ttm_kept_process *proc, uint32_t place)
 {
     int r;
 
-    if (proc->sites.sites[place].number != TTM_SITE_UNNUMBERED)
-        return 1;
     if (proc->sites.numbered == TTM_SITE_NUMBERS_MAX) {
         r = open_record(enc, proc, OP_SITES_RESET);
         if (r <= 0)
@@ -243,8 +249,15 @@ static int number_site(struct ttm_encoder *enc, struct ttm_kept_process *proc, u
     return 1;
 }
 
-static void put_life(struct ttm_encoder *enc, struct ttm_kept_process *proc,
-                     const struct ttm_kept_life *life)
+/* Sees to it that the file has a number for the site. Returns as open_record(). */
+static inline int number_site(struct ttm_encoder *enc, struct ttm_kept_process *proc,
+                              uint32_t place)
+{
+    return proc->sites.sites[place].number != TTM_SITE_UNNUMBERED ? 1 : put_site(enc, proc, place);
+}
+
+static inline void put_life(struct ttm_encoder *enc, struct ttm_kept_process *proc,
+                            const struct ttm_kept_life *life)
 {
     struct ttm_booked_site *site = &proc->sites.sites[life->site];
     uint64_t *last_id = &proc->guesses.last_id[guess_id_of(site->facts.region)];
@@ -439,12 +452,16 @@ static int tell_some(struct ttm_encoder *enc, uint32_t budget)
     return 0;
 }
 
+/* Whether so many events after its beginning a section is old, with so many lives. */
+static inline bool is_section_old(const struct ttm_encoder *enc, uint64_t events, uint64_t live)
+{
+    return events >= enc->options.section_events && events >= live * SECTION_LIVES_FACTOR &&
+           events >= enc->note_bytes / SECTION_NOTE_BYTES;
+}
+
 static inline bool is_section_due(const struct ttm_encoder *enc)
 {
-    const uint64_t events = enc->events - enc->section_start;
-
-    return events >= enc->options.section_events && events >= enc->live * SECTION_LIVES_FACTOR &&
-           events >= enc->note_bytes / SECTION_NOTE_BYTES;
+    return is_section_old(enc, enc->events - enc->section_start, enc->live);
 }
 
 /* What has to be done before an event is written. Returns 0 or -ENOMEM. */
@@ -461,16 +478,19 @@ static inline int prepare(struct ttm_encoder *enc)
 
 /* ---- processes ---- */
 
-static struct ttm_kept_process *process_of(struct ttm_encoder *enc, uint32_t number)
+static SELDOM struct ttm_kept_process *find_process(struct ttm_encoder *enc, uint32_t number)
 {
     uint32_t place;
 
-    if (enc->recent && enc->recent->number == number)
-        return enc->recent;
     if (!ttm_u64_map_find(&enc->by_number, number, &place))
         return NULL;
     enc->recent = enc->processes[place];
     return enc->recent;
+}
+
+static inline struct ttm_kept_process *process_of(struct ttm_encoder *enc, uint32_t number)
+{
+    return enc->recent && enc->recent->number == number ? enc->recent : find_process(enc, number);
 }
 
 static int add_process(struct ttm_encoder *enc, struct ttm_kept_process *proc)
@@ -601,6 +621,25 @@ int ttm_encoder_note(struct ttm_encoder *enc, uint32_t process,
 
 /* ---- lives ---- */
 
+static inline bool is_valid(const struct ttm_recorded_life *born)
+{
+    return born->region < TTM_REGION_COUNT && born->kind < TTM_KERNEL_KIND_COUNT &&
+           born->bytes <= TTM_RECORDED_BYTES_MAX && born->footprint_bytes <= TTM_RECORDED_BYTES_MAX;
+}
+
+/* The birth of the next ordinal. Returns as open_record(). */
+static inline int put_birth(struct ttm_encoder *enc, struct ttm_kept_process *proc,
+                            const struct ttm_kept_life *life)
+{
+    int r = number_site(enc, proc, life->site);
+
+    if (r >= 0)
+        r = open_event(enc, proc, OP_BIRTH, life->birth_ns);
+    if (r > 0)
+        put_life(enc, proc, life);
+    return r;
+}
+
 int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *born)
 {
     struct ttm_kept_process *proc = process_of(enc, born->process);
@@ -609,8 +648,7 @@ int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *b
 
     if (!proc)
         return -ENOENT;
-    if (born->region >= TTM_REGION_COUNT || born->kind >= TTM_KERNEL_KIND_COUNT ||
-        born->bytes > TTM_RECORDED_BYTES_MAX || born->footprint_bytes > TTM_RECORDED_BYTES_MAX)
+    if (!is_valid(born))
         return -EINVAL;
     r = prepare(enc);
     if (r == 0)
@@ -620,15 +658,7 @@ int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *b
     enc->live++;
 
     struct ttm_kept_life *life = &proc->lives[place];
-    if (born->is_told) {
-        r = tell_life(enc, proc, life, 0);
-    } else {
-        r = number_site(enc, proc, life->site);
-        if (r >= 0)
-            r = open_event(enc, proc, OP_BIRTH, born->birth_ns);
-        if (r > 0)
-            put_life(enc, proc, life);
-    }
+    r = born->is_told ? tell_life(enc, proc, life, 0) : put_birth(enc, proc, life);
     proc->next_ordinal++;
     return r < 0 ? r : 0;
 }
@@ -676,6 +706,56 @@ int ttm_encoder_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
     proc->sites.sites[life->site].refs--;
     ttm_kept_life_leave(proc, place);
     enc->live--;
+    return r < 0 ? r : 0;
+}
+
+/*
+ * A section would have to tell of a brief life, which is nowhere to be found; so none may begin
+ * meanwhile. A block that is not taken makes us mute for longer than that.
+ */
+bool ttm_encoder_takes_brief(const struct ttm_encoder *enc, uint32_t n)
+{
+    const uint64_t events = enc->events - enc->section_start + n;
+    const uint64_t live = enc->live > n ? enc->live - n : 0;
+
+    return !enc->is_section_wanted && !enc->is_mute && !enc->is_telling && n < MUTE_EVENTS &&
+           !is_section_old(enc, events, live);
+}
+
+int ttm_encoder_brief_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *born,
+                            struct ttm_encoder_brief *ret)
+{
+    struct ttm_kept_process *proc = process_of(enc, born->process);
+    struct ttm_kept_life life = {
+        .serial = born->serial,
+        .id = born->id,
+        .address = born->address,
+        .birth_ns = born->birth_ns,
+    };
+
+    if (!proc)
+        return -ENOENT;
+    if (!is_valid(born))
+        return -EINVAL;
+    const int r = ttm_kept_site(proc, born, &life.site);
+    if (r < 0)
+        return r;
+    (void)put_birth(enc, proc, &life); /* what cannot be written is counted, its end too */
+    *ret = (struct ttm_encoder_brief){.ordinal = proc->next_ordinal++, .site = life.site};
+    return 0;
+}
+
+int ttm_encoder_brief_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
+                          const struct ttm_encoder_brief *brief)
+{
+    struct ttm_kept_process *proc = process_of(enc, process);
+
+    if (!proc)
+        return -ENOENT;
+    proc->sites.sites[brief->site].refs--;
+    const int r = open_event(enc, proc, OP_FREED, time_ns);
+    if (r > 0)
+        put(enc, TTM_COLUMN_DISTANCE, proc->next_ordinal - brief->ordinal);
     return r < 0 ? r : 0;
 }
 

@@ -90,6 +90,27 @@ int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *l
 /* -ENOENT also for a serial that is not live. */
 int ttm_encoder_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t serial,
                     enum ttm_recorded_how how);
+
+/*
+ * Of a life whose end is known when it is born, in place of the two above: its serial
+ * is not looked for, then or at its end. There are to be no more than
+ * 'n' events from the answer that this is possible until the end of the last such life.
+ */
+struct ttm_encoder_brief {
+    uint64_t ordinal;
+    uint32_t site;
+};
+
+bool ttm_encoder_takes_brief(const struct ttm_encoder *enc, uint32_t n);
+
+/* Returns 0, or an error, and then there is to be no end. */
+int ttm_encoder_brief_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *life,
+                            struct ttm_encoder_brief *ret);
+
+/* It is freed. */
+int ttm_encoder_brief_end(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
+                          const struct ttm_encoder_brief *brief);
+
 int ttm_encoder_rename(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t serial,
                        uint32_t origin);
 

@@ -130,26 +130,9 @@ void ttm_kept_life_leave(struct ttm_kept_process *proc, uint32_t place)
     proc->life_free = place;
 }
 
-static struct ttm_site_facts facts_of(const struct ttm_recorded_life *life)
-{
-    return (struct ttm_site_facts){
-        .bytes = life->bytes,
-        .footprint_bytes = life->footprint_bytes,
-        .allocator = life->allocator,
-        .devices = life->devices,
-        .origin = life->origin,
-        .cores = life->cores,
-        .banks = life->banks,
-        .region = life->region,
-        .kind = life->kind,
-        .flags = life->flags,
-    };
-}
-
 int ttm_kept_life_add(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
                       uint32_t section, uint32_t *ret)
 {
-    const struct ttm_site_facts facts = facts_of(born);
     uint32_t place, site;
     int r;
 
@@ -161,13 +144,12 @@ int ttm_kept_life_add(struct ttm_kept_process *proc, const struct ttm_recorded_l
         ttm_kept_life_leave(proc, place);
         return r;
     }
-    r = ttm_site_book_get(&proc->sites, &facts, &site);
+    r = ttm_kept_site(proc, born, &site);
     if (r < 0) {
         (void)ttm_u64_map_take(&proc->by_serial, born->serial, &place);
         ttm_kept_life_leave(proc, place);
         return r;
     }
-    proc->sites.sites[site].refs++;
     proc->lives[place] = (struct ttm_kept_life){
         .serial = born->serial,
         .id = born->id,

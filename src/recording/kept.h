@@ -69,6 +69,34 @@ int ttm_kept_device(struct ttm_kept_process *proc, const struct ttm_recorded_dev
 /* Keeps a copy. Returns 0 or -ENOMEM. */
 int ttm_kept_note(struct ttm_kept_process *proc, const struct ttm_recorded_note *note);
 
+static inline struct ttm_site_facts ttm_kept_facts(const struct ttm_recorded_life *life)
+{
+    return (struct ttm_site_facts){
+        .bytes = life->bytes,
+        .footprint_bytes = life->footprint_bytes,
+        .allocator = life->allocator,
+        .devices = life->devices,
+        .origin = life->origin,
+        .cores = life->cores,
+        .banks = life->banks,
+        .region = life->region,
+        .kind = life->kind,
+        .flags = life->flags,
+    };
+}
+
+/* The site of a life, for which one more refers to it. Returns 0 or -ENOMEM. */
+static inline int ttm_kept_site(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
+                                uint32_t *ret)
+{
+    const struct ttm_site_facts facts = ttm_kept_facts(born);
+    const int r = ttm_site_book_get(&proc->sites, &facts, ret);
+
+    if (r == 0)
+        proc->sites.sites[*ret].refs++;
+    return r;
+}
+
 /*
  * Enters a life that is born or told in 'section', as the next ordinal, which the
  * caller counts up. Returns 0, -EEXIST or -ENOMEM, then without a trace.

@@ -8,8 +8,7 @@
 
 #include "base/hash.h"
 
-#define NONE UINT32_MAX
-#define FREE_PLACE (UINT32_MAX - 1) /* as 'follower' */
+#define NONE TTM_BOOKED_NONE
 
 void ttm_site_book_init(struct ttm_site_book *book, uint64_t seed)
 {
@@ -35,11 +34,6 @@ static uint32_t bucket_of(const struct ttm_site_book *book, const struct ttm_sit
     return (uint32_t)ttm_hash_u64(hash) & (book->bucket_count - 1);
 }
 
-static bool is_same(const struct ttm_site_facts *a, const struct ttm_site_facts *b)
-{
-    return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 static void link_in(struct ttm_site_book *book, uint32_t place)
 {
     const uint32_t bucket = bucket_of(book, &book->sites[place].facts);
@@ -50,7 +44,7 @@ static void link_in(struct ttm_site_book *book, uint32_t place)
 
 static bool is_free(const struct ttm_booked_site *site)
 {
-    return site->follower == FREE_PLACE;
+    return site->follower == TTM_BOOKED_FREE;
 }
 
 static void link_all(struct ttm_site_book *book)
@@ -101,7 +95,7 @@ static int find(const struct ttm_site_book *book, const struct ttm_site_facts *f
     if (book->bucket_count == 0)
         return -ENOENT;
     for (uint32_t i = book->buckets[bucket_of(book, facts)]; i != NONE; i = book->sites[i].next) {
-        if (is_same(&book->sites[i].facts, facts)) {
+        if (ttm_site_facts_are_same(&book->sites[i].facts, facts)) {
             *ret = i;
             return 0;
         }
@@ -125,18 +119,9 @@ static int add(struct ttm_site_book *book, const struct ttm_site_facts *facts, u
     return 0;
 }
 
-int ttm_site_book_get(struct ttm_site_book *book, const struct ttm_site_facts *facts, uint32_t *ret)
+int ttm_site_book_look_up(struct ttm_site_book *book, const struct ttm_site_facts *facts,
+                          uint32_t *ret)
 {
-    /* In a loop the site after this one is the one that came after it last time: no hash. */
-    if (book->last != NONE) {
-        const uint32_t guess = book->sites[book->last].follower;
-        if (guess < book->count && !is_free(&book->sites[guess]) &&
-            is_same(&book->sites[guess].facts, facts)) {
-            book->last = guess;
-            *ret = guess;
-            return 0;
-        }
-    }
     uint32_t place;
     int r = find(book, facts, &place);
     if (r < 0)
@@ -163,7 +148,7 @@ void ttm_site_book_renumber(struct ttm_site_book *book)
             book->used++;
             continue;
         }
-        site->follower = FREE_PLACE;
+        site->follower = TTM_BOOKED_FREE;
         site->next = book->free_head;
         book->free_head = i;
     }

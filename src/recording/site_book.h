@@ -12,8 +12,10 @@
 #ifndef TTM_RECORDING_SITE_BOOK_H
 #define TTM_RECORDING_SITE_BOOK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Numbers in a file are below this. */
 #define TTM_SITE_NUMBERS_MAX 65536u
@@ -61,9 +63,40 @@ struct ttm_site_book {
 void ttm_site_book_init(struct ttm_site_book *book, uint64_t seed);
 void ttm_site_book_done(struct ttm_site_book *book);
 
+static inline bool ttm_site_facts_are_same(const struct ttm_site_facts *a,
+                                           const struct ttm_site_facts *b)
+{
+    uint64_t x[5], y[5];
+
+    /* As words: for so few bytes a call costs more than the comparison. */
+    memcpy(x, a, sizeof(x));
+    memcpy(y, b, sizeof(y));
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4])) == 0;
+}
+
+#define TTM_BOOKED_NONE UINT32_MAX       /* as 'last' and 'follower' */
+#define TTM_BOOKED_FREE (UINT32_MAX - 1) /* as 'follower' */
+
+/* What follows where there is no guess, or it is wrong. */
+int ttm_site_book_look_up(struct ttm_site_book *book, const struct ttm_site_facts *facts,
+                          uint32_t *ret);
+
 /* Finds or adds; 'ret' is its place in 'sites'. Returns 0 or -ENOMEM. */
-int ttm_site_book_get(struct ttm_site_book *book, const struct ttm_site_facts *facts,
-                      uint32_t *ret);
+static inline int ttm_site_book_get(struct ttm_site_book *book, const struct ttm_site_facts *facts,
+                                    uint32_t *ret)
+{
+    /* In a loop the site after this one is the one that came after it last time: no hash. */
+    if (book->last != TTM_BOOKED_NONE) {
+        const uint32_t guess = book->sites[book->last].follower;
+        if (guess < book->count && book->sites[guess].follower != TTM_BOOKED_FREE &&
+            ttm_site_facts_are_same(&book->sites[guess].facts, facts)) {
+            book->last = guess;
+            *ret = guess;
+            return 0;
+        }
+    }
+    return ttm_site_book_look_up(book, facts, ret);
+}
 
 /* Takes back all numbers, and forgets the sites that no life refers to. */
 void ttm_site_book_renumber(struct ttm_site_book *book);

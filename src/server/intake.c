@@ -2,9 +2,12 @@
 #include "server/intake.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/brief.h"
+#include "server/pairs.h"
 #include "server/record.h"
 #include "server/resident.h"
 #include "server/telling.h"
@@ -15,6 +18,8 @@
 #include "wire/note.h"
 
 #define LATE_NAMES_MAX 256
+/* Events of a recording that one record makes at most: a birth and its end that came before it. */
+#define RECORDED_PER_RECORD 2
 
 static void refuse(struct ttm_tracked *tracked, enum ttm_counter why)
 {
@@ -77,6 +82,61 @@ static int translate(struct ttm_tracked *tracked, const struct ttm_told *told,
     if (told->serial == 0)
         return -EINVAL;
     return ttm_notes_device_set(&tracked->notes, told->devices, &ret->site.device_set);
+}
+
+/* ---- births that are alike ---- */
+
+/* What a birth says of its site lies in the last 16 bytes of its record. */
+_Static_assert(offsetof(struct ttm_record, allocator) == sizeof(struct ttm_record) - 16,
+               "the site");
+
+static inline void words_of(const struct ttm_record *record, uint64_t ret[2])
+{
+    memcpy(ret, &record->allocator, 2 * sizeof(ret[0]));
+}
+
+/* One of two places side by side. Who makes births meet there has each of them looked up. */
+static inline uint32_t place_of_alike(const uint64_t words[2])
+{
+    return (uint32_t)((words[0] * 31 + words[1]) * 0x9e3779b97f4a7c15ull >> 32) % TTM_ALIKE;
+}
+
+/* Where the site of such births is; NULL when it is not remembered. */
+static inline const struct ttm_alike *find_alike(const struct ttm_tracked *tracked,
+                                                 const uint64_t words[2])
+{
+    const uint32_t place = place_of_alike(words);
+
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct ttm_alike *alike = &tracked->alike[place ^ i];
+        if (alike->words[0] == words[0] && alike->words[1] == words[1])
+            return alike;
+    }
+    return NULL;
+}
+
+/* After a birth: the site that was asked for last is that of the next one like it. */
+static void remember_site(struct ttm_tracked *tracked, const struct ttm_record *record)
+{
+    const struct ttm_process *process = tracked->client->process;
+    struct ttm_alike alike;
+    uint32_t set;
+
+    words_of(record, alike.words);
+    if (process->sites.count == 0 || find_alike(tracked, alike.words) ||
+        ttm_notes_device_set(&tracked->notes, record->devices, &set) < 0)
+        return;
+    /* Unless it was refused, had a name of its own, or one whose note cannot be read. */
+    const struct ttm_site *site = ttm_site_table_get(&process->sites, process->sites.last);
+    if (site->allocator != record->allocator || site->device_set != set ||
+        site->origin != record->origin || site->banks != record->banks ||
+        site->region != record->region || site->kind != record->kind ||
+        site->flags != record->flags ||
+        !ttm_brief_site_of(process, process->sites.last, &alike.site))
+        return;
+    const uint32_t place = place_of_alike(alike.words);
+    tracked->alike[place ^ 1] = tracked->alike[place];
+    tracked->alike[place] = alike;
 }
 
 /* Returns whether it was live already. */
@@ -164,6 +224,7 @@ static void take_birth_record(struct ttm_tracked *tracked, const struct ttm_reco
     if (ttm_telling_has_ended(tracked, record->serial))
         return; /* it was told, and has ended since */
     (void)take_birth(tracked, &told, true);
+    remember_site(tracked, record);
 }
 
 static void take_end(struct ttm_tracked *tracked, const struct ttm_record *record, enum ttm_end how)
@@ -304,9 +365,151 @@ static void take_record(struct ttm_tracked *tracked, const struct ttm_record *re
     }
 }
 
+/* ---- lives whose birth and end were read together ---- */
+
+/*
+ * Such a life is not entered into the tables of the registry and the recording (model/brief.h);
+ * what it does to sums, to the recording and to those who watch is done at the birth and at the end,
+ * each in its turn, as of any other. Whatever is unusual about a birth is left to take_record().
+ */
+struct brief {
+    struct ttm_brief_site site;
+    struct ttm_encoder_brief recorded;
+};
+
+/* What holds for a slice, or until a record was taken in the usual way. */
+struct batch {
+    struct ttm_tracked *tracked;
+    struct ttm_client *client;
+    struct ttm_registry *reg;
+    struct ttm_process *process;
+    uint64_t now_ns;
+    bool is_recorded;
+    bool is_watched;
+    bool has_to_remember; /* the ends, ttm_telling_ended() */
+    bool is_usual; /* a birth can mean nothing but that a life begins, as its record has it */
+};
+
+static bool is_usual(const struct ttm_tracked *tracked)
+{
+    return tracked->late_name_count == 0 && tracked->early_ends.ages[0].count == 0 &&
+           tracked->early_ends.ages[1].count == 0 && tracked->ended.count == 0 &&
+           tracked->ended_before.count == 0;
+}
+
+static inline struct ttm_brief_life brief_life(const struct batch *batch,
+                                               const struct ttm_record *birth)
+{
+    return (struct ttm_brief_life){
+        .serial = birth->serial,
+        .bytes = birth->bytes,
+        .footprint_bytes = birth->footprint_bytes,
+        .birth_ns = birth->time_ns < batch->now_ns ? birth->time_ns : batch->now_ns,
+    };
+}
+
+static void publish_brief(const struct batch *batch, uint8_t op, const struct ttm_record *birth,
+                          uint32_t site)
+{
+    const struct ttm_life life = {
+        .id = birth->id,
+        .address = birth->address,
+        .bytes = birth->bytes,
+        .footprint_bytes = birth->footprint_bytes,
+    };
+
+    ttm_tail_life(batch->client->server, batch->client, op,
+                  ttm_site_table_get(&batch->process->sites, site), &life);
+}
+
+/* Returns whether the life has begun; else nothing has changed. */
+static inline bool begin_brief(const struct batch *batch, const struct ttm_record *record,
+                               struct brief *ret)
+{
+    uint64_t words[2];
+
+    words_of(record, words);
+    const struct ttm_alike *alike = find_alike(batch->tracked, words);
+    if (!alike || !batch->is_usual)
+        return false;
+    const struct ttm_brief_life life = brief_life(batch, record);
+    if (!ttm_brief_begin(batch->reg, batch->process, &alike->site, &life))
+        return false;
+    batch->process->counters.events++;
+    ret->site = alike->site;
+    if (batch->is_recorded)
+        ttm_record_brief_birth(batch->client, record, &ret->recorded);
+    if (batch->is_watched)
+        publish_brief(batch, TTM_EVENT_BIRTH, record, alike->site.number);
+    return true;
+}
+
+static inline void end_brief(const struct batch *batch, const struct ttm_record *birth,
+                             const struct ttm_record *record, const struct brief *brief)
+{
+    const struct ttm_brief_life life = brief_life(batch, birth);
+
+    batch->process->counters.events++;
+    ttm_brief_end(batch->reg, batch->process, &brief->site, &life);
+    if (batch->is_recorded)
+        ttm_record_brief_end(batch->client, time_of(batch->tracked, record->time_ns),
+                             &brief->recorded);
+    if (batch->is_watched)
+        publish_brief(batch, TTM_EVENT_END, birth, brief->site.number);
+    if (batch->has_to_remember)
+        ttm_telling_ended(batch->tracked, record->serial, true);
+}
+
+static void take_usual(struct batch *batch, const struct ttm_record *record)
+{
+    take_record(batch->tracked, record);
+    batch->is_usual = is_usual(batch->tracked);
+}
+
+static void take_pairs(struct ttm_tracked *tracked, const struct ttm_record *records,
+                       const uint16_t *order, uint32_t n)
+{
+    static struct ttm_pairs pairs; /* one loop thread */
+    static struct brief briefs[TTM_PAIRS_MAX];
+    struct ttm_client *client = tracked->client;
+    struct batch batch = {
+        .tracked = tracked,
+        .client = client,
+        .reg = client->server->reg,
+        .process = client->process,
+        .now_ns = client->server->now_ns,
+        .is_recorded = ttm_record_is_on(client),
+        .is_watched = !ttm_list_is_empty(&client->server->tails),
+        .has_to_remember = ttm_telling_remembers(tracked),
+        .is_usual = is_usual(tracked),
+    };
+
+    ttm_pairs_find(&pairs, records, order, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint16_t at = order[i];
+        const uint16_t mate = pairs.mate[at];
+        if (mate == TTM_PAIR_NONE) {
+            take_usual(&batch, &records[at]);
+        } else if (records[at].op == TTM_RECORD_END) {
+            end_brief(&batch, &records[mate], &records[at], &briefs[mate]);
+        } else if (!begin_brief(&batch, &records[at], &briefs[at])) {
+            pairs.mate[mate] = TTM_PAIR_NONE;
+            take_usual(&batch, &records[at]);
+        }
+    }
+}
+
 void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records,
                         const uint16_t *order, uint32_t n)
 {
+    const struct ttm_client *client = tracked->client;
+
+    if (!tracked->is_off && n <= TTM_PAIRS_MAX &&
+        ttm_brief_has_room(client->server->reg, client->process, n) &&
+        ttm_record_takes_brief(client, RECORDED_PER_RECORD * n)) {
+        take_pairs(tracked, records, order, n);
+        return;
+    }
     for (uint32_t i = 0; i < n; i++)
         take_record(tracked, &records[order[i]]);
 }

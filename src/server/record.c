@@ -137,6 +137,52 @@ void ttm_record_birth(struct ttm_client *client, const struct ttm_told *told, ui
         (void)ttm_encoder_birth(encoder, &life);
 }
 
+bool ttm_record_takes_brief(const struct ttm_client *client, uint32_t n)
+{
+    const struct ttm_encoder *encoder = encoder_of(client);
+
+    return !encoder || ttm_encoder_takes_brief(encoder, n);
+}
+
+#define NOT_RECORDED UINT64_MAX /* as its ordinal */
+
+void ttm_record_brief_birth(struct ttm_client *client, const struct ttm_record *record,
+                            struct ttm_encoder_brief *ret)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+
+    ret->ordinal = NOT_RECORDED;
+    if (!encoder)
+        return;
+    const struct ttm_recorded_life life = {
+        .serial = record->serial,
+        .birth_ns = record->time_ns,
+        .id = record->id,
+        .address = record->address,
+        .bytes = record->bytes,
+        .footprint_bytes = record->footprint_bytes,
+        .allocator = record->allocator,
+        .devices = record->devices,
+        .origin = record->origin,
+        .banks = record->banks,
+        .region = record->region,
+        .kind = record->kind,
+        .flags = record->flags,
+        .process = client->number,
+    };
+    if (ttm_encoder_brief_birth(encoder, &life, ret) < 0)
+        ret->ordinal = NOT_RECORDED;
+}
+
+void ttm_record_brief_end(struct ttm_client *client, uint64_t time_ns,
+                          const struct ttm_encoder_brief *brief)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
+
+    if (encoder && brief->ordinal != NOT_RECORDED)
+        (void)ttm_encoder_brief_end(encoder, time_ns, client->number, brief);
+}
+
 void ttm_record_original_birth(struct ttm_client *client, const struct ttm_birth *birth,
                                uint64_t serial)
 {

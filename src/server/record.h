@@ -9,6 +9,8 @@
 #ifndef TTM_SERVER_RECORD_H
 #define TTM_SERVER_RECORD_H
 
+#include "recording/encoder.h"
+#include "ring/segment.h"
 #include "server/state.h"
 #include "wire/attach.h"
 
@@ -28,6 +30,13 @@ void ttm_record_device(struct ttm_client *client, const struct ttm_device_note *
 /* 'told' is the life as its process says it; 'origin' is what it has by now. */
 void ttm_record_birth(struct ttm_client *client, const struct ttm_told *told, uint32_t origin,
                       bool is_news);
+
+/* The two of a brief life: ttm_encoder_takes_brief() has what that needs. */
+bool ttm_record_takes_brief(const struct ttm_client *client, uint32_t n);
+void ttm_record_brief_birth(struct ttm_client *client, const struct ttm_record *record,
+                            struct ttm_encoder_brief *ret);
+void ttm_record_brief_end(struct ttm_client *client, uint64_t time_ns,
+                          const struct ttm_encoder_brief *brief);
 
 /* The same of a process that speaks the original protocol. */
 void ttm_record_original_birth(struct ttm_client *client, const struct ttm_birth *birth,

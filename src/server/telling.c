@@ -66,7 +66,7 @@ static void ask(struct ttm_tracked *tracked)
 
 void ttm_telling_ended(struct ttm_tracked *tracked, uint64_t serial, bool was_known)
 {
-    if (was_known && !tracked->is_telling && tracked->passed - tracked->told_pass >= 2)
+    if (was_known && !ttm_telling_remembers(tracked))
         return;
     if (tracked->ended.count >= ENDED_MAX || ttm_u64_set_add(&tracked->ended, serial) < 0)
         tracked->is_spoiled = true;

@@ -26,6 +26,12 @@ int ttm_telling_take_end(struct ttm_session *session, const uint8_t *payload, si
  */
 void ttm_telling_ended(struct ttm_tracked *tracked, uint64_t serial, bool was_known);
 
+/* Whether an end of a known life has to be remembered too: its birth may not have been by a record. */
+static inline bool ttm_telling_remembers(const struct ttm_tracked *tracked)
+{
+    return tracked->is_telling || tracked->passed - tracked->told_pass < 2;
+}
+
 /* Whether the end of that life was read, so that its birth is not believed any more. */
 static inline bool ttm_telling_has_ended(const struct ttm_tracked *tracked, uint64_t serial)
 {

@@ -18,13 +18,8 @@
 
 #define RECORDS_PER_SLICE 1024
 #define SHARE_LEAST 16 /* records of one ring that are read at a time */
-#define CALM_READS 8
+#define CALM_READS 3   /* empty ones in a row, at 10, 20 and 40 ms, before we sleep */
 #define PACE_NS UINT64_C(50000)
-/*
- * Between two looks at rings that are filled slowly: to wake up costs as much as a hundred
- * records. A ring that fills up earlier wakes us, and who asks gets what is in the rings.
- */
-#define DOZE_NS UINT64_C(10000000)
 /* From the announcement that we sleep until a record that crossed it is seen by all. */
 #define SETTLE_NS UINT64_C(5000000)
 #define DRAIN_MAX (1u << 18)
@@ -325,13 +320,18 @@ static bool may_sleep(struct ttm_tracked *tracked)
 /* When to look again at rings that have been read. */
 static uint64_t pause_ns(struct ttm_tracked *tracked)
 {
+    const struct ttm_server *server = tracked->client->server;
+    const uint64_t doze_ns =
+        ttm_doze_next(&tracked->doze, server->now_ns, tracked->reader.ring_slots);
+
     /* A loss is asked about when every ring was looked at twice. */
     if (tracked->session && tracked->ask_at_pass != 0)
         return PACE_NS;
     /* Where nobody would look by himself, and after the sleep was announced, that is not so. */
     if (!ttm_list_is_empty(&tracked->active_link) && tracked->announced_ns == 0)
         ttm_ring_reader_doze(&tracked->reader);
-    return DOZE_NS;
+    /* Who watches events wants to see them as they come. */
+    return ttm_list_is_empty(&server->tails) ? doze_ns : TTM_DOZE_NS;
 }
 
 /* Records of several rings, each in the order it has them, and their order by time. */
@@ -350,8 +350,16 @@ static uint64_t time_at(const struct slice *slice, uint32_t place)
 static void merge(struct slice *slice, uint32_t n)
 {
     uint32_t older = slice->count, newer = slice->count + n;
+    const uint64_t last_ns = older > 0 ? time_at(slice, older - 1) : 0;
 
-    slice->count += n;
+    /* Of one ring after the other nearly all are later than what was read before. */
+    while (slice->count < newer && slice->records[slice->count].time_ns >= last_ns) {
+        slice->order[slice->count] = (uint16_t)slice->count;
+        slice->count++;
+    }
+    if (slice->count == newer)
+        return;
+    slice->count = newer;
     for (uint32_t at = slice->count; newer > slice->count - n && at-- > 0;) {
         const uint64_t time_ns = slice->records[newer - 1].time_ns;
         slice->order[at] = older > 0 && time_at(slice, older - 1) > time_ns ? slice->order[--older]
@@ -385,6 +393,7 @@ uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
     const uint32_t n = slice.count;
     ttm_intake_records(tracked, slice.records, slice.order, n);
     server->counter[TTM_COUNTER_EVENTS] += n;
+    tracked->doze.records += n;
     if (n > 0) {
         count_rate(tracked, n);
         if (server->now_ns - tracked->cbs_summed_ns > SUM_CBS_NS)

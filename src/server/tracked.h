@@ -13,7 +13,9 @@
 #include <sys/types.h>
 
 #include "base/u64_set.h"
+#include "model/brief.h"
 #include "ring/reader.h"
+#include "server/doze.h"
 #include "server/early_ends.h"
 #include "server/failure.h"
 #include "server/notes.h"
@@ -24,6 +26,14 @@ struct ttm_late_name {
     uint32_t origin;
 };
 
+/* Births that are alike but for serial, id, address and size have one site: what it was last time. */
+struct ttm_alike {
+    uint64_t words[2]; /* of the record; 0 in both: none */
+    struct ttm_brief_site site;
+};
+
+#define TTM_ALIKE 256 /* a power of two */
+
 struct ttm_tracked {
     struct ttm_watch wake_watch;
     struct ttm_list active_link; /* has something to read, or had a moment ago */
@@ -33,8 +43,9 @@ struct ttm_tracked {
     struct ttm_ring_reader reader;
     ino_t segment_inode; /* tells whether it is the same one again */
     int wake_fd;
-    uint32_t rings_pass;   /* of the server, when it was last read */
-    uint32_t empty_reads;  /* in a row */
+    uint32_t rings_pass;  /* of the server, when it was last read */
+    uint32_t empty_reads; /* in a row */
+    struct ttm_doze doze;
     uint64_t announced_ns; /* since when the process has been told that we sleep; 0: it has not */
     uint64_t looked;       /* times that all rings were looked at */
     uint64_t passed;       /* times that all which was in the rings at one moment was read */
@@ -81,6 +92,7 @@ struct ttm_tracked {
     uint32_t mesh_note; /* and what the process calls it; 0: none yet */
 
     struct ttm_failure_watch failures;
+    struct ttm_alike alike[TTM_ALIKE];
 };
 
 /* The process behind the session hands over its segment; both fds are taken, also on an error. */

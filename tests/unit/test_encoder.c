@@ -76,6 +76,31 @@ struct truth {
     uint64_t random;
 };
 
+#define BRIEF_EVENTS 6
+
+/* Two brief lives, and one between them that is not. */
+static void act_briefly(struct truth *truth, struct ttm_encoder *enc, uint32_t process)
+{
+    const uint64_t stream = (uint64_t)random_below(&truth->random, 4) << 48;
+    struct ttm_recorded_life life = sample_life(process, 0);
+    struct ttm_encoder_brief briefs[2];
+
+    if (!ttm_encoder_takes_brief(enc, BRIEF_EVENTS))
+        return;
+    for (uint32_t i = 0; i < 3; i++) {
+        life.serial = stream | ++truth->next_serial;
+        life.birth_ns = truth->now += 1000;
+        life.bytes = 32 * random_below(&truth->random, 3);
+        if (i < 2)
+            assert_int_equal(ttm_encoder_brief_birth(enc, &life, &briefs[i]), 0);
+        else
+            assert_int_equal(ttm_encoder_birth(enc, &life), 0);
+    }
+    assert_int_equal(ttm_encoder_brief_end(enc, truth->now, process, &briefs[0]), 0);
+    assert_int_equal(ttm_encoder_end(enc, truth->now, process, life.serial, TTM_ENDED_FREED), 0);
+    assert_int_equal(ttm_encoder_brief_end(enc, truth->now, process, &briefs[1]), 0);
+}
+
 static void act(struct truth *truth, struct ttm_encoder *enc)
 {
     const uint32_t p = random_below(&truth->random, PROCESSES);
@@ -89,6 +114,8 @@ static void act(struct truth *truth, struct ttm_encoder *enc)
         sample_process(enc, truth->number[p]);
         truth->is_there[p] = true;
         truth->live[p] = 0;
+    } else if (what == 1) {
+        act_briefly(truth, enc, truth->number[p]);
     } else if (what == 0 && random_below(&truth->random, 20) == 0) {
         assert_int_equal(ttm_encoder_process_end(enc, truth->now, truth->number[p], &end), 0);
         truth->is_there[p] = false;
@@ -277,6 +304,27 @@ static void a_serial_that_is_told_again_changes_nothing(void **state)
     pair_end(&pair);
 }
 
+static void where_a_section_may_begin_no_life_is_brief(void **state)
+{
+    struct pair pair = {.refuse_from = 3};
+    struct ttm_recorded_life life = sample_life(1, 5);
+    (void)state;
+
+    pair_begin(&pair, 10);
+    assert_false(ttm_encoder_takes_brief(pair.encoder, 1)); /* the first one is yet to come */
+    sample_process(pair.encoder, 1);
+    assert_int_equal(ttm_encoder_birth(pair.encoder, &life), 0);
+    ttm_encoder_flush(pair.encoder);
+    assert_true(ttm_encoder_takes_brief(pair.encoder, 1));
+    assert_false(ttm_encoder_takes_brief(pair.encoder, 1000)); /* one is due by then */
+    assert_int_equal(ttm_encoder_rename(pair.encoder, START_NS, 1, 5, 6), 0);
+    pair.refuse_from = pair.passed;
+    pair.refuse_until = UINT64_MAX;
+    ttm_encoder_flush(pair.encoder);
+    assert_false(ttm_encoder_takes_brief(pair.encoder, 1)); /* a block was not taken */
+    pair_end(&pair);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     struct pair pair = {0};
@@ -428,6 +476,7 @@ int main(void)
         cmocka_unit_test(blocks_that_never_arrive_leave_a_gap_until_the_next_section),
         cmocka_unit_test(the_next_file_can_be_read_alone),
         cmocka_unit_test(a_serial_that_is_told_again_changes_nothing),
+        cmocka_unit_test(where_a_section_may_begin_no_life_is_brief),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(site_numbers_are_used_again_when_they_run_out),
         cmocka_unit_test(without_memory_events_are_lost_and_the_recording_goes_on),
