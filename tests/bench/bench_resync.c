@@ -33,6 +33,7 @@
 #define THREADS 4
 #define THREADS_MAX 64
 #define RING 8192
+#define RINGS 9   /* its own, and those that it may go on in */
 #define BURST 500 /* events of each thread between two pauses of a millisecond */
 
 static char folder[] = "/tmp/ttm-bench-XXXXXX";
@@ -136,7 +137,7 @@ static void bench_loss(pid_t server, struct round *ret)
     struct round again = {0};
 
     (void)kill(server, SIGSTOP);
-    for (uint64_t n = 0; n < 3 * RING; n++) {
+    for (uint64_t n = 0; n < RINGS * RING; n++) {
         const struct ttmem_allocation a = {.id = UINT64_MAX - n % 64, .bytes = 2048};
         ttmem_alloc(&a);
         ttmem_free(0, TTMEM_DRAM, a.id);
