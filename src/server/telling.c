@@ -40,6 +40,7 @@
 #define SWEEP_PER_SLICE 4096
 #define SLICES_BEFORE 16 /* that are read before what is told */
 #define ENDED_MAX (1u << 22)
+#define PATIENCE_NS UINT64_C(50000000)
 
 static void forget_before(struct ttm_tracked *tracked)
 {
@@ -218,6 +219,22 @@ void ttm_telling_need(struct ttm_tracked *tracked)
     ttm_tracked_activate(tracked);
 }
 
+/* A loss was seen: the rings are read as far as they are written now. */
+static void prepare_to_ask(struct ttm_tracked *tracked, uint64_t lost)
+{
+    tracked->ask_at_pass = tracked->passed + 2;
+    if (tracked->needed_ns == 0)
+        tracked->needed_ns = tracked->client->server->now_ns;
+    tracked->lost_asked = lost; /* what is lost from here on is asked about another time */
+    tracked->empty_reads = 0;
+}
+
+/* Rings that were full go on losing until they were read; one that loses for ever is asked all the same. */
+static bool is_patient(const struct ttm_tracked *tracked)
+{
+    return tracked->client->server->now_ns - tracked->needed_ns < PATIENCE_NS;
+}
+
 void ttm_telling_watch_losses(struct ttm_tracked *tracked)
 {
     const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
@@ -233,15 +250,14 @@ void ttm_telling_watch_losses(struct ttm_tracked *tracked)
         tracked->ask_at_pass = 0;
         return;
     }
-    if (tracked->ask_at_pass == 0) {
-        tracked->ask_at_pass = tracked->passed + 2;
-        if (tracked->needed_ns == 0)
-            tracked->needed_ns = tracked->client->server->now_ns;
-        tracked->lost_asked = lost; /* what is lost from here on is asked about another time */
-        tracked->empty_reads = 0;
-    } else if (tracked->passed >= tracked->ask_at_pass || tracked->empty_reads > 1) {
+    if (tracked->ask_at_pass == 0)
+        prepare_to_ask(tracked, lost);
+    else if (tracked->passed < tracked->ask_at_pass && tracked->empty_reads <= 1)
+        return;
+    else if (lost != tracked->lost_asked && is_patient(tracked))
+        prepare_to_ask(tracked, lost); /* once it stops, all is told once and not twice */
+    else
         ask(tracked);
-    }
 }
 
 void ttm_telling_go_on(struct ttm_tracked *tracked)

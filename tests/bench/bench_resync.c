@@ -32,8 +32,8 @@
 #define ROUNDS_MAX 64
 #define THREADS 4
 #define THREADS_MAX 64
-#define RING 8192
-#define RINGS 9   /* its own, and those that it may go on in */
+#define RING UINT64_C(8192)
+#define RINGS 9  /* its own, and those that it may go on in */
 #define BURST 500 /* events of each thread between two pauses of a millisecond */
 
 static char folder[] = "/tmp/ttm-bench-XXXXXX";

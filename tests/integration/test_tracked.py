@@ -37,7 +37,8 @@ from support import (
     wait_until_exact,
 )
 
-STORM = 80_000 if IS_SANITIZED else 400_000  # each of four threads fills its ring
+STORM = 80_000 if IS_SANITIZED else 400_000
+FLOOD = max(STORM, 200_000)  # four threads fill their rings and those that they may go on in
 
 
 def wait_until_gone(server: Server, pid: int) -> None:
@@ -160,7 +161,7 @@ def test_a_full_ring_costs_history_and_never_the_truth(server: Server) -> None:
         wait_until_exact(server, worker)
         for number in range(3):
             server.freeze()
-            worker.do(f"storm 4 {STORM} {number}")
+            worker.do(f"storm 4 {FLOOD} {number}")
             server.thaw()
             wait_until_exact(server, worker)
             client = client_of(server, worker.pid)

@@ -175,7 +175,7 @@ static void a_birth_for_which_the_table_has_no_room_is_counted_and_not_told(void
     tracker.table.place_count = place_count;
 }
 
-#define ALL_SLOTS ((1 + TTM_SPARE_RINGS) * TTM_RING_SLOTS)
+#define ALL_SLOTS ((uint64_t)(1 + TTM_SPARE_RINGS) * TTM_RING_SLOTS)
 
 static void what_full_rings_lose_is_in_the_table_all_the_same(void **state)
 {
