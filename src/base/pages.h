@@ -13,6 +13,9 @@
 /* 'size' is a multiple of 4096. Returns NULL when memory is short. */
 void *ttm_pages_alloc(size_t size);
 
+/* All of it will be written soon: has the kernel take the pages at once and not one at a time. */
+void ttm_pages_take(void *pages, size_t size);
+
 /* NULL is fine; 'size' is what it was allocated with. */
 void ttm_pages_free(void *pages, size_t size);
 

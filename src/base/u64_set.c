@@ -9,7 +9,7 @@
 
 void ttm_u64_set_init(struct ttm_u64_set *set, uint64_t seed)
 {
-    *set = (struct ttm_u64_set){.seed = seed};
+    *set = (struct ttm_u64_set){.seed = seed, .least = UINT64_MAX};
 }
 
 void ttm_u64_set_done(struct ttm_u64_set *set)
@@ -31,6 +31,8 @@ void ttm_u64_set_clear(struct ttm_u64_set *set)
     }
     memset(set->places, 0, set->size * sizeof(set->places[0]));
     set->count = 0;
+    set->least = UINT64_MAX;
+    set->most = 0;
 }
 
 /*
@@ -78,13 +80,28 @@ int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
     const size_t at = find(set->seed, set->places, set->size, number);
     set->count += set->places[at] == 0;
     set->places[at] = number;
+    if (number < set->least)
+        set->least = number;
+    if (number > set->most)
+        set->most = number;
     return 0;
+}
+
+static bool is_within(const struct ttm_u64_set *set, uint64_t number)
+{
+    return number != 0 && set->count > 0 && number >= set->least && number <= set->most;
 }
 
 bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number)
 {
-    return number != 0 && set->count > 0 &&
+    return is_within(set, number) &&
            set->places[find(set->seed, set->places, set->size, number)] == number;
+}
+
+void ttm_u64_set_fetch(const struct ttm_u64_set *set, uint64_t number)
+{
+    if (is_within(set, number))
+        __builtin_prefetch(&set->places[home_of(set->seed, number, set->size)]);
 }
 
 bool ttm_u64_set_remove(struct ttm_u64_set *set, uint64_t number)

@@ -14,6 +14,9 @@ struct ttm_u64_set {
     size_t size;      /* a power of two, or 0 */
     size_t count;
     uint64_t seed;
+    uint64_t
+        least; /* of those that were ever in it since it was empty; a look beyond needs no memory */
+    uint64_t most;
 };
 
 /* Who chooses the numbers does not know 'seed'. */
@@ -29,6 +32,9 @@ void ttm_u64_set_clear(struct ttm_u64_set *set);
 int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number);
 
 bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number);
+
+/* 'number' is about to be looked for: has its memory fetched. A hint. */
+void ttm_u64_set_fetch(const struct ttm_u64_set *set, uint64_t number);
 
 /* Returns whether it was in the set. */
 bool ttm_u64_set_remove(struct ttm_u64_set *set, uint64_t number);

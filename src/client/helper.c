@@ -22,7 +22,8 @@
 #define LOOK_AGAIN_MS 200    /* a server that starts is found within 500 ms */
 #define SEND_TIMEOUT_MS 2000 /* a server that hangs is left alone */
 #define TELL_AT_ONCE 32768   /* bytes: as much as a server reads at once */
-#define ALONE_MS 100         /* how often it looks whether it is the last thread */
+#define SEND_BUFFER (1 << 20)
+#define ALONE_MS 100 /* how often it looks whether it is the last thread */
 #define STACK_BYTES ((size_t)128 * 1024)
 
 struct talk {
@@ -114,6 +115,9 @@ static int connect_to(const char *path)
         (void)close(fd);
         return -ENOENT;
     }
+    /* As much as the system allows: the server is to have enough to read while we wake up. */
+    const int bytes = SEND_BUFFER;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
     return fd;
 }
 
@@ -243,6 +247,15 @@ static void tell_one(uint8_t *at, const struct ttm_live *live)
     ttm_told_encode(&told, at);
 }
 
+/* Says about how much there is to tell, so that the server is ready for it. */
+static int announce(const struct ttm_live_table *table, uint32_t epoch, struct ttm_queue *out)
+{
+    uint8_t buf[TTM_TOLD_ANNOUNCE_SIZE];
+
+    ttm_told_announce_encode(epoch, ttm_live_table_estimate(table), buf);
+    return ttm_frame_append(out, TTM_FRAME_TOLD, buf, sizeof(buf));
+}
+
 /* Walks the live table while the program goes on, and tells what it sees. */
 static int tell_all(struct talk *talk, uint32_t epoch)
 {
@@ -250,9 +263,9 @@ static int tell_all(struct talk *talk, uint32_t epoch)
     struct ttm_queue out;
     uint32_t at = 0;
     bool has_more = true;
-    int r = 0;
 
     ttm_queue_init(&out);
+    int r = announce(table, epoch, &out);
     while (r == 0 && has_more) {
         uint8_t buf[TTM_TOLD_HEAD_SIZE + TTM_TOLD_PER_FRAME * TTM_TOLD_SIZE];
         uint32_t count = 0;

@@ -47,6 +47,7 @@
 #define GROW_SHARE 2u     /* of the overflow buckets in use: time for the next generation */
 #define SHARE 16u         /* of the address space, where that is limited */
 #define OVERFLOW_SHARE 8u /* one overflow bucket for so many buckets */
+#define SAMPLED 4096u     /* places that an estimate looks at, or up to twice as many */
 
 /*
  * The words of a place. All are atomic: a walk reads places that others fill. A
@@ -327,6 +328,21 @@ bool ttm_live_table_next(const struct ttm_live_table *table, uint32_t *at, struc
         }
     }
     return false;
+}
+
+uint32_t ttm_live_table_estimate(const struct ttm_live_table *table)
+{
+    /* relaxed: it is an estimate. */
+    uint32_t used = atomic_load_explicit(&table->next_place, memory_order_relaxed), live = 0;
+
+    if (used > table->place_count)
+        used = table->place_count;
+    /* Odd, as threads take places by the batch and begin each with the same ones. */
+    const uint32_t step = used > SAMPLED ? used / SAMPLED | 1 : 1;
+    for (uint32_t at = 0; at < used; at += step)
+        live +=
+            atomic_load_explicit(&place_at(table, at)->words[SERIAL], memory_order_relaxed) != 0;
+    return live * step < used ? live * step : used;
 }
 
 /* ---- the index ---- */

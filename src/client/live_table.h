@@ -116,6 +116,9 @@ void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *c
  */
 bool ttm_live_table_next(const struct ttm_live_table *table, uint32_t *at, struct ttm_live *ret);
 
+/* About how many are live. Looks at a share of the places, of small tables at all. */
+uint32_t ttm_live_table_estimate(const struct ttm_live_table *table);
+
 /* Memory in use, of places and buckets. */
 size_t ttm_live_table_bytes(const struct ttm_live_table *table);
 

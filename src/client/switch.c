@@ -14,15 +14,19 @@
 struct ttm_tracker ttm_own_tracker;
 const struct ttmem_guest *ttm_own_guest;
 
-/* Where no page can be had, the switch is the program's own and commands do not see it. */
-static struct ttm_control private_control;
-struct ttm_control *ttm_own_control = &private_control;
+/*
+ * What is looked at until the page is mapped; and where no page can be had, the switch is the
+ * program's own and commands do not see it.
+ */
+static struct ttm_control private_control = {.nudge_fd = -1};
+struct ttm_control *_Atomic ttm_own_control = &private_control;
 
 /* Guards switching and what follows. */
 static pthread_mutex_t switch_lock;
 static struct ttm_helper helper;
 static bool has_tracker; /* made once, kept until the process ends: a thread may be inside */
 static bool has_helper;
+static bool is_to_be_mapped;         /* there is a page, or was to be: see map_control() */
 static bool is_child;                /* of a fork: what its parent had is not its own */
 static _Atomic bool has_loader_left; /* see leave() */
 static pthread_key_t slot_key;
@@ -30,6 +34,7 @@ static pthread_key_t leave_key; /* set in the main thread alone */
 static bool has_leave_key;
 
 static struct ttm_own_fd control_fd = {.fd = -1};
+static bool is_wanted_at_start; /* by the environment, or by the parent */
 
 __thread struct ttm_slot *_Atomic ttm_own_slot __attribute__((tls_model("initial-exec")));
 
@@ -93,13 +98,46 @@ static bool is_on(void)
     return (atomic_load_explicit(&ttm_own_tracker.epoch, memory_order_relaxed) & 1) != 0;
 }
 
+/* The page, once it was mapped. */
+static struct ttm_control *own_control(void)
+{
+    return atomic_load_explicit(&ttm_own_control,
+                                memory_order_relaxed); /* written under the lock */
+}
+
+/*
+ * With the lock held. Loading the library makes the page, for commands to find; whoever uses the
+ * library first maps it.
+ */
+static void map_control(void)
+{
+    struct ttm_control *control;
+
+    if (!is_to_be_mapped)
+        return;
+    /* The program may have closed it for one of its own. */
+    if (!ttm_own_fd_is_ours(&control_fd))
+        control_fd = ttm_own_fd_of(ttm_control_new(is_wanted_at_start));
+    if (control_fd.fd >= 0 && ttm_control_map(control_fd.fd, &control) == 0)
+        /* release: pairs with the acquire in ttm_switch_epoch(); the mapping is there. */
+        atomic_store_explicit(&ttm_own_control, control, memory_order_release);
+    else
+        atomic_store_explicit(&private_control.is_wanted, is_wanted_at_start, memory_order_relaxed);
+    is_to_be_mapped = false; /* the last, for a fork() meanwhile: see was_wanted() */
+}
+
+static bool is_wanted(void)
+{
+    return atomic_load_explicit(&own_control()->is_wanted, memory_order_seq_cst) != 0;
+}
+
 static void look_at_wish(void);
 
 /* With the lock held. */
 static void switch_off(void)
 {
     is_child = false; /* from here on it is its own doing what it knows */
-    atomic_store_explicit(&ttm_own_control->is_wanted, 0, memory_order_relaxed);
+    atomic_store_explicit(&own_control()->is_wanted, 0, memory_order_relaxed);
     if (is_on()) {
         if (ttm_own_guest && ttm_own_guest->on_disable)
             ttm_own_guest->on_disable();
@@ -107,7 +145,7 @@ static void switch_off(void)
         atomic_fetch_add_explicit(&ttm_own_tracker.epoch, 1, memory_order_release);
         ttm_tracker_forget(&ttm_own_tracker);
     }
-    atomic_store_explicit(&ttm_own_control->is_on, 0, memory_order_relaxed);
+    atomic_store_explicit(&own_control()->is_on, 0, memory_order_relaxed);
 }
 
 /* The helper is there and knows that tracking is on: it looks at the epoch when it connects. */
@@ -117,7 +155,7 @@ static int rouse_helper(void)
         ttm_helper_nudge(&helper);
         return 0;
     }
-    const int r = ttm_helper_start(&helper, &ttm_own_tracker, ttm_own_control, look_at_wish);
+    const int r = ttm_helper_start(&helper, &ttm_own_tracker, own_control(), look_at_wish);
     has_helper = r == 0;
     if (has_helper && atomic_load(&has_loader_left))
         ttm_helper_watch_end(&helper);
@@ -141,8 +179,8 @@ static int switch_on(void)
         switch_off();
         return r;
     }
-    atomic_store_explicit(&ttm_own_control->is_wanted, 1, memory_order_relaxed);
-    atomic_store_explicit(&ttm_own_control->is_on, 1, memory_order_relaxed);
+    atomic_store_explicit(&own_control()->is_wanted, 1, memory_order_relaxed);
+    atomic_store_explicit(&own_control()->is_on, 1, memory_order_relaxed);
     if (ttm_own_guest && ttm_own_guest->on_enable && !is_child)
         ttm_own_guest->on_enable();
     return 0;
@@ -154,11 +192,9 @@ static void look_at_wish(void)
     /* Whoever holds the lock may be waiting for this very thread; his word is newer anyway. */
     if (pthread_mutex_trylock(&switch_lock) != 0)
         return;
-    const bool is_wanted =
-        atomic_load_explicit(&ttm_own_control->is_wanted, memory_order_seq_cst) != 0;
-    if (is_wanted && !is_on())
+    if (is_wanted() && !is_on())
         (void)switch_on();
-    if (!is_wanted && is_on())
+    if (!is_wanted() && is_on())
         switch_off();
     pthread_mutex_unlock(&switch_lock);
 }
@@ -179,23 +215,30 @@ static void unlock(int cancel)
     (void)pthread_setcancelstate(cancel, NULL);
 }
 
-uint32_t ttm_switch_on_wanted(void)
-{
-    return ttmem_enable() == 0 ? atomic_load_explicit(&ttm_own_tracker.epoch, memory_order_acquire)
-                               : 0;
-}
-
-int ttmem_enable(void)
+/* Whoever asks, or an event that finds that it is wanted. */
+static int enable(bool is_asked)
 {
     const int saved_errno = errno;
     int cancel, r = -EDEADLK;
 
     if (lock(&cancel)) {
-        r = switch_on();
+        map_control();
+        r = is_asked || is_wanted() ? switch_on() : -ECANCELED;
         unlock(cancel);
     }
     errno = saved_errno;
     return r;
+}
+
+uint32_t ttm_switch_on_wanted(void)
+{
+    return enable(false) == 0 ? atomic_load_explicit(&ttm_own_tracker.epoch, memory_order_acquire)
+                              : 0;
+}
+
+int ttmem_enable(void)
+{
+    return enable(true);
 }
 
 void ttmem_disable(void)
@@ -204,6 +247,7 @@ void ttmem_disable(void)
     int cancel;
 
     if (lock(&cancel)) {
+        map_control();
         switch_off();
         if (has_helper)
             ttm_helper_stop(&helper);
@@ -215,7 +259,19 @@ void ttmem_disable(void)
 
 int ttmem_is_enabled(void)
 {
-    return is_on() || atomic_load_explicit(&ttm_own_control->is_wanted, memory_order_relaxed) != 0;
+    const int saved_errno = errno;
+    int cancel;
+
+    if (is_on())
+        return 1;
+    if (!lock(&cancel)) { /* we have interrupted whoever is about to map it */
+        errno = saved_errno;
+        return is_wanted_at_start;
+    }
+    map_control();
+    unlock(cancel);
+    errno = saved_errno;
+    return is_wanted();
 }
 
 void ttmem_guest_register(const struct ttmem_guest *guest)
@@ -225,33 +281,37 @@ void ttmem_guest_register(const struct ttmem_guest *guest)
 
 /* ---- beginning, fork, end ---- */
 
-static void make_control(bool is_wanted)
+static void make_control(bool is_wanted_now)
 {
-    struct ttm_control *control;
-    int fd;
+    is_wanted_at_start = is_wanted_now;
+    is_to_be_mapped = true;
+    control_fd = ttm_own_fd_of(ttm_control_new(is_wanted_now));
+    /* Has the first event look at the page. */
+    atomic_store_explicit(&private_control.is_wanted, 1, memory_order_relaxed);
+    atomic_store_explicit(&ttm_own_control, &private_control, memory_order_release);
+}
 
-    if (ttm_control_new(&control, &fd) == 0) {
-        ttm_own_control = control;
-        control_fd = ttm_own_fd_of(fd);
-    } else {
-        private_control = (struct ttm_control){.nudge_fd = -1};
-        ttm_own_control = &private_control;
-    }
-    atomic_store_explicit(&ttm_own_control->is_wanted, is_wanted, memory_order_relaxed);
+/* What the page says, which may not be mapped yet. */
+static bool was_wanted(void)
+{
+    if (!is_to_be_mapped)
+        return is_wanted();
+    return ttm_own_fd_is_ours(&control_fd) ? ttm_control_read_wanted(control_fd.fd)
+                                           : is_wanted_at_start;
 }
 
 /* The page of the parent is not ours to write to. */
 static void drop_control(void)
 {
-    if (ttm_own_control != &private_control)
-        (void)munmap(ttm_own_control, sizeof(*ttm_own_control));
+    if (own_control() != &private_control)
+        (void)munmap(own_control(), sizeof(struct ttm_control));
     ttm_own_fd_close(&control_fd);
 }
 
 /* The child of a fork is its own process: it shares nothing and begins anew if it wants to. */
 static void forget_in_child(void)
 {
-    const bool was_on = is_on() || atomic_load(&ttm_own_control->is_wanted) != 0;
+    const bool was_on = is_on() || was_wanted();
 
     init_lock();
     atomic_store_explicit(&ttm_own_slot, NULL, memory_order_relaxed); /* one thread is left */

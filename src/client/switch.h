@@ -19,13 +19,17 @@
 
 /* The one of this process. Its memory is there once tracking was on, and stays. */
 extern struct ttm_tracker ttm_own_tracker;
-extern struct ttm_control *ttm_own_control;
+extern struct ttm_control *_Atomic ttm_own_control;
 extern const struct ttmem_guest *ttm_own_guest; /* NULL: the hook is not there */
 
-/* Once, before anything else of the library: looks at the environment and makes the control page. */
+/*
+ * Once, before anything else of the library: looks at the environment and makes the control page,
+ * which the first event maps. Until then a page of our own says that tracking is wanted, so that
+ * the event looks.
+ */
 void ttm_switch_begin(void);
 
-/* Switches it on because that is wanted. Returns the epoch, 0 when it stays off. */
+/* Switches it on if that is wanted. Returns the epoch, 0 when it stays off. */
 __attribute__((cold)) uint32_t ttm_switch_on_wanted(void);
 
 /* The epoch of tracking, an odd number; 0 when it is off. */
@@ -36,8 +40,10 @@ static inline uint32_t ttm_switch_epoch(void)
 
     if (__builtin_expect((epoch & 1) != 0, 1))
         return epoch;
+    /* acquire: pairs with the release in map_control(). */
+    struct ttm_control *control = atomic_load_explicit(&ttm_own_control, memory_order_acquire);
     /* relaxed: whoever asked for it cannot tell when we see it. */
-    if (atomic_load_explicit(&ttm_own_control->is_wanted, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&control->is_wanted, memory_order_relaxed) == 0)
         return 0;
     return ttm_switch_on_wanted();
 }

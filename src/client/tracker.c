@@ -12,6 +12,7 @@
 
 /* The ring's number takes the top of a serial, so threads need not ask each other for one. */
 #define SERIAL_BITS 48
+#define REFUSALS 16
 
 static size_t slots_bytes(void)
 {
@@ -105,12 +106,45 @@ IS_LAID_OUT_ALIKE(flags, flags);
 _Static_assert(sizeof(struct ttm_live) == sizeof(struct ttm_record),
                "a record is a copy of a life");
 
+/*
+ * The ring is full: goes on in another, or counts a loss. Where there was no other, it is looked
+ * for again with every few events only, or once something has been written.
+ */
+static __attribute__((noinline, cold)) struct ttm_record *go_on(struct ttm_tracker *tracker,
+                                                                struct ttm_slot *slot)
+{
+    struct ttm_producer *producer = &tracker->producer;
+    /* relaxed: only we write it. */
+    const uint64_t tail = atomic_load_explicit(&slot->ring->tail, memory_order_relaxed);
+    struct ttm_ring *next = NULL;
+
+    if (slot->refused_at != tail)
+        slot->refusals = 0;
+    slot->refused_at = tail;
+    if (slot->refusals++ % REFUSALS == 0)
+        next = ttm_producer_go_on(producer, ttm_producer_ring(producer, slot->number), slot->ring);
+    if (!next) {
+        ttm_ring_lose(producer, slot->ring);
+        return NULL;
+    }
+    slot->refusals = 0;
+    slot->ring = next;
+    return ttm_ring_next(next);
+}
+
+static inline struct ttm_record *next_record(struct ttm_tracker *tracker, struct ttm_slot *slot)
+{
+    struct ttm_record *record = ttm_ring_next(slot->ring);
+
+    return __builtin_expect(record != NULL, 1) ? record : go_on(tracker, slot);
+}
+
 /* Not inlined: births and ends have it in common, and the caches forget code as they do data. */
 static __attribute__((noinline, hot)) void push(struct ttm_tracker *tracker, struct ttm_slot *slot,
                                                 uint8_t op, const struct ttm_live *live,
                                                 uint64_t time_ns)
 {
-    struct ttm_record *record = ttm_ring_next(&tracker->producer, slot->ring);
+    struct ttm_record *record = next_record(tracker, slot);
 
     if (!record)
         return;
@@ -259,10 +293,13 @@ static void report_name(struct ttm_tracker *tracker, struct ttm_slot *slot,
 static void report_record(struct ttm_tracker *tracker, struct ttm_slot *slot,
                           const struct ttm_record *given)
 {
-    struct ttm_record record = *given;
+    struct ttm_record *record = next_record(tracker, slot);
 
-    record.time_ns = ttm_clock_monotonic_ns();
-    (void)ttm_ring_push(&tracker->producer, slot->ring, &record);
+    if (!record)
+        return;
+    *record = *given;
+    record->time_ns = ttm_clock_monotonic_ns();
+    ttm_ring_publish(&tracker->producer, slot->ring);
 }
 
 static void report_one(struct ttm_tracker *tracker, struct ttm_slot *slot,
@@ -416,5 +453,8 @@ void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot)
     report_deferred(tracker, slot);
     slot->is_busy = false;
     ttm_live_table_flush(&tracker->table, &slot->cache);
-    ttm_producer_release(slot->ring);
+    struct ttm_ring *own = ttm_producer_ring(&tracker->producer, slot->number);
+    if (slot->ring != own)
+        ttm_producer_release(slot->ring);
+    ttm_producer_release(own);
 }

@@ -31,8 +31,8 @@ struct ttm_slot_origin {
 
 /* What a thread has to itself while it owns the ring of the same number. */
 struct ttm_slot {
-    _Alignas(64) struct ttm_ring *ring;
-    uint64_t counter; /* of serials; goes on from owner to owner */
+    _Alignas(64) struct ttm_ring *ring; /* where it writes: its own, or one to go on in */
+    uint64_t counter;                   /* of serials; goes on from owner to owner */
     uint32_t number;
     volatile bool is_busy; /* only a signal handler of the same thread can find it set */
     struct ttm_deferred deferred;
@@ -44,6 +44,9 @@ struct ttm_slot {
     uint32_t context_origin;         /* an origin that says nothing but the context */
     volatile bool is_keeping_origin; /* as is_busy */
     struct ttm_slot_origin origins[TTM_SLOT_ORIGINS];
+    /* Events in a row for which there was no other ring, and the tail of the full one. */
+    uint32_t refusals;
+    uint64_t refused_at;
 };
 
 struct ttm_tracker {

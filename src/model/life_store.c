@@ -11,6 +11,8 @@
 #define SLOT_BITS 11
 #define SLOT_MASK ((1u << SLOT_BITS) - 1)
 #define NO_SLOT UINT16_MAX
+/* From so many chunks on the pages of a new one are taken with it: what is too much is little then. */
+#define MANY_CHUNKS 16
 
 _Static_assert(TTM_CHUNK_LIVES <= SLOT_MASK, "a reference is chunk number and slot");
 
@@ -52,6 +54,7 @@ static struct ttm_life_chunk *own_chunk(struct ttm_life_store *store, uint32_t n
     struct ttm_life_chunk *copy = ttm_pages_alloc(TTM_CHUNK_SIZE);
     if (!copy)
         return chunk;
+    ttm_pages_take(copy, TTM_CHUNK_SIZE);
     memcpy(copy, chunk, offsetof(struct ttm_life_chunk, lives[chunk->used]));
     copy->refs = 1;
     chunk_unref(chunk);
@@ -119,6 +122,8 @@ static int add_chunk(struct ttm_life_store *store)
     struct ttm_life_chunk *chunk = ttm_pages_alloc(TTM_CHUNK_SIZE);
     if (!chunk)
         return -ENOMEM;
+    if (number >= MANY_CHUNKS)
+        ttm_pages_take(chunk, TTM_CHUNK_SIZE);
     chunk->refs = 1;
     chunk->free_head = NO_SLOT;
     store->chunks[number] = chunk;
@@ -128,7 +133,21 @@ static int add_chunk(struct ttm_life_store *store)
     return 0;
 }
 
-int ttm_life_store_add(struct ttm_life_store *store, const struct ttm_life *life, uint32_t *ret_ref)
+/* Word by word: the life was written so a moment ago, and a copy by larger pieces would wait for that. */
+static void copy_life(struct ttm_life *to, const struct ttm_life *from, uint32_t next)
+{
+    to->serial = from->serial;
+    to->id = from->id;
+    to->address = from->address;
+    to->bytes = from->bytes;
+    to->footprint_bytes = from->footprint_bytes;
+    to->birth_ns = from->birth_ns;
+    to->site = from->site;
+    to->next = next;
+}
+
+int ttm_life_store_add(struct ttm_life_store *store, const struct ttm_life *life, uint32_t next,
+                       uint32_t *ret_ref)
 {
     assert(life->site != TTM_SITE_NONE);
     if (store->room_head == TTM_LIFE_NONE && add_chunk(store) < 0)
@@ -141,7 +160,7 @@ int ttm_life_store_add(struct ttm_life_store *store, const struct ttm_life *life
         chunk->free_head = (uint16_t)chunk->lives[slot].next;
     else
         slot = chunk->used++;
-    chunk->lives[slot] = *life;
+    copy_life(&chunk->lives[slot], life, next);
     chunk->live++;
     store->live++;
     if (chunk->live == TTM_CHUNK_LIVES)

@@ -72,8 +72,8 @@ static inline const struct ttm_life *ttm_life_store_get(const struct ttm_life_st
  */
 struct ttm_life *ttm_life_store_edit(struct ttm_life_store *store, uint32_t ref);
 
-/* Returns 0 or -ENOMEM. 'life' is copied. */
-int ttm_life_store_add(struct ttm_life_store *store, const struct ttm_life *life,
+/* Returns 0 or -ENOMEM. 'life' is copied, but for its 'next', which is given. */
+int ttm_life_store_add(struct ttm_life_store *store, const struct ttm_life *life, uint32_t next,
                        uint32_t *ret_ref);
 
 void ttm_life_store_remove(struct ttm_life_store *store, uint32_t ref);

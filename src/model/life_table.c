@@ -7,8 +7,7 @@
  * can hold any of it. Shrinking goes the same way back.
  *
  * The bucket array is cut into segments of 16 KiB, so that it grows without
- * being copied and its memory goes back. A bucket holds reference + 1; 0 is
- * empty, as fresh pages are.
+ * being copied and its memory goes back. A bucket's 0 is empty, as fresh pages are.
  */
 #include "model/life_table.h"
 
@@ -18,9 +17,9 @@
 
 #include "base/pages.h"
 
-#define SEGMENT_BUCKETS 4096u
-#define SEGMENT_SIZE (SEGMENT_BUCKETS * sizeof(uint32_t))
+#define SEGMENT_SIZE (TTM_SEGMENT_BUCKETS * sizeof(uint32_t))
 #define FIRST_BUCKETS 64u
+#define SPLITS_AHEAD 16 /* for each life that comes while more are expected */
 
 void ttm_life_table_init(struct ttm_life_table *table, ttm_life_hash hash, const void *context)
 {
@@ -38,6 +37,7 @@ static void free_index(struct ttm_life_table *table)
     table->segment_room = 0;
     table->buckets = 0;
     table->half = 0;
+    table->expected = 0;
 }
 
 void ttm_life_table_done(struct ttm_life_table *table)
@@ -54,14 +54,7 @@ size_t ttm_life_table_bytes(const struct ttm_life_table *table)
 
 static uint32_t *bucket_at(const struct ttm_life_table *table, uint32_t number)
 {
-    return &table->segments[number / SEGMENT_BUCKETS][number % SEGMENT_BUCKETS];
-}
-
-static uint32_t bucket_of(const struct ttm_life_table *table, uint64_t hash)
-{
-    const uint32_t number = (uint32_t)hash & (2 * table->half - 1);
-
-    return number < table->buckets ? number : number & (table->half - 1);
+    return &table->segments[number / TTM_SEGMENT_BUCKETS][number % TTM_SEGMENT_BUCKETS];
 }
 
 static int add_segment(struct ttm_life_table *table)
@@ -81,24 +74,22 @@ static int add_segment(struct ttm_life_table *table)
     return 0;
 }
 
-static uint32_t life_bucket(const struct ttm_life_table *table, const struct ttm_life *life)
-{
-    return bucket_of(table, table->hash(table->context, life));
-}
-
 /*
- * A chain that is being built: the place that names its first life, and its
+ * A chain that is being built: its bucket, the bits that this is to have, and its
  * last life so far. Keeps the order of what is appended.
  */
 struct chain {
-    uint32_t *head;
+    uint32_t *bucket;
+    uint32_t bits;
     uint32_t last;
 };
 
-static void chain_append(struct ttm_life_table *table, struct chain *chain, uint32_t ref)
+static void chain_append(struct ttm_life_table *table, struct chain *chain, uint32_t ref,
+                         uint64_t hash)
 {
+    chain->bits |= ttm_life_table_bit(hash);
     if (chain->last == TTM_LIFE_NONE)
-        *chain->head = ref + 1;
+        *chain->bucket = ref + 1;
     else if (ttm_life_store_get(&table->store, chain->last)->next != ref)
         ttm_life_store_edit(&table->store, chain->last)->next = ref;
     chain->last = ref;
@@ -106,10 +97,32 @@ static void chain_append(struct ttm_life_table *table, struct chain *chain, uint
 
 static void chain_close(struct ttm_life_table *table, struct chain *chain)
 {
-    if (chain->last == TTM_LIFE_NONE)
-        *chain->head = 0;
-    else if (ttm_life_store_get(&table->store, chain->last)->next != TTM_LIFE_NONE)
+    if (chain->last == TTM_LIFE_NONE) {
+        *chain->bucket = 0;
+        return;
+    }
+    *chain->bucket |= chain->bits;
+    if (ttm_life_store_get(&table->store, chain->last)->next != TTM_LIFE_NONE)
         ttm_life_store_edit(&table->store, chain->last)->next = TTM_LIFE_NONE;
+}
+
+/* The young bucket takes its share of the old one's lives. */
+static void share_out(struct ttm_life_table *table, uint32_t old, uint32_t young)
+{
+    uint32_t ref = (*bucket_at(table, old) & TTM_BUCKET_REF) - 1;
+    struct chain stays = {.bucket = bucket_at(table, old), .last = TTM_LIFE_NONE};
+    struct chain moves = {.bucket = bucket_at(table, young), .last = TTM_LIFE_NONE};
+
+    while (ref != TTM_LIFE_NONE) {
+        const struct ttm_life *life = ttm_life_store_get(&table->store, ref);
+        const uint32_t next = life->next;
+        const uint64_t hash = table->hash(table->context, life);
+        chain_append(table, ttm_life_table_number(table, hash) == young ? &moves : &stays, ref,
+                     hash);
+        ref = next;
+    }
+    chain_close(table, &stays);
+    chain_close(table, &moves);
 }
 
 static void split(struct ttm_life_table *table)
@@ -117,22 +130,12 @@ static void split(struct ttm_life_table *table)
     const uint32_t young = table->buckets;
     const uint32_t old = young - table->half;
 
-    if (young / SEGMENT_BUCKETS == table->segment_count && add_segment(table) < 0)
+    if (young / TTM_SEGMENT_BUCKETS == table->segment_count && add_segment(table) < 0)
         return; /* chains grow a little longer until there is memory */
 
-    uint32_t ref = *bucket_at(table, old) - 1;
-    struct chain stays = {.head = bucket_at(table, old), .last = TTM_LIFE_NONE};
-    struct chain moves = {.head = bucket_at(table, young), .last = TTM_LIFE_NONE};
-
     table->buckets++;
-    while (ref != TTM_LIFE_NONE) {
-        const struct ttm_life *life = ttm_life_store_get(&table->store, ref);
-        const uint32_t next = life->next;
-        chain_append(table, life_bucket(table, life) == young ? &moves : &stays, ref);
-        ref = next;
-    }
-    chain_close(table, &stays);
-    chain_close(table, &moves);
+    if (*bucket_at(table, old) != 0) /* else the young one is as empty as its pages are */
+        share_out(table, old, young);
     if (table->buckets == 2 * table->half)
         table->half *= 2;
 }
@@ -146,22 +149,22 @@ static void merge(struct ttm_life_table *table)
     uint32_t *from = bucket_at(table, gone);
 
     if (*from != 0) {
-        uint32_t last = *from - 1;
+        uint32_t last = (*from & TTM_BUCKET_REF) - 1;
         while (ttm_life_store_get(&table->store, last)->next != TTM_LIFE_NONE)
             last = ttm_life_store_get(&table->store, last)->next;
         if (*into != 0)
-            ttm_life_store_edit(&table->store, last)->next = *into - 1;
-        *into = *from;
+            ttm_life_store_edit(&table->store, last)->next = (*into & TTM_BUCKET_REF) - 1;
+        *into = *from | (*into & ~TTM_BUCKET_REF);
         *from = 0;
     }
     /* Half a segment stays in hand, so that a count at a border does not map and unmap. */
-    if (table->buckets + SEGMENT_BUCKETS / 2 <= (table->segment_count - 1) * SEGMENT_BUCKETS)
+    if (table->buckets + TTM_SEGMENT_BUCKETS / 2 <=
+        (table->segment_count - 1) * TTM_SEGMENT_BUCKETS)
         ttm_pages_free(table->segments[--table->segment_count], SEGMENT_SIZE);
 }
 
 int ttm_life_table_add(struct ttm_life_table *table, uint64_t hash, const struct ttm_life *life)
 {
-    struct ttm_life copy = *life;
     uint32_t ref;
 
     if (table->buckets == 0) {
@@ -170,33 +173,49 @@ int ttm_life_table_add(struct ttm_life_table *table, uint64_t hash, const struct
         table->buckets = FIRST_BUCKETS;
         table->half = FIRST_BUCKETS;
     }
-    uint32_t *bucket = bucket_at(table, bucket_of(table, hash));
-    copy.next = *bucket - 1; /* an empty bucket's 0 becomes TTM_LIFE_NONE */
-    const int r = ttm_life_store_add(&table->store, &copy, &ref);
+    uint32_t *bucket = ttm_life_table_bucket(table, hash);
+    /* An empty bucket's 0 becomes TTM_LIFE_NONE. */
+    const int r = ttm_life_store_add(&table->store, life, (*bucket & TTM_BUCKET_REF) - 1, &ref);
     if (r < 0)
         return r;
-    *bucket = ref + 1;
+    assert(ref < TTM_BUCKET_REF);
+    *bucket = (*bucket & ~TTM_BUCKET_REF) | ttm_life_table_bit(hash) | (ref + 1);
     if (table->store.live > table->buckets)
+        split(table);
+    for (int i = 0; i < SPLITS_AHEAD && table->buckets < table->expected; i++)
         split(table);
     return 0;
 }
 
-uint32_t ttm_life_table_first(const struct ttm_life_table *table, uint64_t hash)
+void ttm_life_table_expect(struct ttm_life_table *table, uint32_t lives)
+{
+    table->expected = lives;
+}
+
+void ttm_life_table_fetch(const struct ttm_life_table *table, const uint64_t *hashes,
+                          uint32_t count)
 {
     if (table->buckets == 0)
-        return TTM_LIFE_NONE;
-    return *bucket_at(table, bucket_of(table, hash)) - 1;
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        __builtin_prefetch(ttm_life_table_bucket(table, hashes[i]), 1);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t ref = ttm_life_table_first(table, hashes[i]);
+        if (ref != TTM_LIFE_NONE)
+            __builtin_prefetch(ttm_life_store_get(&table->store, ref));
+    }
 }
 
 void ttm_life_table_remove(struct ttm_life_table *table, uint64_t hash, uint32_t ref)
 {
-    uint32_t *bucket = bucket_at(table, bucket_of(table, hash));
+    uint32_t *bucket = ttm_life_table_bucket(table, hash);
     const uint32_t next = ttm_life_store_get(&table->store, ref)->next;
 
-    if (*bucket == ref + 1) {
-        *bucket = next + 1; /* TTM_LIFE_NONE becomes 0 */
+    const uint32_t bits = *bucket & ~TTM_BUCKET_REF; /* others may need them */
+    if ((*bucket & TTM_BUCKET_REF) == ref + 1) {
+        *bucket = next == TTM_LIFE_NONE ? 0 : bits | (next + 1);
     } else {
-        uint32_t before = *bucket - 1;
+        uint32_t before = (*bucket & TTM_BUCKET_REF) - 1;
         while (ttm_life_store_get(&table->store, before)->next != ref) {
             before = ttm_life_store_get(&table->store, before)->next;
             assert(before != TTM_LIFE_NONE);
@@ -206,7 +225,8 @@ void ttm_life_table_remove(struct ttm_life_table *table, uint64_t hash, uint32_t
     ttm_life_store_remove(&table->store, ref);
     /* Two at a time: shrinking begins at half, and has to be done when the last life goes. */
     for (int i = 0; i < 2; i++) {
-        if (table->store.live < table->buckets / 2 && table->buckets > FIRST_BUCKETS)
+        if (table->store.live < table->buckets / 2 && table->buckets > FIRST_BUCKETS &&
+            table->buckets > table->expected)
             merge(table);
     }
 }

@@ -23,7 +23,37 @@ struct ttm_life_table {
     uint32_t segment_room;
     uint32_t buckets;
     uint32_t half; /* the power of two at or below 'buckets' */
+    uint32_t expected;
 };
+
+#define TTM_SEGMENT_BUCKETS 4096u
+
+/*
+ * A bucket: the first life of its chain, reference + 1 in the low bits, and a bit for each eighth
+ * of all hashes that has a life in the chain. So most lives that are not there are known not to
+ * be without a look at those that are. 0 is empty.
+ */
+#define TTM_BUCKET_REF ((1u << 24) - 1)
+
+static inline uint32_t ttm_life_table_bit(uint64_t hash)
+{
+    return 1u << (24 + (hash >> 61));
+}
+
+/* For the functions below: the bucket that a hash belongs to, of a table that has any. */
+static inline uint32_t ttm_life_table_number(const struct ttm_life_table *table, uint64_t hash)
+{
+    const uint32_t number = (uint32_t)hash & (2 * table->half - 1);
+
+    return number < table->buckets ? number : number & (table->half - 1);
+}
+
+static inline uint32_t *ttm_life_table_bucket(const struct ttm_life_table *table, uint64_t hash)
+{
+    const uint32_t number = ttm_life_table_number(table, hash);
+
+    return &table->segments[number / TTM_SEGMENT_BUCKETS][number % TTM_SEGMENT_BUCKETS];
+}
 
 void ttm_life_table_init(struct ttm_life_table *table, ttm_life_hash hash, const void *context);
 void ttm_life_table_done(struct ttm_life_table *table);
@@ -32,10 +62,30 @@ void ttm_life_table_done(struct ttm_life_table *table);
 int ttm_life_table_add(struct ttm_life_table *table, uint64_t hash, const struct ttm_life *life);
 
 /*
- * The first life in the bucket of 'hash', and the one after 'ref':
- * TTM_LIFE_NONE at the end. Others may share the bucket, so compare.
+ * About so many lives are about to be there; 0: no longer. Until then the index has grown for
+ * them by the time they come, in steps as small as ever. A hint.
  */
-uint32_t ttm_life_table_first(const struct ttm_life_table *table, uint64_t hash);
+void ttm_life_table_expect(struct ttm_life_table *table, uint32_t lives);
+
+/*
+ * Lives of these hashes are about to be looked for: has the memory of all of them fetched at the
+ * same time. A hint.
+ */
+void ttm_life_table_fetch(const struct ttm_life_table *table, const uint64_t *hashes,
+                          uint32_t count);
+
+/*
+ * The first life in the bucket of 'hash', and the one after 'ref':
+ * TTM_LIFE_NONE at the end, or when none there has that hash. Others may share the bucket,
+ * so compare.
+ */
+static inline uint32_t ttm_life_table_first(const struct ttm_life_table *table, uint64_t hash)
+{
+    if (table->buckets == 0)
+        return TTM_LIFE_NONE;
+    const uint32_t bucket = *ttm_life_table_bucket(table, hash);
+    return (bucket & ttm_life_table_bit(hash)) != 0 ? (bucket & TTM_BUCKET_REF) - 1 : TTM_LIFE_NONE;
+}
 
 static inline uint32_t ttm_life_table_next(const struct ttm_life_table *table, uint32_t ref)
 {

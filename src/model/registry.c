@@ -506,6 +506,21 @@ bool ttm_registry_has_serial(const struct ttm_process *proc, uint64_t serial)
     return find_serial(proc, serial_hash(proc->seed, serial), serial) != TTM_LIFE_NONE;
 }
 
+void ttm_registry_find(const struct ttm_process *proc, const uint64_t *serials, uint32_t count,
+                       uint32_t *ret_refs)
+{
+    uint64_t hashes[TTM_FIND_MAX];
+
+    assert(count <= TTM_FIND_MAX);
+    if (count == 0)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        hashes[i] = serial_hash(proc->seed, serials[i]);
+    ttm_life_table_fetch(&proc->lives, hashes, count);
+    for (uint32_t i = 0; i < count; i++)
+        ret_refs[i] = find_serial(proc, hashes[i], serials[i]);
+}
+
 /* Everything that can be wrong with a birth, before anything changes. */
 static int check_birth(const struct ttm_registry *reg, const struct ttm_process *proc,
                        const struct ttm_birth *birth, struct ttm_device_set *ret_set)
@@ -549,7 +564,8 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
                                             : key_hash(proc->seed, site->allocator, birth->id);
     uint32_t old = TTM_LIFE_NONE;
     const bool is_new = proc->has_serials && ttm_serial_is_new(proc, birth->serial);
-    if (proc->has_serials && !is_new && find_serial(proc, hash, birth->serial) != TTM_LIFE_NONE)
+    if (proc->has_serials && !is_new && !birth->is_unknown &&
+        find_serial(proc, hash, birth->serial) != TTM_LIFE_NONE)
         return -EEXIST;
     if (!proc->has_serials)
         old = find_from(proc, ttm_life_table_first(&proc->lives, hash), site->allocator,

@@ -169,6 +169,7 @@ struct ttm_birth {
     uint64_t footprint_bytes;
     uint64_t time_ns; /* monotonic */
     struct ttm_site site;
+    bool is_unknown; /* of a process with serials: the caller has looked, and it is not live */
 };
 
 /* How a life ended. */
@@ -192,6 +193,14 @@ struct ttm_ended {
  */
 int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
                        const struct ttm_birth *birth, struct ttm_ended *ret_replaced);
+
+/*
+ * Of a process with serials: where the lives of some are, at most TTM_FIND_MAX; TTM_LIFE_NONE for
+ * one that is not live. Their memory is waited for together, and not for each in turn.
+ */
+#define TTM_FIND_MAX 64
+void ttm_registry_find(const struct ttm_process *proc, const uint64_t *serials, uint32_t count,
+                       uint32_t *ret_refs);
 
 /*
  * The life of that serial has ended. Returns 0, or -ENOENT, which is not counted:

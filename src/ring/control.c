@@ -15,34 +15,46 @@
 /* What readlink() says of such a memfd. */
 #define LINK_TEXT "/memfd:" TTM_CONTROL_NAME " (deleted)"
 
-int ttm_control_new(struct ttm_control **ret, int *ret_fd)
+int ttm_control_new(bool is_wanted)
 {
+    const uint32_t wanted = 1;
     const int fd = memfd_create(TTM_CONTROL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    int r;
 
     if (fd < 0)
         return -errno;
     if (ftruncate(fd, PAGE) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
-        r = -errno;
-        goto fail;
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ||
+        (is_wanted &&
+         pwrite(fd, &wanted, sizeof(wanted), offsetof(struct ttm_control, is_wanted)) < 0)) {
+        const int r = -errno;
+        (void)close(fd);
+        return r;
     }
+    return fd;
+}
+
+int ttm_control_map(int fd, struct ttm_control **ret)
+{
     void *mem = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (mem == MAP_FAILED) {
-        r = -errno;
-        goto fail;
-    }
+
+    if (mem == MAP_FAILED)
+        return -errno;
     struct ttm_control *control = mem;
     control->bytes = sizeof(*control);
-    atomic_init(&control->nudge_fd, -1);
-    control->magic = TTM_CONTROL_MAGIC;
+    atomic_store_explicit(&control->nudge_fd, -1, memory_order_relaxed);
+    /* release: pairs with the acquire in ttm_control_open(); the rest is there. */
+    atomic_store_explicit(&control->magic, TTM_CONTROL_MAGIC, memory_order_release);
     *ret = control;
-    *ret_fd = fd;
     return 0;
+}
 
-fail:
-    (void)close(fd);
-    return r;
+bool ttm_control_read_wanted(int fd)
+{
+    uint32_t is_wanted = 0;
+
+    return pread(fd, &is_wanted, sizeof(is_wanted), offsetof(struct ttm_control, is_wanted)) ==
+               (ssize_t)sizeof(is_wanted) &&
+           is_wanted != 0;
 }
 
 /* Opens the control page among the files of a process. */
@@ -88,7 +100,9 @@ int ttm_control_open(const char *root, pid_t pid, struct ttm_control_view *ret)
     if (r < 0)
         return r;
     struct ttm_control *control = mem;
-    if (control->magic != TTM_CONTROL_MAGIC || control->bytes < sizeof(*control)) {
+    /* acquire: pairs with the release in ttm_control_map(). */
+    const uint64_t magic = atomic_load_explicit(&control->magic, memory_order_acquire);
+    if (magic != 0 && (magic != TTM_CONTROL_MAGIC || control->bytes < sizeof(*control))) {
         (void)munmap(mem, PAGE);
         return -EBADMSG;
     }
@@ -116,7 +130,7 @@ static void nudge(const struct ttm_control_view *view, const char *root)
     char path[4352];
     struct stat st;
 
-    if (number < 0)
+    if (number < 0 || inode == 0)
         return;
     (void)snprintf(path, sizeof(path), "%s/proc/%d/fd/%d", root, (int)view->pid, number);
     /* Looked at before it is opened: to open some other file could have effects. */

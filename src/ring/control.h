@@ -22,7 +22,7 @@
 #define TTM_CONTROL_NAME "tt-mem-control"
 
 struct ttm_control {
-    uint64_t magic;
+    _Atomic uint64_t magic;     /* 0: the process has not used the library yet */
     uint32_t bytes;             /* of this struct, as its writer knows it */
     _Atomic uint32_t is_wanted; /* tracking is to be on; commands may write it */
     _Atomic uint32_t is_on;     /* it is */
@@ -33,10 +33,16 @@ struct ttm_control {
 /* ---- in the process itself ---- */
 
 /*
- * Makes the page. Returns 0 or a negative errno. The fd is kept for others to
- * find; losing it does no harm here.
+ * Makes the page, of zeros but for what is wanted. Returns its fd or a negative errno. The fd is kept for others to
+ * find; losing it does no harm once the page is mapped.
  */
-int ttm_control_new(struct ttm_control **ret, int *ret_fd);
+int ttm_control_new(bool is_wanted);
+
+/* Maps the page and fills it in. Returns 0 or a negative errno. */
+int ttm_control_map(int fd, struct ttm_control **ret);
+
+/* Whether tracking is wanted, of a page that is not mapped. */
+bool ttm_control_read_wanted(int fd);
 
 /* ---- in a command ---- */
 

@@ -130,16 +130,11 @@ static bool try_claim(struct ttm_ring *ring, uint32_t tid)
                                                    memory_order_relaxed);
 }
 
-struct ttm_ring *ttm_producer_claim(struct ttm_producer *producer, uint32_t tid)
+/* A ring that was never used, NULL when all were. */
+static struct ttm_ring *claim_fresh(struct ttm_segment *segment, uint32_t tid)
 {
-    struct ttm_segment *segment = producer->segment;
-    /* relaxed: a ring that is missed here is only used a little later. */
-    uint32_t used = atomic_load_explicit(&segment->rings_used, memory_order_relaxed);
+    uint32_t used = atomic_load_explicit(&segment->rings_used, memory_order_relaxed); /* swapped */
 
-    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++) {
-        if (try_claim(ring_at(segment, i), tid))
-            return ring_at(segment, i);
-    }
     while (used < TTM_RINGS) {
         /*
          * seq_cst: comes before our look at whether the reader sleeps; nothing of the ring
@@ -155,6 +150,19 @@ struct ttm_ring *ttm_producer_claim(struct ttm_producer *producer, uint32_t tid)
     return NULL;
 }
 
+struct ttm_ring *ttm_producer_claim(struct ttm_producer *producer, uint32_t tid)
+{
+    struct ttm_segment *segment = producer->segment;
+    /* relaxed: a ring that is missed here is only used a little later. */
+    const uint32_t used = atomic_load_explicit(&segment->rings_used, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++) {
+        if (try_claim(ring_at(segment, i), tid))
+            return ring_at(segment, i);
+    }
+    return claim_fresh(segment, tid);
+}
+
 uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct ttm_ring *ring)
 {
     const size_t offset = (size_t)((const char *)ring - (const char *)producer->segment);
@@ -166,6 +174,74 @@ void ttm_producer_release(struct ttm_ring *ring)
 {
     /* release: pairs with the acquire in try_claim(). */
     atomic_store_explicit(&ring->owner, 0, memory_order_release);
+}
+
+struct ttm_ring *ttm_producer_ring(const struct ttm_producer *producer, uint32_t number)
+{
+    return ring_at(producer->segment, number);
+}
+
+/* Whether the reader has read all of a ring that is ours, or that nobody has. */
+static bool is_read(struct ttm_ring *ring)
+{
+    /* acquire: pairs with the reader's release of head, as in is_full(). */
+    return atomic_load_explicit(&ring->head, memory_order_acquire) ==
+           atomic_load_explicit(&ring->tail, memory_order_relaxed);
+}
+
+/* One that somebody has given back, and that was read. */
+static struct ttm_ring *claim_read(struct ttm_segment *segment, uint32_t tid)
+{
+    /* relaxed: as in ttm_producer_claim(). */
+    const uint32_t used = atomic_load_explicit(&segment->rings_used, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++) {
+        struct ttm_ring *ring = ring_at(segment, i);
+        if (atomic_load_explicit(&ring->owner, memory_order_relaxed) != 0 || !is_read(ring) ||
+            !try_claim(ring, tid))
+            continue;
+        if (is_read(ring)) /* others may have had it in between */
+            return ring;
+        ttm_producer_release(ring);
+    }
+    return NULL;
+}
+
+/* One that nobody ever had, as long as there are some. */
+static struct ttm_ring *claim_spare(struct ttm_producer *producer, uint32_t tid)
+{
+    uint32_t taken = atomic_load_explicit(&producer->spares, memory_order_relaxed); /* a number */
+
+    do {
+        if (taken >= TTM_SPARE_RINGS)
+            return NULL;
+    } while (!atomic_compare_exchange_weak_explicit(&producer->spares, &taken, taken + 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return claim_fresh(producer->segment, tid);
+}
+
+struct ttm_ring *ttm_producer_go_on(struct ttm_producer *producer, struct ttm_ring *own,
+                                    struct ttm_ring *full)
+{
+    const uint32_t tid = atomic_load_explicit(&own->owner, memory_order_relaxed); /* ours */
+    struct ttm_ring *next = full != own && is_read(own) ? own : NULL;
+
+    if (!next)
+        next = claim_read(producer->segment, tid);
+    if (!next)
+        next = claim_spare(producer, tid);
+    if (!next)
+        return NULL;
+    next->head_seen = atomic_load_explicit(&next->tail, memory_order_relaxed); /* it is empty */
+    /* relaxed: the next release of its tail publishes them. */
+    atomic_store_explicit(&next->follows_tail,
+                          atomic_load_explicit(&full->tail, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&next->follows, ttm_producer_number(producer, full) + 1,
+                          memory_order_relaxed);
+    if (full != own)
+        ttm_producer_release(full);
+    return next;
 }
 
 /*
@@ -212,14 +288,11 @@ void ttm_ring_lose(struct ttm_producer *producer, struct ttm_ring *ring)
         wake_reader(producer);
 }
 
-bool ttm_ring_is_full(struct ttm_producer *producer, struct ttm_ring *ring, uint64_t tail)
+bool ttm_ring_is_full(struct ttm_ring *ring, uint64_t tail)
 {
     /* acquire: pairs with the reader's release of head; it has copied what we write over. */
     ring->head_seen = atomic_load_explicit(&ring->head, memory_order_acquire);
-    if (tail - ring->head_seen < TTM_RING_SLOTS)
-        return false;
-    ttm_ring_lose(producer, ring);
-    return true;
+    return tail - ring->head_seen >= TTM_RING_SLOTS;
 }
 
 void ttm_ring_call_reader(struct ttm_producer *producer, struct ttm_ring *ring, uint64_t tail,
@@ -232,10 +305,12 @@ void ttm_ring_call_reader(struct ttm_producer *producer, struct ttm_ring *ring, 
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
                    const struct ttm_record *record)
 {
-    struct ttm_record *slot = ttm_ring_next(producer, ring);
+    struct ttm_record *slot = ttm_ring_next(ring);
 
-    if (!slot)
+    if (!slot) {
+        ttm_ring_lose(producer, ring);
         return false;
+    }
     memcpy(slot, record, sizeof(*record));
     ttm_ring_publish(producer, ring);
     return true;

@@ -18,12 +18,20 @@
 #define TTM_RINGS 512
 #define TTM_RING_SLOTS 8192 /* 512 KiB a thread, of the 1 MiB that it may have */
 #define TTM_NOTES_BYTES (64u << 20)
+/*
+ * Rings that threads may have besides their own while the reader does not get to run, all threads
+ * together: 4 MiB of a process in which that has happened. The reader was seen to be kept waiting
+ * for 30 ms where others take every processor; a thread with a million events a second fills its
+ * own ring in eight.
+ */
+#define TTM_SPARE_RINGS 8
 
 struct ttm_producer {
     struct ttm_segment *segment;
     struct ttm_own_fd fd;       /* of the memfd */
     struct ttm_own_fd wake_fd;  /* a socket: the reader sleeps on its other end */
     struct ttm_own_fd sleep_fd; /* that end, which each reader is given */
+    _Atomic uint32_t spares;    /* rings that were taken to go on in and never before */
 };
 
 /* Returns 0 or a negative errno. */
@@ -41,9 +49,19 @@ uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct t
 /* The thread ends: what it wrote stays for the reader, the ring is for the next. */
 void ttm_producer_release(struct ttm_ring *ring);
 
-/* For a ring that looked full when its producer looked last; counts the loss where it is. */
-__attribute__((cold)) bool ttm_ring_is_full(struct ttm_producer *producer, struct ttm_ring *ring,
-                                            uint64_t tail);
+/* The ring of that number. */
+struct ttm_ring *ttm_producer_ring(const struct ttm_producer *producer, uint32_t number);
+
+/*
+ * A ring to go on in for the thread of 'own', whose ring 'full' is full: 'own' itself if that has
+ * been read, else one that nobody has, which is claimed. 'full' is given back if it is not 'own'.
+ * NULL when there is none, and nothing has changed.
+ */
+struct ttm_ring *ttm_producer_go_on(struct ttm_producer *producer, struct ttm_ring *own,
+                                    struct ttm_ring *full);
+
+/* For a ring that looked full when its producer looked last: whether it is. */
+__attribute__((cold)) bool ttm_ring_is_full(struct ttm_ring *ring, uint64_t tail);
 
 /* For a reader that is not awake: wakes it if need be. */
 __attribute__((cold)) void ttm_ring_call_reader(struct ttm_producer *producer,
@@ -53,10 +71,10 @@ __attribute__((cold)) void ttm_ring_call_reader(struct ttm_producer *producer,
 #define TTM_RING_PREFETCH 8 /* records ahead */
 
 /* A reader that dozes is woken from here on: the rest of the ring lasts until it is there. */
-#define TTM_RING_WAKE_AT (TTM_RING_SLOTS / 8)
+#define TTM_RING_WAKE_AT (TTM_RING_SLOTS / 4)
 
-/* Where the next record is to be written; NULL when the ring is full, and the loss is counted. */
-static inline struct ttm_record *ttm_ring_next(struct ttm_producer *producer, struct ttm_ring *ring)
+/* Where the next record is to be written; NULL when the ring is full. */
+static inline struct ttm_record *ttm_ring_next(struct ttm_ring *ring)
 {
     struct ttm_record *slots = (struct ttm_record *)(ring + 1);
     /* relaxed: only we write it. */
@@ -64,7 +82,7 @@ static inline struct ttm_record *ttm_ring_next(struct ttm_producer *producer, st
 
     /* '>=', so that a head that lies ahead reads as full and not as room. */
     if (__builtin_expect(tail - ring->head_seen >= TTM_RING_SLOTS, 0) &&
-        ttm_ring_is_full(producer, ring, tail))
+        ttm_ring_is_full(ring, tail))
         return NULL;
     /* The reader's processor has the lines of the last round: they are called back in time. */
     __builtin_prefetch(&slots[(tail + TTM_RING_PREFETCH) % TTM_RING_SLOTS], 1);
@@ -92,7 +110,7 @@ static inline void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ri
         ttm_ring_call_reader(producer, ring, tail, sleep);
 }
 
-/* Both, for a record that lies elsewhere. Returns whether there was room. */
+/* Both, for a record that lies elsewhere. Returns whether there was room; else the loss is counted. */
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
                    const struct ttm_record *record);
 

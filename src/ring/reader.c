@@ -129,6 +129,17 @@ static uint32_t rings_used(const struct ttm_ring_reader *reader)
     return used < reader->ring_count ? used : reader->ring_count;
 }
 
+/* Whether what is in the ring comes after something that was not read yet. */
+static bool is_to_wait(const struct ttm_ring_reader *reader, struct ttm_ring *ring)
+{
+    /* relaxed: both were written before the tail that we have acquired. */
+    const uint32_t follows = atomic_load_explicit(&ring->follows, memory_order_relaxed);
+
+    return follows != 0 && follows <= rings_used(reader) &&
+           (int64_t)(reader->heads[follows - 1] -
+                     atomic_load_explicit(&ring->follows_tail, memory_order_relaxed)) < 0;
+}
+
 /* Copies from one ring. A tail that makes no sense loses what the ring held, and is counted. */
 static uint32_t read_ring(struct ttm_ring_reader *reader, uint32_t number,
                           struct ttm_record *records, uint32_t max)
@@ -140,7 +151,7 @@ static uint32_t read_ring(struct ttm_ring_reader *reader, uint32_t number,
     const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
     uint64_t n = tail - head;
 
-    if (n == 0)
+    if (n == 0 || is_to_wait(reader, ring))
         return 0;
     if (n > reader->ring_slots) {
         reader->corrupt++;

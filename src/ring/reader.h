@@ -42,7 +42,8 @@ void ttm_ring_reader_close(struct ttm_ring_reader *reader);
 
 /*
  * Copies up to 'max' records, ring by ring, beginning where the last call ended.
- * Returns how many, 0 when every ring was found empty. '*ret_passed' is raised by
+ * Returns how many, 0 when every ring was found empty; one that follows another counts as empty
+ * until that was read as far. '*ret_passed' is raised by
  * one each time the last ring was passed: once it has been raised twice, every
  * ring was looked at after the call that first returned something.
  */
@@ -72,7 +73,7 @@ bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader);
 
 /*
  * Announces that the reader looks again by itself in a while, and wants to be woken
- * by the socket only when an eighth of a ring is full or it has lost something.
+ * by the socket only when a quarter of a ring is full or it has lost something.
  */
 void ttm_ring_reader_doze(struct ttm_ring_reader *reader);
 

@@ -77,6 +77,12 @@ struct ttm_ring {
     _Atomic uint32_t owner;             /* thread id, 0: free for another thread */
     uint32_t reserved;
     uint64_t head_seen; /* the producer's last look at head: the line below stays the consumer's */
+    /*
+     * Its thread came here because another ring was full: what is here is read when that one was
+     * read up to this tail, so that the thread's events stay in order.
+     */
+    _Atomic uint64_t follows_tail;
+    _Atomic uint32_t follows;           /* number of that ring + 1; 0: none */
     _Alignas(64) _Atomic uint64_t head; /* written by the consumer */
 };
 
@@ -149,6 +155,8 @@ _Static_assert(offsetof(struct ttm_record, allocator) == 48, "layout");
 _Static_assert(offsetof(struct ttm_record, banks) == 50, "layout");
 _Static_assert(offsetof(struct ttm_record, op) == 60, "layout");
 _Static_assert(sizeof(struct ttm_ring) == 128, "layout");
+_Static_assert(offsetof(struct ttm_ring, follows_tail) == 32, "layout");
+_Static_assert(offsetof(struct ttm_ring, follows) == 40, "layout");
 _Static_assert(offsetof(struct ttm_ring, head) == 64, "layout");
 _Static_assert(offsetof(struct ttm_segment, ring_stride) == 32, "layout");
 _Static_assert(offsetof(struct ttm_segment, rings_used) == 64, "layout");

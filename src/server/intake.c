@@ -151,6 +151,7 @@ static bool take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
         refuse(tracked, TTM_COUNTER_REFUSED_DEVICE);
         return false;
     }
+    birth.is_unknown = !is_news; /* what is told was looked for */
     const int r = ttm_registry_birth(server->reg, client->process, &birth, NULL);
     if (r == -EEXIST)
         return true;
@@ -514,9 +515,9 @@ void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *re
         take_record(tracked, &records[order[i]]);
 }
 
-bool ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told)
+void ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told)
 {
-    return take_birth(tracked, told, false);
+    (void)take_birth(tracked, told, false);
 }
 
 void ttm_intake_devices(struct ttm_tracked *tracked)

@@ -20,8 +20,8 @@ struct ttm_tracked;
 void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records,
                         const uint16_t *order, uint32_t n);
 
-/* A life that is told; its birth may be read later. Returns whether it was live already. */
-bool ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told);
+/* A life that is told and not known; its birth may be read later. */
+void ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told);
 
 /* What holds for devices when the process attaches. */
 void ttm_intake_devices(struct ttm_tracked *tracked);

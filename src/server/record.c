@@ -114,6 +114,9 @@ void ttm_record_birth(struct ttm_client *client, const struct ttm_told *told, ui
 {
     struct ttm_encoder *encoder = encoder_of(client);
     const bool has_cores = (told->flags & TTM_SITE_CORES) != 0;
+
+    if (!encoder)
+        return;
     const struct ttm_recorded_life life = {
         .serial = told->serial,
         .birth_ns = told->birth_ns,
@@ -133,8 +136,7 @@ void ttm_record_birth(struct ttm_client *client, const struct ttm_told *told, ui
         .process = client->number,
     };
 
-    if (encoder)
-        (void)ttm_encoder_birth(encoder, &life);
+    (void)ttm_encoder_birth(encoder, &life);
 }
 
 bool ttm_record_takes_brief(const struct ttm_client *client, uint32_t n)

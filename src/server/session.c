@@ -275,13 +275,22 @@ static void end_of_input(struct ttm_session *session)
     ttm_session_close(session);
 }
 
+/* How much is read at once. What is told is soon over, and taken in a few dozen microseconds. */
+static size_t slice_size(const struct ttm_session *session)
+{
+    const bool is_telling =
+        session->client && session->client->tracked && session->client->tracked->is_telling;
+
+    return is_telling ? TTM_SLICE_SIZE : ttm_server_slice_size(session->server);
+}
+
 static void watch_rate(struct ttm_session *session, size_t length)
 {
     struct ttm_server *server = session->server;
 
     if (session->is_bulk) {
         session->last_pass = server->pass;
-        if (length == ttm_server_slice_size(server))
+        if (length == slice_size(session))
             server->has_backlog = true;
         return;
     }
@@ -301,6 +310,8 @@ void ttm_session_calm_down(struct ttm_session *session)
 static void take_input(struct ttm_session *session, size_t length)
 {
     struct ttm_server *server = session->server;
+
+    session->reads++;
     const int r = session->is_original ? ttm_original_input(session, server->slice, length)
                                        : ttm_native_input(session, server->slice, length);
 
@@ -356,10 +367,9 @@ static ssize_t receive_with_fds(struct ttm_session *session, size_t size)
 static void read_slice(struct ttm_session *session)
 {
     struct ttm_server *server = session->server;
-    const ssize_t n =
-        session->is_original
-            ? recv(session->fd, server->slice, ttm_server_slice_size(server), MSG_DONTWAIT)
-            : receive_with_fds(session, ttm_server_slice_size(server));
+    const ssize_t n = session->is_original
+                          ? recv(session->fd, server->slice, slice_size(session), MSG_DONTWAIT)
+                          : receive_with_fds(session, slice_size(session));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         if (session->client && session->client->is_leaving)

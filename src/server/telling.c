@@ -4,9 +4,11 @@
  * walks its live table after R, while its threads go on.
  *
  * - A life that is told is live unless its end has been read ('ended') or will be.
- * - A life that was known at R ('before') and is not told ('told' has those that are
- *   both) has ended: the walk would have seen it. It is swept; a record of its end
- *   that comes later finds nothing, and is forgotten when the telling is over.
+ * - A life that was known at R ('before') and is not told ('told' has a mark where
+ *   one is both) has ended: the walk would have seen it. It is swept; a record of its
+ *   end that comes later finds nothing, and is forgotten when the telling is over.
+ *   A life stays in its place; a mark where 'before' has another one than the life that
+ *   was told says that the other one's end was read already.
  * - A life whose birth was read after R is kept: its end comes through a ring, or is
  *   lost; but a loss after R is seen, and asked about again.
  *
@@ -36,13 +38,15 @@
 #include "wire/frame.h"
 
 #define SWEEP_PER_SLICE 4096
-#define SLICES_BEFORE 16 /* that are read before a frame of what is live */
+#define SLICES_BEFORE 16 /* that are read before what is told */
 #define ENDED_MAX (1u << 22)
+#define PATIENCE_NS UINT64_C(50000000)
 
 static void forget_before(struct ttm_tracked *tracked)
 {
     (void)ttm_life_view_release(&tracked->before, UINT32_MAX);
-    ttm_u64_set_done(&tracked->told);
+    ttm_life_marks_done(&tracked->told);
+    ttm_life_table_expect(&tracked->client->process->lives, 0);
 }
 
 /* Asks the process to tell all that is live. */
@@ -53,7 +57,9 @@ static void ask(struct ttm_tracked *tracked)
     if (!tracked->session)
         return;
     forget_before(tracked);
-    if (ttm_life_view_take(&tracked->client->process->lives.store, &tracked->before) < 0) {
+    if (ttm_life_view_take(&tracked->client->process->lives.store, &tracked->before) < 0 ||
+        ttm_life_marks_init(&tracked->told, &tracked->before) < 0) {
+        forget_before(tracked);
         tracked->is_spoiled = true;
         return;
     }
@@ -72,12 +78,6 @@ void ttm_telling_ended(struct ttm_tracked *tracked, uint64_t serial, bool was_kn
         tracked->is_spoiled = true;
 }
 
-static void remember(struct ttm_tracked *tracked, uint64_t serial)
-{
-    if (ttm_u64_set_add(&tracked->told, serial) < 0)
-        tracked->is_spoiled = true;
-}
-
 static struct ttm_tracked *telling_of(struct ttm_session *session, uint32_t epoch)
 {
     struct ttm_tracked *tracked = session->client ? session->client->tracked : NULL;
@@ -88,6 +88,40 @@ static struct ttm_tracked *telling_of(struct ttm_session *session, uint32_t epoc
                : NULL;
 }
 
+/*
+ * What is told was born before, and most of it is in the rings: in the order it happened. All that
+ * one read of the connection brought had been written when it was read.
+ */
+static void read_rings_first(struct ttm_tracked *tracked)
+{
+    uint32_t slices = SLICES_BEFORE;
+
+    if (tracked->told_read == tracked->session->reads)
+        return;
+    tracked->told_read = tracked->session->reads;
+    ttm_tracked_catch_up(tracked, &slices);
+}
+
+/* Takes some lives that were told. Nothing is read from the rings meanwhile. */
+static void take_lives(struct ttm_tracked *tracked, const struct ttm_told *told, uint32_t count)
+{
+    uint64_t serials[TTM_FIND_MAX];
+    uint32_t refs[TTM_FIND_MAX];
+
+    for (uint32_t i = 0; i < count; i++) {
+        serials[i] = told[i].serial;
+        ttm_u64_set_fetch(&tracked->ended, serials[i]);
+        ttm_u64_set_fetch(&tracked->ended_before, serials[i]);
+    }
+    ttm_registry_find(tracked->client->process, serials, count, refs);
+    for (uint32_t i = 0; i < count; i++) {
+        if (refs[i] != TTM_LIFE_NONE)
+            ttm_life_marks_set(&tracked->told, refs[i]);
+        else if (serials[i] != 0 && !ttm_telling_has_ended(tracked, serials[i]))
+            ttm_intake_told(tracked, &told[i]);
+    }
+}
+
 int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t length)
 {
     uint32_t epoch;
@@ -96,17 +130,20 @@ int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t
     if (count < 0)
         return -EBADMSG;
     struct ttm_tracked *tracked = telling_of(session, epoch);
-    /* What is told was born before, and most of it is in the rings: in the order it happened. */
-    uint32_t slices = SLICES_BEFORE;
-    if (tracked)
-        ttm_tracked_catch_up(tracked, &slices);
-    for (long i = 0; tracked && i < count; i++) {
-        struct ttm_told told;
-        ttm_told_decode(payload + TTM_TOLD_HEAD_SIZE + i * TTM_TOLD_SIZE, &told);
-        if (told.serial == 0 || ttm_telling_has_ended(tracked, told.serial))
-            continue;
-        if (ttm_intake_told(tracked, &told)) /* else it was not known at R */
-            remember(tracked, told.serial);
+    if (!tracked)
+        return 0;
+    const uint32_t announced = ttm_told_announced(payload, length);
+    if (announced > 0)
+        ttm_life_table_expect(&tracked->client->process->lives, announced < TTM_PROCESS_LIVES_MAX
+                                                                    ? announced
+                                                                    : TTM_PROCESS_LIVES_MAX);
+    read_rings_first(tracked);
+    for (long done = 0; done < count; done += TTM_FIND_MAX) {
+        const uint32_t n = count - done < TTM_FIND_MAX ? (uint32_t)(count - done) : TTM_FIND_MAX;
+        struct ttm_told told[TTM_FIND_MAX];
+        for (uint32_t i = 0; i < n; i++)
+            ttm_told_decode(payload + TTM_TOLD_HEAD_SIZE + (done + i) * TTM_TOLD_SIZE, &told[i]);
+        take_lives(tracked, told, n);
     }
     return 0;
 }
@@ -134,11 +171,9 @@ static bool sweep(struct ttm_tracked *tracked)
     struct ttm_ended ended;
 
     for (uint32_t i = 0; i < SWEEP_PER_SLICE; i++) {
-        life = ttm_life_view_next(&tracked->before, &tracked->sweep_at);
+        life = ttm_life_marks_next(&tracked->told, &tracked->before, &tracked->sweep_at);
         if (!life)
             return true;
-        if (ttm_u64_set_has(&tracked->told, life->serial))
-            continue;
         const uint64_t serial = life->serial;
         if (ttm_registry_end_serial(client->server->reg, client->process, serial, TTM_END_FREED,
                                     &ended) == 0)
@@ -184,6 +219,22 @@ void ttm_telling_need(struct ttm_tracked *tracked)
     ttm_tracked_activate(tracked);
 }
 
+/* A loss was seen: the rings are read as far as they are written now. */
+static void prepare_to_ask(struct ttm_tracked *tracked, uint64_t lost)
+{
+    tracked->ask_at_pass = tracked->passed + 2;
+    if (tracked->needed_ns == 0)
+        tracked->needed_ns = tracked->client->server->now_ns;
+    tracked->lost_asked = lost; /* what is lost from here on is asked about another time */
+    tracked->empty_reads = 0;
+}
+
+/* Rings that were full go on losing until they were read; one that loses for ever is asked all the same. */
+static bool is_patient(const struct ttm_tracked *tracked)
+{
+    return tracked->client->server->now_ns - tracked->needed_ns < PATIENCE_NS;
+}
+
 void ttm_telling_watch_losses(struct ttm_tracked *tracked)
 {
     const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
@@ -199,15 +250,14 @@ void ttm_telling_watch_losses(struct ttm_tracked *tracked)
         tracked->ask_at_pass = 0;
         return;
     }
-    if (tracked->ask_at_pass == 0) {
-        tracked->ask_at_pass = tracked->passed + 2;
-        if (tracked->needed_ns == 0)
-            tracked->needed_ns = tracked->client->server->now_ns;
-        tracked->lost_asked = lost; /* what is lost from here on is asked about another time */
-        tracked->empty_reads = 0;
-    } else if (tracked->passed >= tracked->ask_at_pass || tracked->empty_reads > 1) {
+    if (tracked->ask_at_pass == 0)
+        prepare_to_ask(tracked, lost);
+    else if (tracked->passed < tracked->ask_at_pass && tracked->empty_reads <= 1)
+        return;
+    else if (lost != tracked->lost_asked && is_patient(tracked))
+        prepare_to_ask(tracked, lost); /* once it stops, all is told once and not twice */
+    else
         ask(tracked);
-    }
 }
 
 void ttm_telling_go_on(struct ttm_tracked *tracked)

@@ -89,7 +89,6 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     ttm_list_init(&tracked->active_link);
     ttm_list_init(&tracked->alone_link);
     const uint64_t seed = client->server->reg->seed;
-    ttm_u64_set_init(&tracked->told, seed);
     ttm_u64_set_init(&tracked->ended, seed);
     ttm_u64_set_init(&tracked->ended_before, seed);
     ttm_early_ends_init(&tracked->early_ends, seed);
@@ -193,7 +192,7 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     (void)epoll_ctl(tracked->client->server->epoll_fd, EPOLL_CTL_DEL, tracked->wake_fd, NULL);
     (void)close(tracked->wake_fd);
     ttm_ring_reader_close(&tracked->reader);
-    ttm_u64_set_done(&tracked->told);
+    ttm_life_marks_done(&tracked->told);
     ttm_u64_set_done(&tracked->ended);
     ttm_u64_set_done(&tracked->ended_before);
     ttm_early_ends_done(&tracked->early_ends);

@@ -14,6 +14,7 @@
 
 #include "base/u64_set.h"
 #include "model/brief.h"
+#include "model/life_marks.h"
 #include "ring/reader.h"
 #include "server/doze.h"
 #include "server/early_ends.h"
@@ -54,17 +55,18 @@ struct ttm_tracked {
     uint32_t epoch;
     bool is_telling;
     bool is_sweeping;
-    bool is_spoiled;                 /* more ended meanwhile than could be remembered: ask again */
-    uint64_t lost_known;             /* losses that a telling has made good; at first none has */
-    uint64_t needed_ns;              /* since when a telling is needed: connection, loss, switch */
-    uint64_t lost_asked;             /* losses when the passes before the question began */
-    uint64_t ask_at_pass;            /* all that was in the rings when the loss was seen was read */
-    struct ttm_life_view before;     /* what was known when it was asked */
-    uint64_t told_pass;              /* 'passed' when the last telling was over */
-    struct ttm_u64_set told;         /* of these, what was told */
-    struct ttm_u64_set ended;        /* since the last pass: births or tellings may be read later */
-    struct ttm_u64_set ended_before; /* in the pass before that */
-    uint64_t sweep_at;               /* in 'before' */
+    bool is_spoiled;             /* more ended meanwhile than could be remembered: ask again */
+    uint64_t lost_known;         /* losses that a telling has made good; at first none has */
+    uint64_t needed_ns;          /* since when a telling is needed: connection, loss, switch */
+    uint64_t lost_asked;         /* losses when the passes before the question began */
+    uint64_t ask_at_pass;        /* all that was in the rings when the loss was seen was read */
+    struct ttm_life_view before; /* what was known when it was asked */
+    uint64_t told_pass;          /* 'passed' when the last telling was over */
+    struct ttm_life_marks told;  /* of these, what was told */
+    uint64_t told_read;          /* of the session: the rings were read before what it brought */
+    struct ttm_u64_set ended;    /* since the last pass: births or tellings may be read later */
+    struct ttm_u64_set ended_before;  /* in the pass before that */
+    uint64_t sweep_at;                /* in 'before' */
     struct ttm_early_ends early_ends; /* whose births were not read yet */
 
     uint32_t alone_visits;

@@ -32,6 +32,19 @@ long ttm_told_head_decode(const uint8_t *buf, size_t len, uint32_t *ret_epoch)
     return (long)count;
 }
 
+void ttm_told_announce_encode(uint32_t epoch, uint32_t lives, uint8_t buf[TTM_TOLD_ANNOUNCE_SIZE])
+{
+    ttm_told_head_encode(epoch, 0, buf);
+    put_le32(buf + TTM_TOLD_HEAD_SIZE, lives);
+}
+
+uint32_t ttm_told_announced(const uint8_t *buf, size_t len)
+{
+    if (len < TTM_TOLD_ANNOUNCE_SIZE || get_le32(buf + 4) != 0)
+        return 0;
+    return get_le32(buf + TTM_TOLD_HEAD_SIZE);
+}
+
 void ttm_told_encode(const struct ttm_told *told, uint8_t buf[TTM_TOLD_SIZE])
 {
     put_le64(buf, told->serial);

@@ -7,6 +7,7 @@
  *              0 u64 the run that it is part of, 0: none. May be left out.
  *   TELL       server → process: 0 u32 epoch | 4 u32 0. Tell all that is live.
  *   TOLD       process → server: 0 u32 epoch | 4 u32 count | 8 … lives of 64 bytes
+ *              The first may have no lives and say what comes: 8 u32 about how many.
  *   TOLD_END   process → server: 0 u32 epoch | 4 u32 0
  *   SWITCHED   process → server: 0 u32 1: tracking is on, 0: off | 4 u32 0. While it is
  *              off nothing is known of what the process holds.
@@ -57,6 +58,13 @@ void ttm_told_head_encode(uint32_t epoch, uint32_t count, uint8_t buf[TTM_TOLD_H
 
 /* Returns the number of lives that follow, or -EBADMSG when they do not fit 'len'. */
 long ttm_told_head_decode(const uint8_t *buf, size_t len, uint32_t *ret_epoch);
+
+/* The first frame of a telling of about 'lives'. */
+#define TTM_TOLD_ANNOUNCE_SIZE 12
+void ttm_told_announce_encode(uint32_t epoch, uint32_t lives, uint8_t buf[TTM_TOLD_ANNOUNCE_SIZE]);
+
+/* What a frame whose head was decoded announces; 0: nothing. */
+uint32_t ttm_told_announced(const uint8_t *buf, size_t len);
 
 void ttm_told_encode(const struct ttm_told *told, uint8_t buf[TTM_TOLD_SIZE]);
 void ttm_told_decode(const uint8_t buf[TTM_TOLD_SIZE], struct ttm_told *ret);

@@ -176,14 +176,12 @@ static double bench_load(void)
     uint64_t spent = 0;
 
     for (unsigned i = 0; i < times; i++) {
-        struct ttm_control *control;
-        int fd;
         const uint64_t start = thread_ns();
-        if (ttm_control_new(&control, &fd) < 0)
+        struct ttm_own_fd fd = ttm_own_fd_of(ttm_control_new(false));
+        if (fd.fd < 0)
             die("no control page");
         spent += thread_ns() - start;
-        (void)munmap(control, sizeof(*control));
-        (void)close(fd);
+        ttm_own_fd_close(&fd);
     }
     return (double)spent / times;
 }

@@ -48,7 +48,7 @@ class Library:
             preexec_fn=prepare,
         )
         if path == LIBRARY_WORKER:
-            self.do("enabled")  # it has loaded the library when it answers
+            self.do("touched")  # it has loaded the library when it answers, and not used it
 
     @property
     def pid(self) -> int:

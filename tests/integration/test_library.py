@@ -578,6 +578,18 @@ def test_a_host_that_takes_all_fds_for_its_own(make_server, kind: str) -> None:
         assert worker.end() == 0
 
 
+@pytest.mark.skipif(IS_THREAD_SANITIZED, reason="the thread sanitizer has files of its own")
+def test_a_host_that_closes_all_fds_before_it_uses_the_library(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("swap_fds file")
+        worker.do("alloc 1 100")
+        worker.wait_for_ids(1)
+        assert worker.do("touched") == 0
+        run_ok("disable", str(worker.pid), server=server)  # another page was made
+        wait_for(lambda: worker.do("enabled") == 0)
+        assert worker.end() == 0
+
+
 @pytest.mark.parametrize("kind", FDS_OF_HOSTS)
 def test_a_host_that_has_closed_what_wakes_the_server_is_read_all_the_same(
     server: Server, kind: str

@@ -26,6 +26,7 @@ from support import (
     client_of,
     frame,
     row_of,
+    run,
     run_json,
     segment,
     segment_header,
@@ -36,7 +37,8 @@ from support import (
     wait_until_exact,
 )
 
-STORM = 80_000 if IS_SANITIZED else 400_000  # each of four threads fills its ring
+STORM = 80_000 if IS_SANITIZED else 400_000
+FLOOD = max(STORM, 200_000)  # four threads fill their rings and those that they may go on in
 
 
 def wait_until_gone(server: Server, pid: int) -> None:
@@ -159,7 +161,7 @@ def test_a_full_ring_costs_history_and_never_the_truth(server: Server) -> None:
         wait_until_exact(server, worker)
         for number in range(3):
             server.freeze()
-            worker.do(f"storm 4 {STORM} {number}")
+            worker.do(f"storm 4 {FLOOD} {number}")
             server.thaw()
             wait_until_exact(server, worker)
             client = client_of(server, worker.pid)
@@ -414,6 +416,17 @@ def test_nothing_is_tracked_unless_wanted(server: Server) -> None:
 def test_tracking_that_is_switched_on_later(server: Server) -> None:
     with Tracked(server, env={"TT_ALLOC_TRACKING_ENABLED": None}) as worker:
         assert worker.do("enable")["value"] == 0
+        worker.do("alloc 0 0 10 1000")
+        wait_until_exact(server, worker)
+
+
+def test_a_wish_from_before_the_library_was_used_is_seen_by_a_child_too(server: Server) -> None:
+    with Tracked(server, env={"TT_ALLOC_TRACKING_ENABLED": None}) as worker:
+        # It is found as soon as the library is loaded.
+        wait_for(lambda: run("enable", str(worker.pid), server=server).status == 0)
+        child = worker.do("fork 5 20")["child"]  # the first that it does
+        wait_for(lambda: (client_of(server, child) or {"lives": 0})["lives"] == 10)
+        assert worker.do("reap")["value"] == 0
         worker.do("alloc 0 0 10 1000")
         wait_until_exact(server, worker)
 

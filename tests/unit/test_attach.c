@@ -71,6 +71,36 @@ static void the_golden_question_is_a_head_without_lives(void **state)
     bytes_done(&file);
 }
 
+static void the_golden_announcement_has_no_lives_and_says_how_many_come(void **state)
+{
+    struct bytes file = golden("told_announce.v1.bin");
+    uint8_t buf[TTM_TOLD_ANNOUNCE_SIZE];
+    (void)state;
+
+    assert_int_equal(ttm_told_head_decode(file.data, file.length, &epoch), 0);
+    assert_int_equal(epoch, 0x01020304);
+    assert_int_equal(ttm_told_announced(file.data, file.length), 0xa1a2a3a4);
+    ttm_told_announce_encode(epoch, 0xa1a2a3a4, buf);
+    assert_bytes_equal(&file, buf, sizeof(buf));
+    bytes_done(&file);
+}
+
+static void frames_of_lives_and_shorter_ones_announce_nothing(void **state)
+{
+    struct bytes lives = golden("told.v1.bin");
+    struct bytes file = golden("told_announce.v1.bin");
+    (void)state;
+
+    assert_int_equal(ttm_told_announced(lives.data, lives.length), 0);
+    for (size_t length = TTM_TOLD_HEAD_SIZE; length < file.length; length++) {
+        struct bytes cut = bytes_of(file.data, length);
+        assert_int_equal(ttm_told_announced(cut.data, cut.length), 0);
+        bytes_done(&cut);
+    }
+    bytes_done(&file);
+    bytes_done(&lives);
+}
+
 static void lives_cut_off_anywhere_are_refused(void **state)
 {
     struct bytes file = golden("told.v1.bin");
@@ -185,6 +215,8 @@ int main(void)
         cmocka_unit_test(the_golden_lives_are_decoded_and_encoded_again_the_same),
         cmocka_unit_test(lives_with_banks_are_decoded_and_encoded_again_the_same),
         cmocka_unit_test(the_golden_question_is_a_head_without_lives),
+        cmocka_unit_test(the_golden_announcement_has_no_lives_and_says_how_many_come),
+        cmocka_unit_test(frames_of_lives_and_shorter_ones_announce_nothing),
         cmocka_unit_test(lives_cut_off_anywhere_are_refused),
         cmocka_unit_test(more_lives_than_there_are_bytes_for_are_refused),
         cmocka_unit_test(bytes_behind_the_lives_of_a_newer_sender_are_ignored),

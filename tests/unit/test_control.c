@@ -28,7 +28,8 @@ static int set_up(void **state)
 {
     (void)state;
     close_other_pages();
-    return ttm_control_new(&own, &own_fd);
+    own_fd = ttm_control_new(false);
+    return own_fd < 0 ? own_fd : ttm_control_map(own_fd, &own);
 }
 
 static int tear_down(void **state)
@@ -54,6 +55,44 @@ static void a_page_is_found_and_shared(void **state)
     assert_int_equal(atomic_load(&own->is_wanted), 0);
     ttm_control_close(&view);
     ttm_control_close(&view); /* once more does no harm */
+}
+
+static void a_page_that_was_not_used_yet_is_found_and_keeps_what_is_wanted(void **state)
+{
+    const int fd = ttm_control_new(false);
+    struct ttm_control_view view;
+    struct ttm_control *control;
+    (void)state;
+
+    assert_true(fd >= 0);
+    assert_int_equal(ttm_control_open("", getpid(), &view), 0);
+    assert_false(ttm_control_is_on(&view));
+    assert_false(ttm_control_read_wanted(fd));
+    ttm_control_switch(&view, "", true);
+    assert_true(ttm_control_read_wanted(fd));
+    assert_int_equal(ttm_control_map(fd, &control), 0);
+    assert_int_equal(atomic_load(&control->is_wanted), 1);
+    assert_int_equal(atomic_load(&control->nudge_fd), -1);
+    assert_true(atomic_load(&control->magic) == TTM_CONTROL_MAGIC);
+    ttm_control_switch(&view, "", false);
+    assert_int_equal(atomic_load(&control->is_wanted), 0);
+    ttm_control_close(&view);
+    (void)munmap(control, 4096);
+    (void)close(fd);
+}
+
+static void a_page_of_a_process_that_begins_on_says_so(void **state)
+{
+    const int fd = ttm_control_new(true);
+    struct ttm_control *control;
+    (void)state;
+
+    assert_true(ttm_control_read_wanted(fd));
+    assert_int_equal(ttm_control_map(fd, &control), 0);
+    assert_int_equal(atomic_load(&control->is_wanted), 1);
+    (void)munmap(control, 4096);
+    (void)close(fd);
+    assert_false(ttm_control_read_wanted(fd)); /* of no page */
 }
 
 static void a_process_without_a_page_or_no_process_says_so(void **state)
@@ -96,7 +135,6 @@ static void a_page_that_is_something_else_is_refused(void **state)
         uint32_t bytes;
     } wrong[] = {
         {4096, true, TTM_CONTROL_MAGIC + 1, sizeof(struct ttm_control)},
-        {4096, true, 0, sizeof(struct ttm_control)},
         {4096, true, TTM_CONTROL_MAGIC, sizeof(struct ttm_control) - 1},
         {4096, true, TTM_CONTROL_MAGIC, 0},
         {4096, false, TTM_CONTROL_MAGIC, sizeof(struct ttm_control)}, /* could shrink under us */
@@ -254,6 +292,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_process_without_a_page_or_no_process_says_so, set_up_without_page),
         cmocka_unit_test_setup(a_page_that_is_something_else_is_refused, set_up_without_page),
+        cmocka_unit_test_setup(a_page_that_was_not_used_yet_is_found_and_keeps_what_is_wanted,
+                               set_up_without_page),
+        cmocka_unit_test_setup(a_page_of_a_process_that_begins_on_says_so, set_up_without_page),
         cmocka_unit_test_setup(a_page_of_a_newer_process_is_longer_and_fine, set_up_without_page),
         WITH_PAGE(a_page_is_found_and_shared),
         WITH_PAGE(a_switch_writes_one_byte_into_the_pipe),

@@ -29,7 +29,7 @@ static uint32_t add(uint64_t id)
     const struct ttm_life life = life_of(id);
     uint32_t ref = TTM_LIFE_NONE;
 
-    assert_int_equal(ttm_life_store_add(&store, &life, &ref), 0);
+    assert_int_equal(ttm_life_store_add(&store, &life, TTM_LIFE_NONE, &ref), 0);
     assert_int_not_equal(ref, TTM_LIFE_NONE);
     return ref;
 }
@@ -241,7 +241,7 @@ static void short_memory_adds_nothing_and_takes_no_view(void **state)
 
     for (unsigned grants = 0; grants < 2; grants++) {
         faults_begin(grants);
-        assert_int_equal(ttm_life_store_add(&store, &life, &ref), -ENOMEM);
+        assert_int_equal(ttm_life_store_add(&store, &life, TTM_LIFE_NONE, &ref), -ENOMEM);
         assert_true(faults_end());
         assert_int_equal(store.live, 0);
     }
@@ -314,7 +314,7 @@ static void change_something(uint64_t *seed, bool is_growing)
     if (truth[id] == 0) {
         if (!is_growing && random_below(seed, 4) != 0)
             return;
-        assert_int_equal(ttm_life_store_add(&store, &life, &refs_by_id[id]), 0);
+        assert_int_equal(ttm_life_store_add(&store, &life, TTM_LIFE_NONE, &refs_by_id[id]), 0);
         truth[id] = value;
     } else if (random_below(seed, is_growing ? 8 : 2) == 0) {
         ttm_life_store_remove(&store, refs_by_id[id]);

@@ -257,6 +257,51 @@ static void a_hundred_thousand_random_changes_agree_with_a_naive_table(void **st
     assert_true(table.buckets <= 64);
 }
 
+static void an_index_that_expects_lives_is_there_before_them_and_goes_when_it_does_not(void **state)
+{
+    (void)state;
+
+    ttm_life_table_expect(&table, 10000);
+    for (uint64_t id = 0; id < 1000; id++)
+        add(ttm_hash_u64(id), id);
+    assert_int_equal(table.buckets, 10000);
+    for (uint64_t id = 0; id < 1000; id++)
+        assert_int_equal(ttm_life_table_get(&table, find(ttm_hash_u64(id), 0))->id, id);
+    /* While they are expected, it does not shrink. */
+    for (uint64_t id = 0; id < 500; id++)
+        ttm_life_table_remove(&table, ttm_hash_u64(id), find(ttm_hash_u64(id), 0));
+    assert_int_equal(table.buckets, 10000);
+    ttm_life_table_expect(&table, 0);
+    for (uint64_t id = 500; id < 1000; id++)
+        ttm_life_table_remove(&table, ttm_hash_u64(id), find(ttm_hash_u64(id), 0));
+    assert_int_equal(table.buckets, 10000 - 2 * 500);
+}
+
+static void lives_of_other_hashes_in_a_bucket_are_mostly_not_looked_at(void **state)
+{
+    uint32_t looks = 0;
+    (void)state;
+
+    for (uint64_t id = 0; id < 4096; id++)
+        add(ttm_hash_u64(id), id);
+    for (uint64_t id = 4096; id < 8192; id++)
+        looks += ttm_life_table_first(&table, ttm_hash_u64(id)) != TTM_LIFE_NONE;
+    /* 63 % of the buckets have a life, and one bit of eight is that of a life in them. */
+    assert_in_range(looks, 1, 4096 / 4);
+}
+
+static void hashes_that_are_fetched_are_none_the_different(void **state)
+{
+    const uint64_t hashes[] = {0, 42, UINT64_MAX};
+    (void)state;
+
+    ttm_life_table_fetch(&table, hashes, 3);
+    add(42, 1);
+    ttm_life_table_fetch(&table, hashes, 3);
+    assert_int_equal(ttm_life_table_get(&table, find(42, 0))->id, 1);
+    assert_int_equal(find(UINT64_MAX, 0), TTM_LIFE_NONE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -271,6 +316,9 @@ int main(void)
         TEST(lives_taken_over_leave_an_empty_table_that_can_be_used),
         TEST(short_memory_adds_nothing),
         TEST(without_memory_for_more_buckets_chains_grow_and_nothing_is_lost),
+        TEST(an_index_that_expects_lives_is_there_before_them_and_goes_when_it_does_not),
+        TEST(lives_of_other_hashes_in_a_bucket_are_mostly_not_looked_at),
+        TEST(hashes_that_are_fetched_are_none_the_different),
         TEST(a_hundred_thousand_random_changes_agree_with_a_naive_table),
     };
 

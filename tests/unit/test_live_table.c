@@ -273,6 +273,27 @@ static void the_table_holds_what_a_plain_array_holds(void **state)
     assert_in_range(atomic_load(&table.next_place), live, COUNT_OF(serials) + TTM_LIVE_CACHE);
 }
 
+static void the_number_of_lives_is_exact_of_few_and_about_right_of_many(void **state)
+{
+    struct ttm_live got;
+    (void)state;
+
+    assert_int_equal(ttm_live_table_estimate(&table), 0);
+    for (uint64_t id = 1; id <= 100000; id++) {
+        const struct ttm_live life = {.serial = id, .id = id};
+        assert_int_equal(ttm_live_table_add(&table, &cache, &life, &got), 0);
+        if (id == 3000)
+            assert_int_equal(ttm_live_table_estimate(&table), 3000);
+    }
+    assert_in_range(ttm_live_table_estimate(&table), 98000, 101000);
+    /* What is left lies side by side by the half of a batch. */
+    for (uint64_t id = 1; id <= 100000; id++) {
+        if (id % 64 >= 32)
+            assert_int_equal(remove_key(&cache, 0, 0, id, &got), 0);
+    }
+    assert_in_range(ttm_live_table_estimate(&table), 48000, 52000);
+}
+
 /* The buckets of each generation made a hundred times fewer, so that a test can fill them all. */
 static const uint32_t few_buckets[TTM_LIVE_GENERATIONS] = {8,   16,  32,   64,  128,
                                                            256, 512, 1024, 2048};
@@ -653,6 +674,7 @@ int main(void)
         WITH_TABLE(a_key_that_is_born_again_replaces_the_life_it_had),
         WITH_TABLE(the_same_number_in_another_allocator_or_region_is_another_life),
         WITH_TABLE(the_table_holds_what_a_plain_array_holds),
+        WITH_TABLE(the_number_of_lives_is_exact_of_few_and_about_right_of_many),
         WITH_TABLE(all_generations_fill_and_empty_and_a_full_table_says_so),
         WITH_TABLE(a_table_without_places_left_says_so),
         WITH_TABLE(up_to_a_million_lives_take_64_bytes_each),

@@ -1006,6 +1006,31 @@ static struct ttm_birth birth_of_serial(uint64_t serial, uint16_t device, uint8_
     return birth;
 }
 
+static void lives_are_found_by_many_serials_at_once(void **state)
+{
+    uint64_t serials[TTM_FIND_MAX];
+    uint32_t refs[TTM_FIND_MAX];
+    (void)state;
+
+    proc->has_serials = true;
+    for (uint32_t i = 0; i < TTM_FIND_MAX; i++)
+        serials[i] = i * 5 + 1;
+    ttm_registry_find(proc, serials, TTM_FIND_MAX, refs);
+    for (uint32_t i = 0; i < TTM_FIND_MAX; i++)
+        assert_int_equal(refs[i], TTM_LIFE_NONE);
+    for (uint64_t serial = 1; serial <= 3000; serial += 2) {
+        const struct ttm_birth birth = birth_of_serial(serial, 0, TTM_REGION_L1, 100);
+        assert_int_equal(give_birth(proc, &birth), 0);
+    }
+    ttm_registry_find(proc, serials, TTM_FIND_MAX, refs);
+    for (uint32_t i = 0; i < TTM_FIND_MAX; i++) {
+        if (serials[i] % 2 == 0)
+            assert_int_equal(refs[i], TTM_LIFE_NONE);
+        else
+            assert_int_equal(ttm_life_table_get(&proc->lives, refs[i])->serial, serials[i]);
+    }
+}
+
 static void serials_tell_lives_apart_whatever_their_key(void **state)
 {
     struct ttm_ended ended;
@@ -1343,6 +1368,7 @@ static void a_device_whose_board_a_program_told_goes_with_the_last_program(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(lives_are_found_by_many_serials_at_once),
         TEST(serials_tell_lives_apart_whatever_their_key),
         TEST(a_life_that_ended_with_its_device_is_closed_and_not_freed),
         TEST(an_alias_that_is_closed_adds_nothing_there_either),

@@ -296,6 +296,81 @@ static void a_pass_is_told_each_time_the_last_ring_is_left(void **state)
     assert_int_equal(passed, 3);
 }
 
+/* Fills a ring with records first … of the thread; it may have some. Returns the next number. */
+static uint64_t fill(struct ttm_ring *ring, uint64_t thread, uint64_t first)
+{
+    while (ttm_ring_next(ring))
+        assert_true(push(ring, thread, first++));
+    return first;
+}
+
+static void a_ring_that_follows_a_full_one_is_read_after_it(void **state)
+{
+    struct ttm_ring *own = ttm_producer_claim(&producer, 1);
+    (void)state;
+
+    uint64_t next = fill(own, 1, 0);
+    struct ttm_ring *second = ttm_producer_go_on(&producer, own, own);
+    assert_non_null(second);
+    next = fill(second, 1, next);
+    struct ttm_ring *third = ttm_producer_go_on(&producer, own, second);
+    assert_true(push(third, 1, next++));
+    assert_reads(1, 0, (uint32_t)next);
+    /* Its own was read by now, and the second one is given back. */
+    next = fill(third, 1, next);
+    assert_ptr_equal(ttm_producer_go_on(&producer, own, third), own);
+    assert_int_equal(atomic_load(&second->owner), 0);
+    assert_int_equal(atomic_load(&third->owner), 0);
+    assert_int_equal(atomic_load(&own->owner), 1);
+    assert_true(push(own, 1, next++));
+    assert_reads(1, 2 * TTM_RING_SLOTS + 1, TTM_RING_SLOTS + 1);
+    assert_int_equal(ttm_ring_reader_lost(&reader), 0);
+}
+
+static void there_are_no_more_rings_to_go_on_in_than_there_may_be(void **state)
+{
+    struct ttm_ring *own = ttm_producer_claim(&producer, 1);
+    struct ttm_ring *ring = own;
+    uint64_t next = 0;
+    (void)state;
+
+    for (uint32_t i = 0; i <= TTM_SPARE_RINGS; i++) {
+        next = fill(ring, 1, next);
+        ring = i < TTM_SPARE_RINGS ? ttm_producer_go_on(&producer, own, ring) : ring;
+        assert_non_null(ring);
+    }
+    assert_null(ttm_producer_go_on(&producer, own, ring));
+    assert_int_equal(atomic_load(&producer.segment->rings_used), 1 + TTM_SPARE_RINGS);
+    /* Others have the same, and rings of their own. */
+    struct ttm_ring *other = ttm_producer_claim(&producer, 2);
+    assert_non_null(other);
+    (void)fill(other, 2, 0);
+    assert_null(ttm_producer_go_on(&producer, other, other));
+    assert_int_equal(atomic_load(&other->owner), 2);
+}
+
+static void a_ring_that_follows_nothing_or_itself_holds_up_no_other(void **state)
+{
+    struct ttm_ring *liar = ttm_producer_claim(&producer, 1);
+    struct ttm_ring *other = ttm_producer_claim(&producer, 2);
+    struct ttm_record record;
+    (void)state;
+
+    assert_true(push(liar, 1, 0));
+    atomic_store(&liar->follows_tail, UINT64_MAX / 2);
+    static const uint32_t none[] = {0, 3, 4097, UINT32_MAX};
+    for (size_t i = 0; i < COUNT_OF(none); i++) {
+        atomic_store(&liar->follows, none[i]);
+        assert_int_equal(read_some(&record, 1), 1);
+        assert_true(push(liar, 1, 0));
+    }
+    atomic_store(&liar->follows, 1); /* itself, for ever */
+    assert_true(push(other, 2, 0));
+    assert_int_equal(read_some(&record, 1), 1);
+    assert_true(is_record_of(&record, 2, 0));
+    assert_int_equal(read_some(&record, 1), 0);
+}
+
 static void the_reader_is_past_a_mark_when_all_written_before_it_is_read(void **state)
 {
     struct ttm_ring *first = ttm_producer_claim(&producer, 1);
@@ -423,14 +498,14 @@ static void a_loss_wakes_a_sleeping_reader_too(void **state)
     assert_int_equal(ttm_ring_reader_lost(&reader), 1);
 }
 
-static void a_dozing_reader_is_woken_when_an_eighth_of_a_ring_is_full(void **state)
+static void a_dozing_reader_is_woken_when_a_quarter_of_a_ring_is_full(void **state)
 {
     struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
     uint64_t n = 0;
     (void)state;
 
     ttm_ring_reader_doze(&reader);
-    for (; n < TTM_RING_SLOTS / 8 - 1; n++)
+    for (; n < TTM_RING_SLOTS / 4 - 1; n++)
         assert_true(push(ring, 1, n));
     assert_int_equal(wakes(), 0);
     assert_true(push(ring, 1, n++));
@@ -1130,6 +1205,9 @@ int main(void)
         WITH_SEGMENT(when_all_rings_are_taken_there_is_none_until_one_is_given_back),
         WITH_SEGMENT(a_busy_ring_does_not_keep_the_reader_from_the_others),
         WITH_SEGMENT(a_pass_is_told_each_time_the_last_ring_is_left),
+        WITH_SEGMENT(a_ring_that_follows_a_full_one_is_read_after_it),
+        WITH_SEGMENT(there_are_no_more_rings_to_go_on_in_than_there_may_be),
+        WITH_SEGMENT(a_ring_that_follows_nothing_or_itself_holds_up_no_other),
         WITH_SEGMENT(the_reader_is_past_a_mark_when_all_written_before_it_is_read),
         WITH_SEGMENT(losses_are_summed_over_all_rings),
         WITH_SEGMENT(threads_that_come_and_go_never_share_a_ring),
@@ -1137,7 +1215,7 @@ int main(void)
         WITH_SEGMENT(a_sleeping_reader_is_woken_once),
         WITH_SEGMENT(a_loss_wakes_a_sleeping_reader_too),
         WITH_SEGMENT(a_reader_that_woke_by_itself_is_not_woken),
-        WITH_SEGMENT(a_dozing_reader_is_woken_when_an_eighth_of_a_ring_is_full),
+        WITH_SEGMENT(a_dozing_reader_is_woken_when_a_quarter_of_a_ring_is_full),
         WITH_SEGMENT(a_loss_wakes_a_dozing_reader_too),
         WITH_SEGMENT(waking_the_reader_keeps_errno_and_bears_a_closed_socket),
         WITH_SEGMENT(a_reader_that_cannot_be_woken_costs_neither_errno_nor_a_signal),

@@ -175,19 +175,94 @@ static void a_birth_for_which_the_table_has_no_room_is_counted_and_not_told(void
     tracker.table.place_count = place_count;
 }
 
-static void what_a_full_ring_loses_is_in_the_table_all_the_same(void **state)
+#define ALL_SLOTS ((uint64_t)(1 + TTM_SPARE_RINGS) * TTM_RING_SLOTS)
+
+static void what_full_rings_lose_is_in_the_table_all_the_same(void **state)
 {
     struct ttm_slot *slot = ttm_tracker_claim(&tracker);
     (void)state;
 
-    for (uint64_t id = 0; id < TTM_RING_SLOTS + 500; id++)
+    for (uint64_t id = 0; id < ALL_SLOTS + 500; id++)
         birth(slot, id);
     assert_int_equal(ttm_ring_reader_lost(&reader), 500);
-    assert_int_equal(count_lives(), TTM_RING_SLOTS + 500);
-    for (uint64_t id = 0; id < TTM_RING_SLOTS + 500; id++)
+    assert_int_equal(count_lives(), ALL_SLOTS + 500);
+    for (uint64_t id = 0; id < ALL_SLOTS + 500; id++)
         end(slot, id);
     assert_int_equal(count_lives(), 0);
     assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
+}
+
+/* Reads births of ids from '*id' on, as many as there are. */
+static void read_births(uint64_t *id)
+{
+    static struct ttm_record records[1000];
+
+    for (uint32_t n = read_some(records, 1000); n > 0; n = read_some(records, 1000)) {
+        for (uint32_t i = 0; i < n; i++)
+            assert_int_equal(records[i].id, (*id)++);
+    }
+}
+
+static void a_thread_whose_ring_is_full_goes_on_in_others_and_comes_back(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    struct ttm_ring *own = slot->ring;
+    uint64_t born = 0, read = 0;
+    (void)state;
+
+    for (; born < ALL_SLOTS; born++)
+        birth(slot, born);
+    assert_ptr_not_equal(slot->ring, own);
+    read_births(&read); /* in order, whichever ring they are in */
+    assert_int_equal(read, ALL_SLOTS);
+    for (; born < ALL_SLOTS + TTM_RING_SLOTS + 10; born++)
+        birth(slot, born);
+    assert_ptr_equal(slot->ring, own);
+    read_births(&read);
+    assert_int_equal(read, born);
+    assert_int_equal(ttm_ring_reader_lost(&reader), 0);
+}
+
+static void threads_that_end_leave_their_rings_to_those_that_need_more(void **state)
+{
+    struct ttm_slot *slots[3];
+    uint64_t read = 0;
+    (void)state;
+
+    for (size_t i = 0; i < 3; i++)
+        slots[i] = ttm_tracker_claim(&tracker);
+    const uint32_t used = atomic_load(&tracker.producer.segment->rings_used);
+    ttm_tracker_release(&tracker, slots[1]);
+    for (uint64_t id = 0; id < TTM_RING_SLOTS + 1; id++)
+        birth(slots[0], id);
+    assert_int_equal(atomic_load(&tracker.producer.segment->rings_used), used);
+    /* It has that one until it ends: a thread that begins gets another. */
+    struct ttm_slot *other = ttm_tracker_claim(&tracker);
+    assert_int_equal(other->number, used);
+    ttm_tracker_release(&tracker, slots[0]);
+    read_births(&read);
+    assert_int_equal(read, TTM_RING_SLOTS + 1);
+    assert_ptr_equal(ttm_tracker_claim(&tracker), slots[0]);
+    assert_ptr_equal(ttm_tracker_claim(&tracker), slots[1]);
+}
+
+static void a_thread_that_had_no_other_ring_finds_room_in_its_own_again(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    uint64_t born = 0, read = 0;
+    (void)state;
+
+    for (; born < ALL_SLOTS + 5; born++)
+        birth(slot, born);
+    assert_int_equal(ttm_ring_reader_lost(&reader), 5);
+    read_births(&read);
+    assert_int_equal(read, ALL_SLOTS);
+    read = born;
+    for (; born < 2 * ALL_SLOTS; born++)
+        birth(slot, born);
+    assert_int_equal(ttm_ring_reader_lost(&reader), 5);
+    read_births(&read);
+    assert_int_equal(read, born);
 }
 
 static void when_all_slots_are_taken_a_thread_gets_none_and_it_is_counted(void **state)
@@ -767,7 +842,10 @@ int main(void)
         WITH_TRACKER(a_key_born_again_ends_the_life_it_had_first),
         WITH_TRACKER(the_end_of_what_was_never_born_is_counted_and_not_told),
         WITH_TRACKER(a_birth_for_which_the_table_has_no_room_is_counted_and_not_told),
-        WITH_TRACKER(what_a_full_ring_loses_is_in_the_table_all_the_same),
+        WITH_TRACKER(what_full_rings_lose_is_in_the_table_all_the_same),
+        WITH_TRACKER(a_thread_whose_ring_is_full_goes_on_in_others_and_comes_back),
+        WITH_TRACKER(threads_that_end_leave_their_rings_to_those_that_need_more),
+        WITH_TRACKER(a_thread_that_had_no_other_ring_finds_room_in_its_own_again),
         WITH_TRACKER(when_all_slots_are_taken_a_thread_gets_none_and_it_is_counted),
         WITH_TRACKER(no_serial_is_used_twice_whoever_has_the_slot),
         WITH_TRACKER(what_a_handler_reports_meanwhile_is_told_in_order),
