@@ -26,6 +26,7 @@
  */
 #include "stack/native.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -39,10 +40,13 @@
 #define SETS_BITS 6
 #define WAYS 4u
 #define CHECK_EVERY 256u
+#define STEP 4u       /* return addresses that are compared in one go */
 #define OWN_FRAMES 8u /* between the program's call and us */
 #define PAGE ((uintptr_t)4096)
 #define STACK_REACH ((uintptr_t)64 << 20)   /* a stack that is larger has its outer frames unseen */
 #define FOREIGN_REACH ((uintptr_t)64 << 10) /* of a stack that the thread was not born with */
+
+_Static_assert((TTM_NATIVE_FRAMES_MAX + OWN_FRAMES) % STEP == 0, "no room beyond the arrays");
 
 /* In the kernel's ucontext, at which rsp points in a signal's frame. */
 enum { UCONTEXT_RBP = 120, UCONTEXT_RSP = 160, UCONTEXT_RIP = 168 };
@@ -54,12 +58,15 @@ struct known {
     uint32_t generation;
 };
 
-/* Followed by 'room' return addresses and as many places, in words above 'sp'. */
+/*
+ * Followed by 'room' return addresses and as many places, in words above 'sp'. Behind
+ * the last one the first is repeated, up to a whole number of steps.
+ */
 struct remembered {
-    uint64_t sp;
+    uint64_t sp; /* 0: empty */
     uint32_t note;
     uint32_t generation;
-    uint16_t count; /* 0: empty */
+    uint16_t count;
     uint16_t hits;
     uint32_t reserved;
 };
@@ -72,8 +79,8 @@ struct ttm_native {
     uintptr_t low, high; /* bounds that the kernel has confirmed */
     uint32_t generation; /* what is known under another one is forgotten */
     uint32_t places_generation;
+    struct ttm_native_counts counts; /* with what is above in one line of the cache */
     uint8_t next_way[1u << SETS_BITS];
-    struct ttm_native_counts counts;
     struct ttm_modules modules;
     uint64_t addresses[TTM_NATIVE_FRAMES_MAX + OWN_FRAMES];
     uint64_t places[TTM_NATIVE_FRAMES_MAX + OWN_FRAMES]; /* where each address lies */
@@ -85,7 +92,9 @@ struct ttm_native {
 
 static unsigned room_for(unsigned frames)
 {
-    return (frames < TTM_NATIVE_FRAMES_MAX ? frames : TTM_NATIVE_FRAMES_MAX) + OWN_FRAMES;
+    const unsigned wanted = frames < TTM_NATIVE_FRAMES_MAX ? frames : TTM_NATIVE_FRAMES_MAX;
+
+    return (wanted + OWN_FRAMES + STEP - 1) / STEP * STEP;
 }
 
 static size_t stride_for(unsigned room)
@@ -103,16 +112,17 @@ size_t ttm_native_size(unsigned frames)
 void ttm_native_init(struct ttm_native *native, unsigned frames, uintptr_t stack_end)
 {
     native->room = room_for(frames);
-    native->frames = native->room - OWN_FRAMES;
+    native->frames = frames < TTM_NATIVE_FRAMES_MAX ? frames : TTM_NATIVE_FRAMES_MAX;
     native->stride = stride_for(native->room);
     native->stack_end = stack_end;
     native->generation = 1;
     native->places_generation = 1;
 }
 
-static struct remembered *stack_at(struct ttm_native *native, unsigned set, unsigned way)
+/* 'at' is in bytes. */
+static inline struct remembered *stack_at(struct ttm_native *native, size_t at)
 {
-    return (struct remembered *)(native->stacks + (set * WAYS + way) * native->stride);
+    return (struct remembered *)(native->stacks + at);
 }
 
 void ttm_native_hand_over(struct ttm_native *native, uintptr_t stack_end)
@@ -299,17 +309,20 @@ static unsigned set_of(uint64_t sp)
 }
 
 /* Is 'stack' the one that lies there now? */
-TTM_READS_FOREIGN static bool is_there(struct remembered *stack, unsigned room, uint64_t sp)
+TTM_READS_FOREIGN static inline bool is_there(const struct ttm_native *native,
+                                              struct remembered *stack, uint64_t sp)
 {
-    const uint64_t *addresses = addresses_of(stack);
-    const uint16_t *places = places_of(stack, room);
-
-    if (stack->sp != sp)
+    if (stack->sp != sp || stack->generation != native->places_generation)
         return false;
-    for (unsigned i = 0; i < stack->count; i++)
-        if (*((const uint64_t *)sp + places[i] - 1) != addresses[i])
+    const uint64_t *addresses = addresses_of(stack), *end = addresses + stack->count;
+    const uint16_t *places = places_of(stack, native->room);
+    const uint64_t *words = (const uint64_t *)sp - 1;
+
+    for (; addresses < end; addresses += STEP, places += STEP)
+        if (words[places[0]] != addresses[0] || words[places[1]] != addresses[1] ||
+            words[places[2]] != addresses[2] || words[places[3]] != addresses[3])
             return false;
-    return stack->count > 0;
+    return true;
 }
 
 static struct remembered *recall(struct ttm_native *native, uint64_t sp)
@@ -317,36 +330,47 @@ static struct remembered *recall(struct ttm_native *native, uint64_t sp)
     const unsigned set = set_of(sp);
 
     for (unsigned i = 0; i < WAYS; i++) {
-        struct remembered *stack = stack_at(native, set, i);
-        if (stack->generation == native->places_generation && is_there(stack, native->room, sp))
+        struct remembered *stack = stack_at(native, (set * WAYS + i) * native->stride);
+        if (is_there(native, stack, sp))
             return stack;
     }
     return NULL;
 }
 
-/* Of the stack that was walked last. Places are counted from the word below 'sp', from 1. */
-static void remember(struct ttm_native *native, uint64_t sp, unsigned count, uint32_t note)
+/*
+ * Of the stack that was walked last. Places are counted from the word below 'sp', from 1.
+ * Returns NULL when it cannot be kept.
+ */
+static struct remembered *remember(struct ttm_native *native, uint64_t sp, unsigned count,
+                                   uint32_t note)
 {
     const unsigned set = set_of(sp);
     uint8_t *next = &native->next_way[set];
-    struct remembered *stack = stack_at(native, set, *next);
+    struct remembered *stack = stack_at(native, (set * WAYS + *next) * native->stride);
     uint16_t *places = places_of(stack, native->room);
+    uint64_t *addresses = addresses_of(stack);
+    unsigned i;
 
-    stack->count = 0;
-    for (unsigned i = 0; i < count; i++) {
+    stack->sp = 0;
+    for (i = 0; i < count; i++) {
         const uint64_t words = (native->places[i] + 8 - sp) / 8;
 
         if (words > UINT16_MAX) /* a large frame, or a place below 'sp' */
-            return;
+            return NULL;
         places[i] = (uint16_t)words;
+        addresses[i] = native->addresses[i];
     }
-    memcpy(addresses_of(stack), native->addresses, count * sizeof(uint64_t));
-    stack->sp = sp;
+    for (; i % STEP != 0; i++) {
+        places[i] = places[0];
+        addresses[i] = addresses[0];
+    }
     stack->note = note;
     stack->generation = native->places_generation;
     stack->hits = 0;
     stack->count = (uint16_t)count;
+    stack->sp = sp;
     *next = (uint8_t)((*next + 1) % WAYS);
+    return stack;
 }
 
 /* Makes the note, from the first frame on that is not our own. */
@@ -416,8 +440,8 @@ static bool is_same(struct remembered *stack, const struct ttm_native *native, u
            memcmp(addresses_of(stack), native->addresses, count * sizeof(uint64_t)) == 0;
 }
 
-uint32_t ttm_native_stack(struct ttm_native *native, const struct ttm_registers *registers,
-                          ttm_stack_note_fn note, uint8_t *scratch)
+static uint32_t find_stack(struct ttm_native *native, const struct ttm_registers *registers,
+                           ttm_stack_note_fn note, uint8_t *scratch, uint32_t *hint)
 {
     const uint64_t sp = registers->sp;
     const uintptr_t end = confirm_end(native, sp - 8);
@@ -426,6 +450,8 @@ uint32_t ttm_native_stack(struct ttm_native *native, const struct ttm_registers 
     if (end <= sp || sp % 8 != 0)
         return 0;
     struct remembered *stack = end == native->high ? recall(native, sp) : NULL;
+    if (stack)
+        *hint = (uint32_t)((unsigned char *)stack - native->stacks);
     if (stack && ++stack->hits % CHECK_EVERY != 0) {
         native->counts.remembered++;
         return stack->note;
@@ -440,10 +466,42 @@ uint32_t ttm_native_stack(struct ttm_native *native, const struct ttm_registers 
         return stack->note;
     if (stack) {
         native->counts.surprises++;
-        stack->count = 0;
+        stack->sp = 0;
     }
     const uint32_t number = note_of(native, count, is_cut, note, scratch);
-    if (end == native->high)
-        remember(native, sp, count, number);
+    stack = end == native->high ? remember(native, sp, count, number) : NULL;
+    if (stack)
+        *hint = (uint32_t)((unsigned char *)stack - native->stacks);
     return number;
+}
+
+/* For a stack that is not where the hint says, or is to be walked again. */
+__attribute__((noinline)) static uint32_t find_stack_quietly(struct ttm_native *native,
+                                                             const struct ttm_registers *registers,
+                                                             ttm_stack_note_fn note,
+                                                             uint8_t *scratch, uint32_t *hint)
+{
+    const int saved_errno = errno;
+    const uint32_t number = find_stack(native, registers, note, scratch, hint);
+
+    errno = saved_errno;
+    return number;
+}
+
+__attribute__((hot)) uint32_t ttm_native_stack(struct ttm_native *native,
+                                               const struct ttm_registers *registers,
+                                               ttm_stack_note_fn note, uint8_t *scratch,
+                                               uint32_t *hint)
+{
+    const uint64_t sp = registers->sp;
+    struct remembered *stack = stack_at(native, *hint);
+
+    /* The last of CHECK_EVERY is left to find_stack(). */
+    if (__builtin_expect(sp <= native->low || sp >= native->high ||
+                             (stack->hits + 1u) % CHECK_EVERY == 0 || !is_there(native, stack, sp),
+                         0))
+        return find_stack_quietly(native, registers, note, scratch, hint);
+    stack->hits++;
+    native->counts.remembered++;
+    return stack->note;
 }

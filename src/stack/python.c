@@ -14,16 +14,30 @@
  * its strings and tables. Another code object at the same address with the same
  * stamp has the same file, name and lines for every practical purpose.
  *
+ * Recalling. A program that does the same thing again has the same frames: the same
+ * code objects at the same instructions. So a stack is first told by its traces, the
+ * words of each frame that say where it is, and nothing that they point to is looked
+ * at. What was found for the same traces before holds for as long as none of those code
+ * objects has died (python_deaths.c). Traces go into one number of 64 bits, as notes and
+ * offsets do; the stack pointer too, since where a call of ttnn is, its callers left
+ * the stack in one and the same state, and so the native stack can be found with it.
+ * Only as many frames are traced as a walk has looked at before; a walk that looks
+ * further is not recalled until the next one goes as far.
+ *
  * Lines are looked up when a stack is new, not later: a table can be large, a line
  * is four bytes, and two instructions of one line are then the same stack.
  */
 #include "stack/python.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "stack/probe.h"
+#include "stack/python_deaths.h"
 #include "stack/python_door.h"
 #include "stack/python_frame.h"
 #include "stack/python_layout.h"
@@ -35,6 +49,9 @@
 #define CODES_BITS 9
 #define STACKS_BITS 10
 #define OPERATIONS_BITS 7
+#define RECALLED_BITS 9
+#define TRACED_MAX 32u          /* frames; a stack that takes more is walked each time */
+#define NO_FRAME 0xffu          /* TRACED_MAX is less */
 #define WAYS 4u                 /* places for a code object or operation: see way_of() */
 #define OPERATION_USES 1024u    /* until its name is read again */
 #define RAW_FRAMES_MAX 256u     /* of all frames that are passed, ttnn's among them */
@@ -69,11 +86,28 @@ struct operation {
     uint32_t uses;
 };
 
+/* What the traces of a stack have led to. */
+struct recalled {
+    alignas(64) uint64_t key; /* 0: nothing */
+    uint64_t deaths;
+    uint64_t operation; /* the object */
+    uint64_t operation_type;
+    uint32_t operation_note;
+    uint32_t note;
+    uint32_t native_hint;
+    uint16_t uses;
+    uint8_t operation_at; /* which frame has it, NO_FRAME: none */
+};
+
 struct ttm_python {
     unsigned frames;
+    unsigned reach; /* frames that are traced */
     bool knows_package;
     uint32_t next_way;
+    uint32_t native_hint;         /* of stacks that are not recalled */
+    uint64_t self;                /* pthread_self(), 0: not asked yet */
     struct ttm_python_seat *seat; /* NULL: none yet */
+    struct recalled recalled[1u << RECALLED_BITS];
     struct code codes[1u << CODES_BITS];
     struct known_stack stacks[1u << STACKS_BITS];
     struct operation operations[1u << OPERATIONS_BITS];
@@ -84,10 +118,15 @@ struct walk {
     struct ttm_python *python;
     ttm_stack_note_fn note;
     uint8_t *scratch;
+    struct recalled *recalled; /* where it is kept */
     uint64_t key;
     uint64_t operation; /* the object, 0: none */
+    unsigned operation_at;
     unsigned count;
+    unsigned seen; /* of all frames, with the one after the last that is kept */
     bool is_cut;
+    bool is_due;                               /* the operation is to be asked for its name again */
+    bool is_whole;                             /* nothing was met that is not understood */
     uint64_t addresses[TTM_PYTHON_FRAMES_MAX]; /* of code objects */
     uint32_t notes[TTM_PYTHON_FRAMES_MAX];
     uint32_t offsets[TTM_PYTHON_FRAMES_MAX];
@@ -101,10 +140,12 @@ size_t ttm_python_size(void)
 void ttm_python_init(struct ttm_python *python, unsigned frames)
 {
     python->frames = frames < TTM_PYTHON_FRAMES_MAX ? frames : TTM_PYTHON_FRAMES_MAX;
+    python->reach = python->frames + 1 < TRACED_MAX ? python->frames + 1 : TRACED_MAX;
 }
 
 static void forget_notes(struct ttm_python *python)
 {
+    memset(python->recalled, 0, sizeof(python->recalled));
     memset(python->codes, 0, sizeof(python->codes));
     memset(python->stacks, 0, sizeof(python->stacks));
     memset(python->operations, 0, sizeof(python->operations));
@@ -120,6 +161,7 @@ void ttm_python_hand_over(struct ttm_python *python)
 {
     ttm_python_door_give_back(python->seat);
     python->seat = NULL;
+    python->self = 0;
 }
 
 static inline uint64_t mix(uint64_t a, uint64_t b)
@@ -197,12 +239,14 @@ static void learn_package(struct ttm_note_text file)
     memcpy(package.folder, file.bytes, package.length);
     /* release: pairs with the acquire in begins_with_package(). */
     atomic_store_explicit(&package.state, 2, memory_order_release);
+    /* Threads that have learned stacks without knowing it have to look again. */
+    ttm_python_deaths_presume();
 }
 
 /* A code object that is new: asked about everything. */
 static void learn_code(struct walk *walk, uintptr_t address, uint64_t stamp, struct code *ret)
 {
-    const struct ttm_python_view *view = &ttm_python_runtime_view;
+    const struct ttm_python_view *view = &ttm_python_runtime.view;
     char *file = (char *)walk->scratch, *name = file + TTM_CODE_FILE_MAX;
     uint8_t *bytes = walk->scratch + TTM_CODE_FILE_MAX + TTM_CODE_NAME_MAX;
 
@@ -243,7 +287,7 @@ static inline size_t way_of(uint64_t address, unsigned bits)
 static inline const struct code *find_code(struct walk *walk, uintptr_t address)
 {
     struct code *codes = &walk->python->codes[way_of(address, CODES_BITS)];
-    const uint64_t stamp = stamp_of(ttm_python_runtime_view.layout, address);
+    const uint64_t stamp = stamp_of(ttm_python_runtime.view.layout, address);
     unsigned way = 0;
 
     while (way < WAYS && codes[way].address != address)
@@ -268,20 +312,26 @@ static inline void add_frame(struct walk *walk, uintptr_t address, const struct 
 /* The frames of a thread, innermost first, until there are enough of the user's. */
 TTM_READS_FOREIGN static void walk_frames(struct walk *walk, uintptr_t thread)
 {
-    const struct ttm_python_layout *layout = ttm_python_runtime_view.layout;
+    const struct ttm_python_layout *layout = ttm_python_runtime.view.layout;
     uintptr_t frame = ttm_python_first_frame(layout, thread), back;
 
     walk->key = 1;
     walk->count = 0;
     walk->operation = 0;
+    walk->operation_at = NO_FRAME;
     walk->is_cut = false;
-    for (unsigned i = 0; frame != 0 && i < RAW_FRAMES_MAX; frame = back, i++) {
+    walk->is_whole = true;
+    for (walk->seen = 0; frame != 0 && walk->seen < RAW_FRAMES_MAX; frame = back) {
+        const unsigned i = walk->seen++;
         back = ttm_load_u64(frame + layout->frame_back);
         if (ttm_python_is_of_c(layout, frame))
             continue;
         const uintptr_t address = ttm_load_u64(frame + layout->frame_code);
-        if (ttm_load_u64(address + TTM_OBJECT_TYPE) != ttm_python_runtime_view.types.code)
+        if (ttm_load_u64(address + TTM_OBJECT_TYPE) != ttm_python_runtime.view.types.code) {
+            walk->is_whole = false;
             return;
+        }
+        ttm_python_deaths_mark(address);
         if (!ttm_python_is_shown(layout, frame, address))
             continue;
         if (walk->count == walk->python->frames) {
@@ -290,8 +340,10 @@ TTM_READS_FOREIGN static void walk_frames(struct walk *walk, uintptr_t thread)
         }
         const struct code *code = find_code(walk, address);
         /* Of nested operations the outer one is what the user's line has called. */
-        if (code->is_operation && walk->count == 0)
+        if (code->is_operation && walk->count == 0) {
             walk->operation = ttm_load_u64(frame + layout->frame_locals);
+            walk->operation_at = i;
+        }
         if (!code->is_ttnn)
             add_frame(walk, address, code, ttm_python_offset(layout, frame, address));
     }
@@ -300,7 +352,7 @@ TTM_READS_FOREIGN static void walk_frames(struct walk *walk, uintptr_t thread)
 
 static uint32_t line_of(uintptr_t code, uint32_t offset)
 {
-    const struct ttm_python_layout *layout = ttm_python_runtime_view.layout;
+    const struct ttm_python_layout *layout = ttm_python_runtime.view.layout;
     const uintptr_t lines = ttm_load_u64(code + layout->code_lines);
     const uint64_t size = ttm_load_u64(lines + TTM_OBJECT_SIZE);
     const uint32_t first = ttm_load_u32(code + layout->code_first_line);
@@ -352,66 +404,186 @@ static struct operation *find_operation(struct ttm_python *python, uint64_t obje
     return &operations[python->next_way++ % WAYS];
 }
 
-static uint32_t operation_note(const struct walk *walk)
+static const struct operation *learn_operation(const struct walk *walk)
 {
-    const struct ttm_python_view *view = &ttm_python_runtime_view;
+    const struct ttm_python_view *view = &ttm_python_runtime.view;
     const uint64_t object = walk->operation;
+    struct operation *operation = find_operation(walk->python, object);
     uint64_t type;
 
-    if (object == 0)
-        return 0;
-    struct operation *operation = find_operation(walk->python, object);
     /*
      * The frame keeps it alive, so its type can be read. ttnn's operations live as
      * long as ttnn; should one be made and die all the same, its successor at that
      * address is noticed in time.
      */
-    if (operation->object == object && operation->type == ttm_load_u64(object + TTM_OBJECT_TYPE) &&
+    if (!walk->is_due && operation->object == object &&
+        operation->type == ttm_load_u64(object + TTM_OBJECT_TYPE) &&
         ++operation->uses % OPERATION_USES != 0)
-        return operation->note;
+        return operation;
 
     *operation = (struct operation){.object = object};
     if (!ttm_probe_u64(object + TTM_OBJECT_TYPE, &type))
-        return 0;
+        return operation;
     operation->type = type;
     const uintptr_t name = ttm_python_attribute(view, object, "python_fully_qualified_name");
     const int length =
         ttm_python_text(view, name, TTM_KEEP_HEAD, (char *)walk->scratch, TTM_OPERATION_NAME_MAX);
     if (length > 0)
         operation->note = walk->note(TTM_NOTE_OPERATION, walk->scratch, (uint32_t)length);
-    return operation->note;
+    return operation;
 }
 
-bool ttm_python_stack(struct ttm_python *python, ttm_stack_note_fn note, uint8_t *scratch,
-                      uint32_t *ret_stack, uint32_t *ret_operation)
+/*
+ * The traces of the first 'reach' frames of a thread, in one number that is not 0.
+ * From 3.11 on a frame's instruction is a pointer into its code object, and so says which.
+ */
+TTM_READS_FOREIGN static inline uint64_t trace(const struct ttm_python_layout *layout,
+                                               uintptr_t frame, unsigned reach, uint64_t key)
 {
-    const uintptr_t thread = ttm_python_runtime_enter(&python->seat);
-    struct walk walk;
+    if (layout->minor == 10) {
+        for (; frame != 0 && reach > 0; reach--) {
+            /* The upper bits of an address are 0, and so are its lowest. */
+            key = mix(key, ttm_load_u64(frame + layout->frame_code) << 17 ^
+                               ttm_load_u32(frame + layout->frame_instruction));
+            frame = ttm_load_u64(frame + layout->frame_back);
+        }
+    } else {
+        for (; frame != 0 && reach > 0; reach--) {
+            key = mix(key, ttm_load_u64(frame + layout->frame_instruction) ^
+                               (uint64_t)ttm_load_u8(frame + layout->frame_owner) << 56);
+            frame = ttm_load_u64(frame + layout->frame_back);
+        }
+    }
+    return mix(key, frame == 0) | 1;
+}
 
-    *ret_stack = *ret_operation = 0;
-    if (thread == 0)
-        return false;
-    walk.python = python;
-    walk.note = note;
-    walk.scratch = scratch;
-    walk_frames(&walk, thread);
+static inline struct recalled *place_of(struct ttm_python *python, uint64_t key)
+{
+    struct recalled *two = &python->recalled[key >> (64 - RECALLED_BITS) & ~1ull];
+
+    return __builtin_expect(two[0].key == key, 1) ? &two[0] : &two[1];
+}
+
+/* Is the operation that 'recalled' has in its frame the one that it had? */
+TTM_READS_FOREIGN static inline bool has_same_operation(struct recalled *recalled,
+                                                        const struct ttm_python_layout *layout,
+                                                        uintptr_t frame)
+{
+    if (recalled->operation_at == NO_FRAME)
+        return true;
+    for (unsigned i = recalled->operation_at; i > 0; i--)
+        frame = ttm_load_u64(frame + layout->frame_back);
+    const uint64_t object = ttm_load_u64(frame + layout->frame_locals);
+    /* Now and then it is asked for its name again, see learn_operation(). */
+    return object == recalled->operation && object != 0 &&
+           ttm_load_u64(object + TTM_OBJECT_TYPE) == recalled->operation_type &&
+           ++recalled->uses < OPERATION_USES;
+}
+
+static struct recalled *keep(struct walk *walk, uint64_t key, uint64_t deaths)
+{
+    struct recalled *two = &walk->python->recalled[key >> (64 - RECALLED_BITS) & ~1ull];
+    struct recalled *recalled = place_of(walk->python, key);
+
+    if (recalled->key != key) {
+        two[1] = two[0];
+        recalled = &two[0];
+    } else {
+        walk->is_due = recalled->uses >= OPERATION_USES;
+    }
+    *recalled = (struct recalled){
+        .key = key,
+        .deaths = deaths,
+        .operation_at = (uint8_t)walk->operation_at,
+    };
+    return recalled;
+}
+
+static void walk_and_keep(struct ttm_python *python, uintptr_t thread, uint64_t key,
+                          uint64_t deaths, struct walk *walk)
+{
+    walk_frames(walk, thread);
     /* relaxed: a look that comes too early is made up for by the next one. */
     if (!python->knows_package && atomic_load_explicit(&package.state, memory_order_relaxed) == 2) {
         /* Frames inside ttnn's decorator were passed before it was known where ttnn is. */
         python->knows_package = true;
         forget_notes(python);
-        walk_frames(&walk, thread);
+        walk_frames(walk, thread);
     }
-    *ret_operation = operation_note(&walk);
-    *ret_stack = stack_note(&walk);
+    if (walk->seen > python->reach && walk->seen <= TRACED_MAX)
+        python->reach = walk->seen;
+    else if (deaths != 0 && walk->is_whole && walk->seen <= python->reach)
+        walk->recalled = keep(walk, key, deaths);
+}
+
+/* A stack that is new, or was learned from code objects of which some may be gone. */
+__attribute__((noinline)) static uint32_t *learn_stack(struct ttm_python *python, uintptr_t thread,
+                                                       uint64_t key, uint64_t deaths,
+                                                       ttm_stack_note_fn note, uint8_t *scratch,
+                                                       struct ttm_stack *ret)
+{
+    const int saved_errno = errno;
+    struct recalled unkept = {0};
+    struct walk walk;
+
+    walk.python = python;
+    walk.note = note;
+    walk.scratch = scratch;
+    walk.recalled = &unkept;
+    walk.is_due = false;
+    walk_and_keep(python, thread, key, deaths, &walk);
+    if (walk.operation != 0) {
+        const struct operation *operation = learn_operation(&walk);
+        walk.recalled->operation = operation->object;
+        walk.recalled->operation_type = operation->type;
+        walk.recalled->operation_note = operation->note;
+    }
+    walk.recalled->note = stack_note(&walk);
+    ret->operation = walk.recalled->operation_note;
+    ret->python = walk.recalled->note;
+    errno = saved_errno;
+    return walk.recalled == &unkept ? &python->native_hint : &walk.recalled->native_hint;
+}
+
+static uintptr_t enter(struct ttm_python *python)
+{
+    if (__builtin_expect(python->self == 0, 0))
+        python->self = (uint64_t)pthread_self();
+    return ttm_python_runtime_enter(python->self, &python->seat);
+}
+
+__attribute__((hot)) TTM_READS_FOREIGN uint32_t *ttm_python_stack(struct ttm_python *python,
+                                                                  uint64_t sp,
+                                                                  ttm_stack_note_fn note,
+                                                                  uint8_t *scratch,
+                                                                  struct ttm_stack *ret)
+{
+    const uintptr_t thread = enter(python);
+
+    if (__builtin_expect(thread == 0, 0))
+        return NULL;
+    const struct ttm_python_layout *layout = ttm_python_runtime.view.layout;
+    const uint64_t deaths = ttm_python_deaths();
+    const uintptr_t frame = ttm_python_first_frame(layout, thread);
+    const uint64_t key = trace(layout, frame, python->reach, sp);
+    struct recalled *recalled = place_of(python, key);
+    uint32_t *hint = &recalled->native_hint;
+    if (__builtin_expect(recalled->key == key && recalled->deaths == deaths &&
+                             has_same_operation(recalled, layout, frame),
+                         1)) {
+        ret->python = recalled->note;
+        ret->operation = recalled->operation_note;
+    } else {
+        hint = learn_stack(python, thread, key, deaths, note, scratch, ret);
+    }
     ttm_python_door_leave(python->seat);
-    return true;
+    return hint;
 }
 
 /* Inside the door. */
 static size_t read_thread_name(uintptr_t thread, char *buf, size_t size)
 {
-    const struct ttm_python_view *view = &ttm_python_runtime_view;
+    const struct ttm_python_view *view = &ttm_python_runtime.view;
     const struct ttm_python_layout *layout = view->layout;
     uintptr_t outermost = 0;
 
@@ -443,7 +615,7 @@ static size_t read_thread_name(uintptr_t thread, char *buf, size_t size)
 
 size_t ttm_python_thread_name(struct ttm_python *python, char *buf, size_t size)
 {
-    const uintptr_t thread = ttm_python_runtime_enter(&python->seat);
+    const uintptr_t thread = enter(python);
 
     if (thread == 0)
         return 0;

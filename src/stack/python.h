@@ -8,7 +8,6 @@
 #ifndef TTM_STACK_PYTHON_H
 #define TTM_STACK_PYTHON_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +18,7 @@ struct ttm_python;
 /* Bytes that a thread needs. */
 size_t ttm_python_size(void);
 
-/* In zeroed memory of that size, for stacks of at most 'frames'. */
+/* In zeroed memory of that size, aligned to 64 bytes, for stacks of at most 'frames'. */
 void ttm_python_init(struct ttm_python *python, unsigned frames);
 
 /* Numbers of notes have changed, perhaps because this is a forked child. */
@@ -29,11 +28,14 @@ void ttm_python_forget(struct ttm_python *python);
 void ttm_python_hand_over(struct ttm_python *python);
 
 /*
- * Numbers of notes of the user's frames and of ttnn's operation, 0 for none.
- * Returns false when this thread has no Python state at all.
+ * Where this thread is, with its stack pointer somewhere in the caller: the notes of the
+ * user's frames and of ttnn's operation go to 'ret', which is all zero. Leaves errno alone.
+ *
+ * Returns a word for ttm_native_stack() that belongs to this stack at this stack pointer,
+ * valid until the next call; NULL when the thread has no Python state at all.
  */
-bool ttm_python_stack(struct ttm_python *python, ttm_stack_note_fn note, uint8_t *scratch,
-                      uint32_t *ret_stack, uint32_t *ret_operation);
+uint32_t *ttm_python_stack(struct ttm_python *python, uint64_t sp, ttm_stack_note_fn note,
+                           uint8_t *scratch, struct ttm_stack *ret);
 
 /*
  * The name that threading.Thread has for this thread, as UTF-8. Returns its bytes,

@@ -45,8 +45,6 @@
 #include "stack/python_door.h"
 
 #include <dlfcn.h>
-#include <stdalign.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -54,19 +52,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "stack/python_deaths.h"
 
 #define SEATS 1024u /* threads beyond that have no Python frames, unless they have the GIL */
 #define WAIT_MS 50u
 #define LOOK_EVERY_NS 50000L
 #define ARGUMENTS_NONE 0x0004 /* METH_NOARGS */
 #define DOMAINS 3             /* PYMEM_DOMAIN_RAW, _MEM, _OBJ */
-
-enum state { SHUT, ASKED, OPEN };
-
-struct ttm_python_seat {
-    alignas(64) _Atomic pid_t owner; /* the process whose thread sits here, 0: none */
-    _Atomic bool is_inside;
-};
 
 /* PyMethodDef, PyMemAllocatorEx and PyObjectArenaAllocator, the same in all versions. */
 struct method {
@@ -108,7 +100,7 @@ static struct {
     void (*set_arenas)(struct arenas *arenas);
 } py;
 
-static _Atomic int door;
+_Atomic int ttm_python_door_state;
 static void (*listener_to_end)(void);
 static struct ttm_python_seat seats[SEATS];
 
@@ -180,7 +172,7 @@ static void keep_memory(void)
 
 static bool is_occupied(struct ttm_python_seat *seat, pid_t process)
 {
-    /* seq_cst: pairs with the store in ttm_python_door_enter(), which comes after the owner's. */
+    /* seq_cst: pairs with the store in ttm_python_door_enter_open(), which comes after the owner's. */
     return atomic_load_explicit(&seat->is_inside, memory_order_seq_cst) &&
            atomic_load_explicit(&seat->owner, memory_order_relaxed) == process;
 }
@@ -191,8 +183,9 @@ static void shut_door(void)
     const pid_t process = getpid();
     const uint64_t deadline_ns = ttm_clock_monotonic_ns() + WAIT_MS * 1000000ull;
 
-    /* seq_cst: pairs with the load in ttm_python_door_enter(). */
-    atomic_store_explicit(&door, SHUT, memory_order_seq_cst);
+    ttm_python_deaths_presume(); /* whatever comes after it starts anew */
+    /* seq_cst: pairs with the load in ttm_python_door_enter_open(). */
+    atomic_store_explicit(&ttm_python_door_state, TTM_DOOR_SHUT, memory_order_seq_cst);
     for (unsigned i = 0; i < SEATS; i++) {
         while (is_occupied(&seats[i], process)) {
             if (ttm_clock_monotonic_ns() >= deadline_ns) {
@@ -241,9 +234,10 @@ static int watch(void *nothing)
     (void)nothing;
 
     /* relaxed: only threads with the GIL open and shut it. */
-    if (atomic_load_explicit(&door, memory_order_relaxed) == OPEN || !py.is_initialized())
+    if (atomic_load_explicit(&ttm_python_door_state, memory_order_relaxed) == TTM_DOOR_OPEN ||
+        !py.is_initialized())
         return 0;
-    void *capsule = py.new_capsule(&door, NULL, on_dropped);
+    void *capsule = py.new_capsule(&ttm_python_door_state, NULL, on_dropped);
     void *module = py.import("atexit");
     if (capsule && module)
         function = py.new_function(&method, capsule, NULL);
@@ -253,7 +247,7 @@ static int watch(void *nothing)
         py.clear_error();
     else
         /* While we hold a reference: if it was dropped already, the last lines shut the door. */
-        atomic_store_explicit(&door, OPEN, memory_order_seq_cst);
+        atomic_store_explicit(&ttm_python_door_state, TTM_DOOR_OPEN, memory_order_seq_cst);
     unref(result);
     unref(module);
     unref(function);
@@ -272,24 +266,25 @@ static bool is_safe_thread(void)
 
 void ttm_python_door_ask(void)
 {
-    int expected = SHUT;
+    int expected = TTM_DOOR_SHUT;
 
     /* relaxed: whoever changes it asks. */
-    if (py.has_python && atomic_load_explicit(&door, memory_order_relaxed) == SHUT &&
+    if (py.has_python &&
+        atomic_load_explicit(&ttm_python_door_state, memory_order_relaxed) == TTM_DOOR_SHUT &&
         is_safe_thread() &&
-        atomic_compare_exchange_strong_explicit(&door, &expected, ASKED, memory_order_relaxed,
-                                                memory_order_relaxed) &&
+        atomic_compare_exchange_strong_explicit(&ttm_python_door_state, &expected, TTM_DOOR_ASKED,
+                                                memory_order_relaxed, memory_order_relaxed) &&
         py.add_pending_call(watch, NULL) != 0)
         ttm_python_door_forget(); /* there are too many of them; the next one tries again */
 }
 
 void ttm_python_door_forget(void)
 {
-    int expected = ASKED;
+    int expected = TTM_DOOR_ASKED;
 
     /* relaxed: nothing is read on the strength of either. */
-    (void)atomic_compare_exchange_strong_explicit(&door, &expected, SHUT, memory_order_relaxed,
-                                                  memory_order_relaxed);
+    (void)atomic_compare_exchange_strong_explicit(&ttm_python_door_state, &expected, TTM_DOOR_SHUT,
+                                                  memory_order_relaxed, memory_order_relaxed);
 }
 
 static struct ttm_python_seat *take_seat(void)
@@ -310,26 +305,15 @@ static struct ttm_python_seat *take_seat(void)
 bool ttm_python_door_enter(struct ttm_python_seat **seat)
 {
     /* relaxed: only worth a seat if it was open at some time; looked at again below. */
-    if (!*seat && atomic_load_explicit(&door, memory_order_relaxed) == OPEN)
+    if (!*seat &&
+        atomic_load_explicit(&ttm_python_door_state, memory_order_relaxed) == TTM_DOOR_OPEN)
         *seat = take_seat();
-    if (*seat) {
-        /* seq_cst: pairs with shut_door(), which stores and loads the other way round. */
-        atomic_store_explicit(&(*seat)->is_inside, true, memory_order_seq_cst);
-        if (__builtin_expect(atomic_load_explicit(&door, memory_order_seq_cst) == OPEN, 1))
-            return true;
-        ttm_python_door_leave(*seat);
-    }
+    if (ttm_python_door_enter_open(*seat))
+        return true;
     if (!is_safe_thread())
         return false;
     ttm_python_door_ask();
     return true;
-}
-
-void ttm_python_door_leave(struct ttm_python_seat *seat)
-{
-    /* release: pairs with the load in is_occupied(); what was read is read by then. */
-    if (seat)
-        atomic_store_explicit(&seat->is_inside, false, memory_order_release);
 }
 
 void ttm_python_door_give_back(struct ttm_python_seat *seat)

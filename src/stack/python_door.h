@@ -9,10 +9,21 @@
 #ifndef TTM_STACK_PYTHON_DOOR_H
 #define TTM_STACK_PYTHON_DOOR_H
 
+#include <stdalign.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* Where a thread says that it is inside. Each thread has one, from its first entry on. */
-struct ttm_python_seat;
+struct ttm_python_seat {
+    alignas(64) _Atomic pid_t owner; /* the process whose thread sits here, 0: none */
+    _Atomic bool is_inside;
+};
+
+enum ttm_python_door_state { TTM_DOOR_SHUT, TTM_DOOR_ASKED, TTM_DOOR_OPEN };
+
+/* Written by python_door.c alone. */
+extern _Atomic int ttm_python_door_state;
 
 /* Looks for what is needed of the interpreter in 'library', a handle of dlopen(). Once. */
 void ttm_python_door_find(void *library);
@@ -30,14 +41,36 @@ void ttm_python_door_set_listener(void (*listener)(void));
 /* The interpreter is not there: what was asked of it is void. */
 void ttm_python_door_forget(void);
 
+/* NULL is fine, here and below. */
+static inline void ttm_python_door_leave(struct ttm_python_seat *seat)
+{
+    /* release: pairs with the load in is_occupied(); what was read is read by then. */
+    if (seat)
+        atomic_store_explicit(&seat->is_inside, false, memory_order_release);
+}
+
+/*
+ * Goes in by a door that is open. Then the interpreter is there until
+ * ttm_python_door_leave(); where it returns false, ttm_python_door_enter() may know more.
+ */
+static inline bool ttm_python_door_enter_open(struct ttm_python_seat *seat)
+{
+    if (__builtin_expect(!seat, 0))
+        return false;
+    /* seq_cst: pairs with shut_door(), which stores and loads the other way round. */
+    atomic_store_explicit(&seat->is_inside, true, memory_order_seq_cst);
+    if (__builtin_expect(
+            atomic_load_explicit(&ttm_python_door_state, memory_order_seq_cst) == TTM_DOOR_OPEN, 1))
+        return true;
+    ttm_python_door_leave(seat);
+    return false;
+}
+
 /*
  * Returns true when this thread may read until ttm_python_door_leave(). '*seat' is
  * NULL at first and then what the last call has left there.
  */
 bool ttm_python_door_enter(struct ttm_python_seat **seat);
-
-/* NULL is fine, here and below. */
-void ttm_python_door_leave(struct ttm_python_seat *seat);
 
 /* The thread ends, or is the one that goes on in a forked child. */
 void ttm_python_door_give_back(struct ttm_python_seat *seat);

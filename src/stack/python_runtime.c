@@ -21,13 +21,14 @@
 #include "stack/python_runtime.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "stack/probe.h"
+#include "stack/python_deaths.h"
 #include "stack/python_door.h"
 #include "stack/python_frame.h"
 #include "stack/python_layout.h"
@@ -36,15 +37,11 @@
 #define FIRST_LINE_MAX 100000000u
 #define NOT_BEGUN (0u - 2u) /* an offset, one instruction before the first */
 
-enum state { ABSENT, FOUND, PROVEN, REFUSED };
+struct ttm_python_runtime ttm_python_runtime;
 
-struct ttm_python_view ttm_python_runtime_view;
-
-/* What is known besides. All but 'state' is written before it says FOUND. */
+/* What is known besides. 'is_initialized' is written before the state says FOUND. */
 static struct {
-    _Atomic int state;
     _Atomic bool has_doubt; /* threads were met whose state does not name them, and no others yet */
-    void *(*this_thread_state)(void);
     int (*is_initialized)(void);
     const char *_Atomic trouble; /* once the state says REFUSED */
     char unknown[96];            /* one that has the version in it */
@@ -55,7 +52,7 @@ static void refuse(const char *trouble)
     /* relaxed: the store below publishes; several threads may find the same. */
     atomic_store_explicit(&interpreter.trouble, trouble, memory_order_relaxed);
     /* release: pairs with the acquire in ttm_python_runtime_trouble(). */
-    atomic_store_explicit(&interpreter.state, REFUSED, memory_order_release);
+    atomic_store_explicit(&ttm_python_runtime.state, TTM_PYTHON_REFUSED, memory_order_release);
 }
 
 /* Outside of events: it formats. */
@@ -69,12 +66,13 @@ static void refuse_version(const char *why, const char *version)
 const char *ttm_python_runtime_trouble(void)
 {
     /* acquire: pairs with the release in refuse(). */
-    const int state = atomic_load_explicit(&interpreter.state, memory_order_acquire);
+    const int state = atomic_load_explicit(&ttm_python_runtime.state, memory_order_acquire);
 
-    if (state == REFUSED)
+    if (state == TTM_PYTHON_REFUSED)
         return atomic_load_explicit(&interpreter.trouble, memory_order_relaxed);
     /* relaxed: a hint for people. */
-    if (state == FOUND && atomic_load_explicit(&interpreter.has_doubt, memory_order_relaxed))
+    if (state == TTM_PYTHON_FOUND &&
+        atomic_load_explicit(&interpreter.has_doubt, memory_order_relaxed))
         return "no Python frames: its thread states are not as expected";
     return "";
 }
@@ -121,22 +119,23 @@ static bool find_type(void *library, const char *name, uintptr_t *ret)
 
 void ttm_python_runtime_find(void)
 {
-    struct ttm_python_types *types = &ttm_python_runtime_view.types;
+    struct ttm_python_types *types = &ttm_python_runtime.view.types;
     const char *(*get_version)(void);
     void *library;
 
     /* relaxed: one caller at a time, and only it writes. */
-    if (atomic_load_explicit(&interpreter.state, memory_order_relaxed) != ABSENT)
+    if (atomic_load_explicit(&ttm_python_runtime.state, memory_order_relaxed) != TTM_PYTHON_ABSENT)
         return;
     if (!find_library(&library) ||
-        !find_function(library, "PyGILState_GetThisThreadState", &interpreter.this_thread_state) ||
+        !find_function(library, "PyGILState_GetThisThreadState",
+                       &ttm_python_runtime.this_thread_state) ||
         !find_function(library, "Py_IsInitialized", &interpreter.is_initialized) ||
         !find_function(library, "Py_GetVersion", &get_version))
         return;
 
     const char *version = get_version();
-    ttm_python_runtime_view.layout = ttm_python_layout_find(version);
-    if (!ttm_python_runtime_view.layout) {
+    ttm_python_runtime.view.layout = ttm_python_layout_find(version);
+    if (!ttm_python_runtime.view.layout) {
         refuse_version("this version is not known", version);
         return;
     }
@@ -144,13 +143,14 @@ void ttm_python_runtime_find(void)
         !find_type(library, "PyUnicode_Type", &types->string) ||
         !find_type(library, "PyBytes_Type", &types->bytes) ||
         !find_type(library, "PyDict_Type", &types->dict) ||
-        !ttm_python_layout_agrees(ttm_python_runtime_view.layout, dlsym(library, "_PyRuntime"))) {
+        !ttm_python_layout_agrees(ttm_python_runtime.view.layout, dlsym(library, "_PyRuntime"))) {
         refuse_version("this build of it has another layout", version);
         return;
     }
     ttm_python_door_find(library);
+    ttm_python_deaths_find(types->code);
     /* release: pairs with the acquire in ttm_python_runtime_enter(). */
-    atomic_store_explicit(&interpreter.state, FOUND, memory_order_release);
+    atomic_store_explicit(&ttm_python_runtime.state, TTM_PYTHON_FOUND, memory_order_release);
     /* Early, so that the door is open before the first event. */
     if (interpreter.is_initialized())
         ttm_python_door_ask();
@@ -159,7 +159,7 @@ void ttm_python_runtime_find(void)
 /* Is it a code object in every field that we use? */
 static bool prove_code(uintptr_t code)
 {
-    const struct ttm_python_view *view = &ttm_python_runtime_view;
+    const struct ttm_python_view *view = &ttm_python_runtime.view;
     const struct ttm_python_layout *layout = view->layout;
 
     return ttm_python_is(code, view->types.code, (size_t)layout->code_instructions + 8) &&
@@ -174,7 +174,7 @@ static bool prove_code(uintptr_t code)
 /* Bytes of instructions that a proven code object has. */
 static uint64_t code_size(uintptr_t code)
 {
-    const struct ttm_python_layout *layout = ttm_python_runtime_view.layout;
+    const struct ttm_python_layout *layout = ttm_python_runtime.view.layout;
 
     if (layout->minor == 10)
         return ttm_load_u64(ttm_load_u64(code + layout->code_instructions) + TTM_OBJECT_SIZE);
@@ -184,7 +184,7 @@ static uint64_t code_size(uintptr_t code)
 /* A frame on the way to the proof; 'ret_back' is its caller. */
 static bool prove_frame(uintptr_t frame, uint64_t *ret_back)
 {
-    const struct ttm_python_layout *layout = ttm_python_runtime_view.layout;
+    const struct ttm_python_layout *layout = ttm_python_runtime.view.layout;
 
     if (frame % 8 != 0 || !ttm_probe(frame, (size_t)layout->frame_instruction + 16))
         return false;
@@ -200,12 +200,12 @@ static bool prove_frame(uintptr_t frame, uint64_t *ret_back)
 }
 
 /* Returns false for as long as there is nothing to prove it by. */
-static bool prove(uintptr_t thread)
+static bool prove(uint64_t self, uintptr_t thread)
 {
-    const struct ttm_python_layout *layout = ttm_python_runtime_view.layout;
+    const struct ttm_python_layout *layout = ttm_python_runtime.view.layout;
     uint64_t id, frame;
 
-    if (!ttm_probe_u64(thread + layout->thread_id, &id) || id != (uint64_t)pthread_self() ||
+    if (!ttm_probe_u64(thread + layout->thread_id, &id) || id != self ||
         !ttm_probe_u64(thread + layout->thread_frame, &frame) ||
         (frame != 0 && layout->cframe_frame >= 0 &&
          !ttm_probe_u64(frame + (uintptr_t)layout->cframe_frame, &frame))) {
@@ -221,43 +221,52 @@ static bool prove(uintptr_t thread)
             return false;
         }
     }
+    ttm_python_deaths_watch();
     /* relaxed: it adds nothing that others read. */
-    atomic_store_explicit(&interpreter.state, PROVEN, memory_order_relaxed);
+    atomic_store_explicit(&ttm_python_runtime.state, TTM_PYTHON_PROVEN, memory_order_relaxed);
     return true;
 }
 
 /* Inside the door. */
-static uintptr_t thread_state(int state)
+static uintptr_t thread_state(uint64_t self, int state)
 {
     const uintptr_t thread =
-        interpreter.is_initialized() ? (uintptr_t)interpreter.this_thread_state() : 0;
+        interpreter.is_initialized() ? (uintptr_t)ttm_python_runtime.this_thread_state() : 0;
 
-    if (thread == 0 || (state == FOUND && !prove(thread)))
+    if (thread == 0 || (state == TTM_PYTHON_FOUND && !prove(self, thread)))
         return 0;
-    /* A state that was left behind by a thread that had our number must not be followed. */
-    if (ttm_load_u64(thread + ttm_python_runtime_view.layout->thread_id) !=
-        (uint64_t)pthread_self())
+    /* See ttm_python_runtime_enter(). */
+    if (ttm_load_u64(thread + ttm_python_runtime.view.layout->thread_id) != self)
         return 0;
     return thread;
 }
 
-uintptr_t ttm_python_runtime_enter(struct ttm_python_seat **seat)
+static uintptr_t enter(uint64_t self, struct ttm_python_seat **seat, int state)
 {
-    /* acquire: pairs with the release in ttm_python_runtime_find(). */
-    const int state = atomic_load_explicit(&interpreter.state, memory_order_acquire);
-
-    if (state != FOUND && state != PROVEN)
-        return 0;
     if (!interpreter.is_initialized()) {
         ttm_python_door_forget();
         return 0;
     }
     /* Threads that Python does not know take no seat. */
-    if ((!*seat && !interpreter.this_thread_state()) || !ttm_python_door_enter(seat))
+    if ((!*seat && !ttm_python_runtime.this_thread_state()) || !ttm_python_door_enter(seat))
         return 0;
     /* Only now: what was true before we were inside may be so no longer. */
-    const uintptr_t thread = thread_state(state);
+    const uintptr_t thread = thread_state(self, state);
     if (thread == 0)
         ttm_python_door_leave(*seat);
+    return thread;
+}
+
+__attribute__((cold)) uintptr_t ttm_python_runtime_enter_first(uint64_t self,
+                                                               struct ttm_python_seat **seat)
+{
+    /* acquire: pairs with the release in ttm_python_runtime_find(). */
+    const int state = atomic_load_explicit(&ttm_python_runtime.state, memory_order_acquire);
+    const int saved_errno = errno;
+    uintptr_t thread = 0;
+
+    if (state == TTM_PYTHON_FOUND || state == TTM_PYTHON_PROVEN)
+        thread = enter(self, seat, state);
+    errno = saved_errno;
     return thread;
 }

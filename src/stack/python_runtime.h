@@ -8,14 +8,29 @@
 #ifndef TTM_STACK_PYTHON_RUNTIME_H
 #define TTM_STACK_PYTHON_RUNTIME_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
+#include "stack/probe.h"
+#include "stack/python_door.h"
+#include "stack/python_layout.h"
 #include "stack/python_object.h"
 
-struct ttm_python_seat;
+enum ttm_python_state {
+    TTM_PYTHON_ABSENT,
+    TTM_PYTHON_FOUND,
+    TTM_PYTHON_PROVEN,
+    TTM_PYTHON_REFUSED,
+};
 
-/* Valid once ttm_python_runtime_enter() has returned something. */
-extern struct ttm_python_view ttm_python_runtime_view;
+/* Written by python_runtime.c alone; all but 'state' before that says FOUND. */
+struct ttm_python_runtime {
+    _Atomic int state; /* enum ttm_python_state */
+    void *(*this_thread_state)(void);
+    struct ttm_python_view view; /* valid inside, see ttm_python_runtime_enter() */
+};
+
+extern struct ttm_python_runtime ttm_python_runtime;
 
 /*
  * Looks for an interpreter; asks the loader, so outside of any event. May be
@@ -26,11 +41,32 @@ void ttm_python_runtime_find(void);
 /* Why there are no frames although there is an interpreter; "" while nothing is wrong. */
 const char *ttm_python_runtime_trouble(void);
 
+/* As below, for a thread that cannot go in by an open door. */
+uintptr_t ttm_python_runtime_enter_first(uint64_t self, struct ttm_python_seat **seat);
+
 /*
  * This thread's state in an interpreter that can be read, 0 for none: no Python, no
- * state, a layout that is not what it should be, or it shuts down. Any thread. What
- * is not 0 can be read until ttm_python_door_leave(*seat), see python_door.h.
+ * state, a layout that is not what it should be, or it shuts down. Any thread; 'self' is
+ * its pthread_self(). What is not 0 can be read until ttm_python_door_leave(*seat), see
+ * python_door.h. Leaves errno alone.
  */
-uintptr_t ttm_python_runtime_enter(struct ttm_python_seat **seat);
+static inline uintptr_t ttm_python_runtime_enter(uint64_t self, struct ttm_python_seat **seat)
+{
+    /* acquire: pairs with the release in ttm_python_runtime_find(). */
+    if (__builtin_expect(atomic_load_explicit(&ttm_python_runtime.state, memory_order_acquire) !=
+                                 TTM_PYTHON_PROVEN ||
+                             !ttm_python_door_enter_open(*seat),
+                         0))
+        return ttm_python_runtime_enter_first(self, seat);
+    /* Open: it is initialized, for the door shuts before that ends. */
+    const uintptr_t thread = (uintptr_t)ttm_python_runtime.this_thread_state();
+    /* A state that was left behind by a thread that had our number must not be followed. */
+    if (__builtin_expect(
+            thread != 0 && ttm_load_u64(thread + ttm_python_runtime.view.layout->thread_id) == self,
+            1))
+        return thread;
+    ttm_python_door_leave(*seat);
+    return 0;
+}
 
 #endif /* TTM_STACK_PYTHON_RUNTIME_H */

@@ -43,8 +43,10 @@ struct memory {
     unsigned epoch;
     unsigned unloads;
     uint32_t thread_note;
+    uint32_t native_hint; /* of stacks without Python */
     bool has_thread_note;
     bool was_python; /* when the thread was named */
+    bool has_python;
     struct ttm_python *python;
     struct ttm_native *native; /* NULL: none wanted, or not to be had */
     uint8_t scratch[TTM_STACK_SCRATCH_SIZE];
@@ -65,14 +67,16 @@ static struct {
 } process;
 
 /* Small, and there from the start: a thread-local that has to be allocated would call malloc. */
-static _Thread_local struct memory *own __attribute__((tls_model("initial-exec")));
-static _Thread_local bool is_busy __attribute__((tls_model("initial-exec")));
-static _Thread_local bool is_gone __attribute__((tls_model("initial-exec")));
+static _Thread_local struct {
+    struct memory *memory; /* NULL: none yet, or none any more */
+    bool is_busy;
+    bool is_gone;
+} own __attribute__((tls_model("initial-exec")));
 
 static void release(void *memory)
 {
-    is_gone = true; /* other destructors may still allocate on the device */
-    own = NULL;
+    own.is_gone = true; /* other destructors may still allocate on the device */
+    own.memory = NULL;
     ttm_python_hand_over(((struct memory *)memory)->python);
     for (unsigned i = 0; i < SPARES; i++) {
         struct memory *none = NULL;
@@ -196,6 +200,7 @@ static struct memory *make_memory(void)
     memory->unloads = atomic_load_explicit(&process.unloads, memory_order_relaxed);
     memory->python = (struct ttm_python *)(pages + head);
     ttm_python_init(memory->python, process.options.python_frames);
+    memory->has_python = process.options.python_frames > 0;
     if (has_native) {
         memory->native = (struct ttm_native *)(pages + head + python);
         ttm_native_init(memory->native, process.options.native_frames, stack_end());
@@ -203,7 +208,6 @@ static struct memory *make_memory(void)
     return memory;
 }
 
-/* The memory of this thread, which has none yet. NULL when there is none to be had. */
 static struct memory *get_memory(void)
 {
     struct memory *memory = take_spare();
@@ -222,15 +226,26 @@ static struct memory *get_memory(void)
     return memory;
 }
 
-/* What others have said since this thread was here. */
-static void catch_up(struct memory *memory)
+/* The memory of this thread, which has none yet. NULL when there is none to be had. */
+__attribute__((noinline, cold)) static struct memory *begin_thread(void)
 {
-    /* relaxed: see the writers. */
-    const unsigned epoch = atomic_load_explicit(&process.epoch, memory_order_relaxed);
-    const unsigned unloads = atomic_load_explicit(&process.unloads, memory_order_relaxed);
+    if (!is_started() || own.is_gone || own.is_busy)
+        return NULL;
+    const int saved_errno = errno;
+    own.is_busy = true;
+    /* A signal handler on this thread sees the flag before anything else of ours. */
+    atomic_signal_fence(memory_order_seq_cst);
+    own.memory = get_memory();
+    atomic_signal_fence(memory_order_seq_cst);
+    own.is_busy = false;
+    errno = saved_errno;
+    return own.memory;
+}
 
-    if (memory->epoch == epoch && memory->unloads == unloads)
-        return;
+/* What others have said since this thread was here. */
+__attribute__((noinline, cold)) static void catch_up(struct memory *memory, unsigned epoch,
+                                                     unsigned unloads)
+{
     if (memory->epoch != epoch) {
         memory->has_thread_note = false;
         ttm_python_forget(memory->python);
@@ -247,8 +262,9 @@ static void catch_up(struct memory *memory)
  * Until 3.14 Python does not tell the kernel. It is asked once: a thread that is
  * renamed later keeps its first name here.
  */
-static void name_thread(struct memory *memory, bool is_python)
+__attribute__((noinline, cold)) static void name_thread(struct memory *memory, bool is_python)
 {
+    const int saved_errno = errno;
     char name[TTM_THREAD_NAME_MAX + 1] = "";
     const pid_t tid = thread_id();
     struct ttm_thread_note content = {.tid = (uint32_t)tid, .name = {name, 0}};
@@ -269,21 +285,27 @@ static void name_thread(struct memory *memory, bool is_python)
     memory->thread_note = process.note(TTM_NOTE_THREAD, memory->scratch, (uint32_t)size);
     memory->has_thread_note = true;
     memory->was_python = is_python;
+    errno = saved_errno;
 }
 
-static void capture(struct memory *memory, const struct ttm_registers *registers,
-                    struct ttm_stack *ret)
+static inline void capture(struct memory *memory, const struct ttm_registers *registers,
+                           struct ttm_stack *ret)
 {
-    bool is_python = false;
+    /* relaxed: see the writers. */
+    const unsigned epoch = atomic_load_explicit(&process.epoch, memory_order_relaxed);
+    const unsigned unloads = atomic_load_explicit(&process.unloads, memory_order_relaxed);
+    uint32_t *hint = NULL;
 
-    catch_up(memory);
-    if (process.options.python_frames > 0)
-        is_python = ttm_python_stack(memory->python, process.note, memory->scratch, &ret->python,
-                                     &ret->operation);
+    if (__builtin_expect(memory->epoch != epoch || memory->unloads != unloads, 0))
+        catch_up(memory, epoch, unloads);
+    if (memory->has_python)
+        hint = ttm_python_stack(memory->python, registers->sp, process.note, memory->scratch, ret);
+    const bool is_python = hint != NULL;
     if (memory->native)
-        ret->native = ttm_native_stack(memory->native, registers, process.note, memory->scratch);
+        ret->native = ttm_native_stack(memory->native, registers, process.note, memory->scratch,
+                                       is_python ? hint : &memory->native_hint);
     /* A thread that was named by the kernel may get to Python later. */
-    if (!memory->has_thread_note || (is_python && !memory->was_python))
+    if (__builtin_expect(!memory->has_thread_note || memory->was_python < is_python, 0))
         name_thread(memory, is_python);
     ret->thread = memory->thread_note;
 }
@@ -291,30 +313,27 @@ static void capture(struct memory *memory, const struct ttm_registers *registers
 /*
  * Not inlined, and with a frame of the old kind (which __builtin_frame_address(0)
  * asks for): saved rbp, and above it the return address. So the caller's
- * registers are known without any assembly.
+ * registers are known without any assembly. What may change errno keeps it itself.
  */
-__attribute__((noinline)) TTM_READS_FOREIGN void ttm_stack_capture(struct ttm_stack *ret)
+__attribute__((noinline, hot)) TTM_READS_FOREIGN void ttm_stack_capture(struct ttm_stack *ret)
 {
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    struct memory *memory = own.memory;
 
     *ret = (struct ttm_stack){0};
-    if (!is_started() || is_gone || is_busy)
+    if (__builtin_expect(!memory, 0))
+        memory = begin_thread();
+    if (__builtin_expect(!memory || own.is_busy, 0))
         return;
-    const int saved_errno = errno;
-    is_busy = true;
+    own.is_busy = true;
     /* A signal handler on this thread sees the flag before anything else of ours. */
     atomic_signal_fence(memory_order_seq_cst);
-    if (!own)
-        own = get_memory();
-    if (own) {
-        const struct ttm_registers registers = {
-            .ip = (uint64_t)__builtin_return_address(0),
-            .sp = frame + 16,
-            .bp = ttm_load_u64(frame),
-        };
-        capture(own, &registers, ret);
-    }
+    const struct ttm_registers registers = {
+        .ip = (uint64_t)__builtin_return_address(0),
+        .sp = frame + 16,
+        .bp = ttm_load_u64(frame),
+    };
+    capture(memory, &registers, ret);
     atomic_signal_fence(memory_order_seq_cst);
-    is_busy = false;
-    errno = saved_errno;
+    own.is_busy = false;
 }

@@ -60,6 +60,7 @@ static int (*unw_backtrace)(void **, int);
 static struct ttm_native *native;
 static struct ttm_python *python;
 static uint8_t scratch[TTM_STACK_SCRATCH_SIZE];
+static uint32_t hint;
 static volatile uint32_t sink;
 
 static uint64_t thread_ns(void)
@@ -105,7 +106,6 @@ __attribute__((noinline)) static uint32_t take(enum row row)
     const uint64_t *addresses;
     void *buffer[NATIVE_FRAMES + 8];
     struct ttm_stack stack;
-    uint32_t stack_note, operation;
     bool is_cut;
 
     switch (row) {
@@ -117,15 +117,16 @@ __attribute__((noinline)) static uint32_t take(enum row row)
         return frame_count;
     case ROW_NEW:
         ttm_native_forget_stacks(native);
-        return ttm_native_stack(native, &registers, note, scratch);
+        return ttm_native_stack(native, &registers, note, scratch, &hint);
     case ROW_MOVED:
         ttm_native_forget_places(native);
-        return ttm_native_stack(native, &registers, note, scratch);
+        return ttm_native_stack(native, &registers, note, scratch, &hint);
     case ROW_REMEMBERED:
-        return ttm_native_stack(native, &registers, note, scratch);
+        return ttm_native_stack(native, &registers, note, scratch, &hint);
     case ROW_PYTHON:
-        (void)ttm_python_stack(python, note, scratch, &stack_note, &operation);
-        return stack_note;
+        stack = (struct ttm_stack){0};
+        (void)ttm_python_stack(python, registers.sp, note, scratch, &stack);
+        return stack.python;
     default:
         ttm_stack_capture(&stack);
         return stack.native;
@@ -197,9 +198,10 @@ static void start(void)
     memcpy(&unw_backtrace, &symbol, sizeof(symbol));
     ttm_stack_start(&options, note);
     native = calloc(1, ttm_native_size(NATIVE_FRAMES));
-    python = calloc(1, ttm_python_size());
+    python = aligned_alloc(64, ttm_python_size());
     if (!native || !python || !end)
         exit(1);
+    memset(python, 0, ttm_python_size());
     ttm_native_init(native, NATIVE_FRAMES, (uintptr_t)*end);
     ttm_python_init(python, PYTHON_FRAMES);
 }

@@ -535,6 +535,15 @@ many = [register(f"ttnn.experimental.op_{i}")(lambda probe: probe()) for i in ra
                 expected = [[f"ttnn.experimental.op_{i}"]]
                 assert rows(buffer.value, "operation") == expected, rows(buffer.value, "operation")
 
+        # As another one would be that has come to lie where the first one was.
+        changed = ttnn.register("ttnn.before")(ttnn.core.helper)
+        for i in range(1100):
+            changed(take())
+            if i == 10:
+                assert rows(buffer.value, "operation") == [["ttnn.before"]]
+                changed.python_fully_qualified_name = "ttnn.after"
+        assert rows(buffer.value, "operation") == [["ttnn.after"]]
+
         # An attribute that is set later turns its values into a dict in some versions.
         late = ttnn.register("ttnn.late")(ttnn.core.helper)
         for i in range(40):

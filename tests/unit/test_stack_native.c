@@ -27,6 +27,7 @@ static void *theirs[BACKTRACE_MAX];
 static unsigned theirs_count;
 static uint32_t number;
 static uint8_t scratch[TTM_STACK_SCRATCH_SIZE];
+static uint32_t hint;
 
 static struct {
     uint32_t kind;
@@ -61,7 +62,7 @@ __attribute__((noinline)) TTM_READS_FOREIGN static void look_as(bool take_note)
     const uint64_t *addresses;
 
     if (take_note) {
-        number = ttm_native_stack(native, &registers, keep, scratch);
+        number = ttm_native_stack(native, &registers, keep, scratch, &hint);
         return;
     }
     ours_count = ttm_native_walk(native, &registers, &addresses, &ours_cut);
@@ -425,7 +426,7 @@ static void nonsense_registers_give_a_short_stack_and_no_crash(void **state)
             for (unsigned m = 0; m < COUNT_OF(values); m++) {
                 const struct ttm_registers registers = {values[i], values[k], values[m]};
                 (void)ttm_native_walk(native, &registers, &addresses, &is_cut);
-                (void)ttm_native_stack(native, &registers, keep, scratch);
+                (void)ttm_native_stack(native, &registers, keep, scratch, &hint);
             }
 }
 

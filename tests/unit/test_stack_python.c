@@ -21,7 +21,8 @@
 #define FRAMES 3u
 
 /* What is looked for by name. */
-EXPORT uint8_t PyCode_Type[512], PyUnicode_Type[512], PyBytes_Type[512], PyDict_Type[512];
+EXPORT _Alignas(16) uint8_t PyCode_Type[512], PyUnicode_Type[512], PyBytes_Type[512],
+    PyDict_Type[512];
 EXPORT uint8_t _PyRuntime[512];
 EXPORT void *PyGILState_GetThisThreadState(void);
 EXPORT int Py_IsInitialized(void);
@@ -422,6 +423,151 @@ static void another_code_object_at_the_same_address_is_another(void **state)
     in_child(change_version_and_file);
 }
 
+/* PyTypeObject.tp_dealloc, of code objects. */
+#define TYPE_DEALLOC 48
+
+static unsigned deallocated;
+
+static void dealloc_code(void *code)
+{
+    (void)code;
+    deallocated++;
+}
+
+static void make_mortal_interpreter(const char *of_version)
+{
+    void (*dealloc)(void *) = dealloc_code;
+
+    memcpy(PyCode_Type + TYPE_DEALLOC, &dealloc, sizeof(dealloc));
+    make_interpreter(of_version);
+    put_u32(codes[0], layout->code_version, 0); /* where there is none, this is nothing we read */
+    start();
+    (void)capture(); /* from the next one on, deaths are noticed */
+}
+
+static void die(void *code)
+{
+    void (*dealloc)(void *);
+    const unsigned before = deallocated;
+
+    memcpy(&dealloc, PyCode_Type + TYPE_DEALLOC, sizeof(dealloc));
+    dealloc(code);
+    assert_int_equal(deallocated, before + 1);
+}
+
+/* The second time, whatever lies there now, it is not looked at. From one stack pointer. */
+static void assert_recalled_after(void *dead)
+{
+    uint8_t kept[sizeof(codes)];
+    const uint32_t expected = capture();
+
+    if (dead)
+        die(dead);
+    memcpy(kept, codes, sizeof(codes));
+    for (unsigned i = 0; i < FRAMES; i++) {
+        put_pointer(codes[i], layout->code_file, files[(i + 1) % FRAMES]);
+        put_u32(codes[i], layout->code_first_line, 1000);
+    }
+    assert_int_equal(capture(), expected);
+    memcpy(codes, kept, sizeof(codes));
+}
+
+static void die_and_come_back(const char *of_version)
+{
+    static _Alignas(16) uint8_t stranger[256];
+
+    make_mortal_interpreter(of_version);
+    assert_captured();
+    assert_recalled_after(NULL);
+    assert_recalled_after(stranger); /* which nobody has seen in a frame */
+    for (unsigned i = 0; i < FRAMES; i++) {
+        die(codes[i]);
+        if (i < 2)
+            make_string(files[i], i == 0 ? "/home/u/other.py" : "/home/u/third.py");
+        assert_captured();
+    }
+    assert_recalled_after(NULL);
+}
+
+static void die_in_3_10(void)
+{
+    die_and_come_back("3.10.13 (main)");
+}
+
+static void die_in_3_11(void)
+{
+    die_and_come_back("3.11.7 (main)");
+}
+
+static void die_in_3_12(void)
+{
+    die_and_come_back("3.12.1 (main)");
+}
+
+static void a_stack_is_recalled_until_a_code_object_of_it_dies(void **state)
+{
+    (void)state;
+
+    in_child(die_in_3_10);
+    in_child(die_in_3_11);
+    in_child(die_in_3_12);
+}
+
+/* With 'change' made and taken back again, by 'offset' of a frame. */
+static void assert_other_with(unsigned frame, size_t offset, uint64_t change)
+{
+    const uint32_t number = capture();
+    uint64_t was;
+
+    memcpy(&was, frames[frame] + offset, sizeof(was));
+    for (unsigned i = 0; i < 3; i++) {
+        put_u64(frames[frame], offset, change);
+        assert_int_not_equal(capture(), number);
+        put_u64(frames[frame], offset, was);
+        assert_int_equal(capture(), number);
+    }
+    assert_recalled_after(NULL);
+}
+
+static void move_on(const char *of_version)
+{
+    make_mortal_interpreter(of_version);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_other_with(
+            i, layout->frame_instruction,
+            layout->minor == 10 ? 3 : (uintptr_t)codes[i] + layout->code_instructions + 6);
+        if (layout->minor == 10) /* later on, an instruction says which code it is of */
+            assert_other_with(i, layout->frame_code, (uintptr_t)codes[2]);
+        assert_other_with(i, layout->frame_back, i == 0 ? (uintptr_t)frames[2] : 0);
+    }
+    if (layout->frame_owner != 0) { /* before its first instruction, unless it is a generator's */
+        uint64_t owner;
+
+        put_u32(codes[0], layout->code_first_traceable, 9);
+        die(codes[0]);
+        memcpy(&owner, frames[0] + layout->frame_owner, sizeof(owner));
+        assert_other_with(0, layout->frame_owner, owner | TTM_OWNED_BY_GENERATOR);
+    }
+}
+
+static void move_on_in_3_10(void)
+{
+    move_on("3.10.13 (main)");
+}
+
+static void move_on_in_3_12(void)
+{
+    move_on("3.12.1 (main)");
+}
+
+static void a_stack_whose_frames_are_elsewhere_is_another(void **state)
+{
+    (void)state;
+
+    in_child(move_on_in_3_10);
+    in_child(move_on_in_3_12);
+}
+
 static void refuse_version(void)
 {
     static const char *const versions[] = {"3.9.1",  "3.14.0", "3.13.0 experimental free-threading",
@@ -626,6 +772,49 @@ static void refuse_to_register(void)
     assert_int_equal(pthread_join(other.thread, NULL), 0);
 }
 
+static unsigned frames_of(uint32_t number)
+{
+    struct ttm_python_stack_note stack;
+
+    assert_in_range(number, 1, note_count);
+    assert_int_equal(
+        ttm_python_stack_note_decode(notes[number - 1].bytes, notes[number - 1].length, &stack), 0);
+    return stack.count;
+}
+
+/* The innermost frame is ttnn's, as the outermost tells, but only the other thread looks there. */
+static void learn_package_elsewhere(void)
+{
+    static const unsigned turns = 2, expected[] = {2, 2, 1};
+    void (*dealloc)(void *) = dealloc_code;
+
+    memcpy(PyCode_Type + TYPE_DEALLOC, &dealloc, sizeof(dealloc));
+    start_other(&turns);
+    make_string(files[0], "/home/u/ttnn/inner.py");
+    make_string(files[2], "/home/u/ttnn/decorators.py");
+    make_string(names[2], "__call__");
+    state_with_gil = thread;
+    assert_int_equal(frames_of(others_turn()), 2);
+    for (unsigned i = 0; i < COUNT_OF(expected); i++) {
+        if (i == 2) {
+            put_pointer(cframe, (size_t)layout->cframe_frame, frames[2]);
+            put_u64(thread, layout->thread_id, (uint64_t)other.thread);
+            (void)others_turn();
+            put_pointer(cframe, (size_t)layout->cframe_frame, frames[0]);
+        }
+        put_u64(thread, layout->thread_id, (uint64_t)pthread_self());
+        assert_int_equal(frames_of(capture()), expected[i]);
+    }
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+}
+
+static void a_thread_hears_where_ttnn_is_from_another(void **state)
+{
+    (void)state;
+
+    in_child(learn_package_elsewhere);
+}
+
 static void threads_read_only_while_the_end_would_wait_for_them(void **state)
 {
     (void)state;
@@ -647,7 +836,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_version_is_read_by_its_layout),
         cmocka_unit_test(another_code_object_at_the_same_address_is_another),
+        cmocka_unit_test(a_stack_is_recalled_until_a_code_object_of_it_dies),
+        cmocka_unit_test(a_stack_whose_frames_are_elsewhere_is_another),
         cmocka_unit_test(a_layout_that_does_not_hold_gives_no_frames_and_says_so),
+        cmocka_unit_test(a_thread_hears_where_ttnn_is_from_another),
         cmocka_unit_test(threads_read_only_while_the_end_would_wait_for_them),
         cmocka_unit_test(the_end_waits_for_who_is_inside_or_keeps_the_memory),
     };
