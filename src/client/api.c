@@ -282,7 +282,7 @@ __attribute__((hot)) void ttmem_alloc(const struct ttmem_allocation *a)
 }
 
 /* What has no more to it than a key. */
-static void report(enum ttm_report_op op, const struct ttm_live *live)
+static void report(enum ttm_happening_op op, const struct ttm_live *live)
 {
     const uint32_t epoch = ttm_switch_epoch();
 
@@ -291,7 +291,7 @@ static void report(enum ttm_report_op op, const struct ttm_live *live)
     struct ttm_slot *slot = ttm_switch_slot();
     if (!slot)
         return;
-    const struct ttm_report event = {.op = op, .epoch = epoch, .live = *live};
+    const struct ttm_happening event = {.op = op, .epoch = epoch, .live = *live};
     ttm_tracker_report(&ttm_own_tracker, slot, &event);
 }
 
@@ -355,14 +355,14 @@ void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t id)
     const struct ttm_live live = {.id = id, .allocator = allocator, .region = region};
 
     if (region < TTM_REGION_COUNT)
-        report(TTM_REPORT_CLOSE, &live);
+        report(TTM_HAPPENING_CLOSE, &live);
 }
 
 void ttmem_allocator_close(uint16_t allocator)
 {
     const struct ttm_live live = {.allocator = allocator};
 
-    report(TTM_REPORT_ALLOCATOR_CLOSE, &live);
+    report(TTM_HAPPENING_ALLOCATOR_CLOSE, &live);
 }
 
 void ttmem_name(uint16_t allocator, uint8_t region, uint64_t id, const char *name,
@@ -375,8 +375,8 @@ void ttmem_name(uint16_t allocator, uint8_t region, uint64_t id, const char *nam
     struct ttm_slot *slot = ttm_switch_slot();
     if (!slot)
         return;
-    const struct ttm_report event = {
-        .op = TTM_REPORT_NAME,
+    const struct ttm_happening event = {
+        .op = TTM_HAPPENING_NAME,
         .epoch = epoch,
         .live = {.id = id, .allocator = allocator, .region = region},
         .name = name ? note_text(name) : 0,
@@ -488,7 +488,7 @@ void ttmem_program_free(uint64_t program, uint8_t region)
     const struct ttm_live live = {.id = program, .region = region};
 
     if (region < TTM_REGION_COUNT)
-        report(TTM_REPORT_PROGRAM_FREE, &live);
+        report(TTM_HAPPENING_PROGRAM_FREE, &live);
 }
 
 void ttmem_program_end(uint64_t program)
@@ -541,7 +541,8 @@ static void report_record(const struct ttm_record *record)
 
     if (!slot)
         return;
-    const struct ttm_report event = {.op = TTM_REPORT_RECORD, .epoch = epoch, .record = *record};
+    const struct ttm_happening event = {
+        .op = TTM_HAPPENING_RECORD, .epoch = epoch, .record = *record};
     ttm_tracker_report(&ttm_own_tracker, slot, &event);
 }
 
@@ -581,7 +582,7 @@ void ttmem_device_close(uint16_t id)
 
     if (ttm_switch_epoch() == 0 || id >= TTM_DEVICE_COUNT)
         return;
-    report(TTM_REPORT_DEVICE_CLOSE, &live);
+    report(TTM_HAPPENING_DEVICE_CLOSE, &live);
     set_device(id, 0);
 }
 

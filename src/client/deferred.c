@@ -14,24 +14,25 @@
 #define FIRST_CHUNK 64u /* reports */
 
 /* Stands for a chunk that could not be had: who comes later does not get it either. */
-static struct ttm_report none;
+static struct ttm_happening none;
 
 static size_t chunk_bytes(unsigned chunk)
 {
-    return ((size_t)FIRST_CHUNK << chunk) * sizeof(struct ttm_report);
+    return ((size_t)FIRST_CHUNK << chunk) * sizeof(struct ttm_happening);
 }
 
 /* The chunk, made if need be; 'none' when that cannot be. */
-static struct ttm_report *make_chunk(struct ttm_deferred *deferred, unsigned chunk)
+static struct ttm_happening *make_chunk(struct ttm_deferred *deferred, unsigned chunk)
 {
-    struct ttm_report *there = atomic_load_explicit(&deferred->chunks[chunk], memory_order_relaxed);
+    struct ttm_happening *there =
+        atomic_load_explicit(&deferred->chunks[chunk], memory_order_relaxed);
 
     if (there)
         return there;
     const int saved_errno = errno;
     void *mem =
         mmap(NULL, chunk_bytes(chunk), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct ttm_report *own = mem != MAP_FAILED ? mem : &none;
+    struct ttm_happening *own = mem != MAP_FAILED ? mem : &none;
     /* A handler that interrupted us may have been here: then it is as it says. */
     if (atomic_compare_exchange_strong_explicit(&deferred->chunks[chunk], &there, own,
                                                 memory_order_relaxed, memory_order_relaxed))
@@ -44,7 +45,7 @@ static struct ttm_report *make_chunk(struct ttm_deferred *deferred, unsigned chu
 }
 
 /* Chunk n begins at report AT_HAND + FIRST_CHUNK * (2^n - 1). */
-static struct ttm_report *place_at(struct ttm_deferred *deferred, uint32_t at)
+static struct ttm_happening *place_at(struct ttm_deferred *deferred, uint32_t at)
 {
     if (at < TTM_DEFERRED_AT_HAND)
         return &deferred->at_hand[at];
@@ -52,7 +53,7 @@ static struct ttm_report *place_at(struct ttm_deferred *deferred, uint32_t at)
     const unsigned chunk = 31u - (unsigned)__builtin_clz(shifted / FIRST_CHUNK);
     if (chunk >= TTM_DEFERRED_CHUNKS)
         return NULL;
-    struct ttm_report *first = NULL;
+    struct ttm_happening *first = NULL;
     /* Where one could not be had there is none behind it: see ttm_deferred_add(). */
     for (unsigned i = 0; i <= chunk; i++) {
         first = make_chunk(deferred, i);
@@ -62,10 +63,10 @@ static struct ttm_report *place_at(struct ttm_deferred *deferred, uint32_t at)
     return first + (shifted - (FIRST_CHUNK << chunk));
 }
 
-bool ttm_deferred_add(struct ttm_deferred *deferred, const struct ttm_report *report)
+bool ttm_deferred_add(struct ttm_deferred *deferred, const struct ttm_happening *report)
 {
     const uint32_t at = atomic_fetch_add_explicit(&deferred->count, 1, memory_order_relaxed);
-    struct ttm_report *place = place_at(deferred, at);
+    struct ttm_happening *place = place_at(deferred, at);
 
     if (!place) {
         /* Whoever interrupted us since got a later place, so none either: ours is the last. */
@@ -85,7 +86,7 @@ static void try_again_later(struct ttm_deferred *deferred)
     }
 }
 
-const struct ttm_report *ttm_deferred_next(struct ttm_deferred *deferred, uint32_t *at)
+const struct ttm_happening *ttm_deferred_next(struct ttm_deferred *deferred, uint32_t *at)
 {
     uint32_t count = atomic_load_explicit(&deferred->count, memory_order_relaxed);
 
@@ -106,7 +107,7 @@ const struct ttm_report *ttm_deferred_next(struct ttm_deferred *deferred, uint32
 void ttm_deferred_done(struct ttm_deferred *deferred)
 {
     for (unsigned i = 0; i < TTM_DEFERRED_CHUNKS; i++) {
-        struct ttm_report *chunk =
+        struct ttm_happening *chunk =
             atomic_exchange_explicit(&deferred->chunks[i], NULL, memory_order_relaxed);
         if (chunk && chunk != &none)
             (void)munmap(chunk, chunk_bytes(i));

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/report.h"
+#include "client/happening.h"
 
 #define TTM_DEFERRED_AT_HAND 8
 /* Each twice as large as the one before: 2^22 reports in all. */
@@ -23,18 +23,18 @@
 /* All zero: none. */
 struct ttm_deferred {
     _Atomic uint32_t count; /* atomic for handlers that interrupt handlers */
-    struct ttm_report at_hand[TTM_DEFERRED_AT_HAND];
-    struct ttm_report *_Atomic chunks[TTM_DEFERRED_CHUNKS];
+    struct ttm_happening at_hand[TTM_DEFERRED_AT_HAND];
+    struct ttm_happening *_Atomic chunks[TTM_DEFERRED_CHUNKS];
 };
 
 /* Returns whether there was room: false when the kernel has no more memory. errno is kept. */
-bool ttm_deferred_add(struct ttm_deferred *deferred, const struct ttm_report *report);
+bool ttm_deferred_add(struct ttm_deferred *deferred, const struct ttm_happening *report);
 
 /*
  * Hands out what is there, in order: start with '*at' 0. Returns NULL when that was all, and they
  * are forgotten; a handler may add more until then. Not for handlers.
  */
-const struct ttm_report *ttm_deferred_next(struct ttm_deferred *deferred, uint32_t *at);
+const struct ttm_happening *ttm_deferred_next(struct ttm_deferred *deferred, uint32_t *at);
 
 /* Gives the pages back. */
 void ttm_deferred_done(struct ttm_deferred *deferred);

@@ -209,7 +209,7 @@ static inline __attribute__((always_inline)) void begin_life(struct ttm_tracker 
 }
 
 static void report_birth(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                         const struct ttm_report *report)
+                         const struct ttm_happening *report)
 {
     struct ttm_live live = report->live;
 
@@ -253,14 +253,14 @@ static bool is_on_device(const struct ttm_tracker *tracker, const struct ttm_liv
 
 /* Closing is rare, so it walks all that is live. What another thread adds meanwhile may stay. */
 static void report_close(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                         const struct ttm_report *report)
+                         const struct ttm_happening *report)
 {
     struct ttm_live live;
     uint32_t at = 0;
 
     while (ttm_live_table_next(&tracker->table, &at, &live)) {
         const bool has_ended =
-            report->op == TTM_REPORT_DEVICE_CLOSE
+            report->op == TTM_HAPPENING_DEVICE_CLOSE
                 ? is_on_device(tracker, &live, report->live.devices)
                 : live.allocator == report->live.allocator && (live.flags & TTM_LIVE_PROGRAM) == 0;
         if (has_ended)
@@ -269,7 +269,7 @@ static void report_close(struct ttm_tracker *tracker, struct ttm_slot *slot,
 }
 
 static void report_name(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                        const struct ttm_report *report)
+                        const struct ttm_happening *report)
 {
     struct ttm_origin_note origin = {0};
     struct ttm_live live;
@@ -303,29 +303,29 @@ static void report_record(struct ttm_tracker *tracker, struct ttm_slot *slot,
 }
 
 static void report_one(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                       const struct ttm_report *report)
+                       const struct ttm_happening *report)
 {
     switch (report->op) {
-    case TTM_REPORT_BIRTH:
+    case TTM_HAPPENING_BIRTH:
         report_birth(tracker, slot, report);
         break;
-    case TTM_REPORT_END:
+    case TTM_HAPPENING_END:
         report_end(tracker, slot, &report->live, TTM_RECORD_END);
         break;
-    case TTM_REPORT_CLOSE:
+    case TTM_HAPPENING_CLOSE:
         report_end(tracker, slot, &report->live, TTM_RECORD_CLOSED);
         break;
-    case TTM_REPORT_PROGRAM_FREE:
+    case TTM_HAPPENING_PROGRAM_FREE:
         report_program_free(tracker, slot, &report->live);
         break;
-    case TTM_REPORT_NAME:
+    case TTM_HAPPENING_NAME:
         report_name(tracker, slot, report);
         break;
-    case TTM_REPORT_DEVICE_CLOSE:
-    case TTM_REPORT_ALLOCATOR_CLOSE:
+    case TTM_HAPPENING_DEVICE_CLOSE:
+    case TTM_HAPPENING_ALLOCATOR_CLOSE:
         report_close(tracker, slot, report);
         break;
-    case TTM_REPORT_RECORD:
+    case TTM_HAPPENING_RECORD:
         report_record(tracker, slot, &report->record);
         break;
     }
@@ -344,7 +344,7 @@ void ttm_tracker_forget(struct ttm_tracker *tracker)
 
 /* A signal handler reports while its own thread is in here: it is seen to when that is done. */
 static void defer(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                  const struct ttm_report *report)
+                  const struct ttm_happening *report)
 {
     if (!ttm_deferred_add(&slot->deferred, report))
         ttm_tracker_refuse(tracker);
@@ -358,13 +358,13 @@ static bool has_deferred(const struct ttm_slot *slot)
 /* Sees to what handlers have left, in their order; more may come meanwhile. */
 static void report_deferred(struct ttm_tracker *tracker, struct ttm_slot *slot)
 {
-    const struct ttm_report *next;
+    const struct ttm_happening *next;
     uint32_t at = 0;
 
     if (!has_deferred(slot))
         return;
     while ((next = ttm_deferred_next(&slot->deferred, &at)) != NULL) {
-        const struct ttm_report deferred = *next;
+        const struct ttm_happening deferred = *next;
         report_one(tracker, slot, &deferred);
     }
 }
@@ -387,7 +387,7 @@ static void report_rest(struct ttm_tracker *tracker, struct ttm_slot *slot)
 }
 
 void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                        const struct ttm_report *report)
+                        const struct ttm_happening *report)
 {
     if (slot->is_busy) {
         defer(tracker, slot, report);
@@ -408,11 +408,11 @@ static bool is_idle(const struct ttm_slot *slot)
 
 static __attribute__((noinline, cold)) void report_slowly(struct ttm_tracker *tracker,
                                                           struct ttm_slot *slot,
-                                                          enum ttm_report_op op,
+                                                          enum ttm_happening_op op,
                                                           const struct ttm_live *live,
                                                           uint32_t epoch)
 {
-    const struct ttm_report report = {.op = op, .epoch = epoch, .live = *live};
+    const struct ttm_happening report = {.op = op, .epoch = epoch, .live = *live};
 
     ttm_tracker_report(tracker, slot, &report);
 }
@@ -421,7 +421,7 @@ __attribute__((hot)) void ttm_tracker_begin(struct ttm_tracker *tracker, struct 
                                             struct ttm_live *live, uint32_t epoch)
 {
     if (!is_idle(slot)) {
-        report_slowly(tracker, slot, TTM_REPORT_BIRTH, live, epoch);
+        report_slowly(tracker, slot, TTM_HAPPENING_BIRTH, live, epoch);
         return;
     }
     set_busy(slot, true);
@@ -435,7 +435,7 @@ __attribute__((hot)) void ttm_tracker_end(struct ttm_tracker *tracker, struct tt
                                           const struct ttm_live *key, uint32_t epoch)
 {
     if (!is_idle(slot)) {
-        report_slowly(tracker, slot, TTM_REPORT_END, key, epoch);
+        report_slowly(tracker, slot, TTM_HAPPENING_END, key, epoch);
         return;
     }
     set_busy(slot, true);

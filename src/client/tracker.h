@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #include "client/deferred.h"
+#include "client/happening.h"
 #include "client/live_table.h"
 #include "client/note_table.h"
-#include "client/report.h"
 #include "ring/producer.h"
 #include "wire/note.h"
 
@@ -76,7 +76,7 @@ void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot);
  * taken back: nobody will tell of its end.
  */
 void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                        const struct ttm_report *report);
+                        const struct ttm_happening *report);
 
 /*
  * The same for the two that are frequent: a birth, whose serial and time are set here,

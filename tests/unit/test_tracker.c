@@ -31,12 +31,12 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct ttm_report birth_of(uint64_t id)
+static struct ttm_happening birth_of(uint64_t id)
 {
     const uint64_t mixed = ttm_hash_u64(id);
 
-    return (struct ttm_report){
-        .op = TTM_REPORT_BIRTH,
+    return (struct ttm_happening){
+        .op = TTM_HAPPENING_BIRTH,
         .live = {.id = id,
                  .address = mixed & TTM_LIVE_NUMBER_MAX,
                  .bytes = mixed >> 8 & TTM_LIVE_NUMBER_MAX,
@@ -52,15 +52,15 @@ static struct ttm_report birth_of(uint64_t id)
 
 static void birth(struct ttm_slot *slot, uint64_t id)
 {
-    const struct ttm_report report = birth_of(id);
+    const struct ttm_happening report = birth_of(id);
 
     ttm_tracker_report(&tracker, slot, &report);
 }
 
 static void end(struct ttm_slot *slot, uint64_t id)
 {
-    const struct ttm_report report = {
-        .op = TTM_REPORT_END,
+    const struct ttm_happening report = {
+        .op = TTM_HAPPENING_END,
         .live = {.id = id, .allocator = (uint16_t)(id % 5), .region = (uint8_t)(id % 7)},
     };
 
@@ -592,16 +592,16 @@ static void threads_that_come_and_go_by_the_thousand_use_the_same_slots(void **s
 
 /* ---- programs, devices, names ---- */
 
-static void report_live(struct ttm_slot *slot, enum ttm_report_op op, struct ttm_live live)
+static void report_live(struct ttm_slot *slot, enum ttm_happening_op op, struct ttm_live live)
 {
-    const struct ttm_report report = {.op = op, .live = live};
+    const struct ttm_happening report = {.op = op, .live = live};
 
     ttm_tracker_report(&tracker, slot, &report);
 }
 
 static void birth_part(struct ttm_slot *slot, uint64_t program, uint8_t region, uint16_t part)
 {
-    report_live(slot, TTM_REPORT_BIRTH,
+    report_live(slot, TTM_HAPPENING_BIRTH,
                 (struct ttm_live){.id = program,
                                   .allocator = part,
                                   .region = region,
@@ -635,13 +635,13 @@ static void a_program_ends_as_a_whole_and_leaves_others_alone(void **state)
     birth(slot, 1); /* no part of any, with the same number as its id */
     assert_int_equal(count_records(TTM_RECORD_BIRTH), 142);
 
-    report_live(slot, TTM_REPORT_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 5});
+    report_live(slot, TTM_HAPPENING_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 5});
     assert_int_equal(count_records(TTM_RECORD_END), 70);
     assert_int_equal(count_lives(), 72);
-    report_live(slot, TTM_REPORT_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 6});
+    report_live(slot, TTM_HAPPENING_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 6});
     assert_int_equal(count_records(TTM_RECORD_END), 1);
-    report_live(slot, TTM_REPORT_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 6});
-    report_live(slot, TTM_REPORT_PROGRAM_FREE, (struct ttm_live){.id = 77, .region = 5});
+    report_live(slot, TTM_HAPPENING_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 6});
+    report_live(slot, TTM_HAPPENING_PROGRAM_FREE, (struct ttm_live){.id = 77, .region = 5});
     assert_no_record();
     assert_int_equal(count_lives(), 71);
     assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
@@ -655,7 +655,7 @@ static void a_program_may_have_as_many_parts_as_there_are_numbers(void **state)
     for (uint32_t part = 0; part <= UINT16_MAX; part++)
         birth_part(slot, 1, 5, (uint16_t)part);
     assert_int_equal(count_lives(), UINT16_MAX + 1);
-    report_live(slot, TTM_REPORT_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 5});
+    report_live(slot, TTM_HAPPENING_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 5});
     assert_int_equal(count_lives(), 0); /* and it comes to an end */
 }
 
@@ -663,7 +663,7 @@ static void birth_on(struct ttm_slot *slot, uint64_t id, uint16_t allocator, uin
                      uint8_t flags)
 {
     report_live(
-        slot, TTM_REPORT_BIRTH,
+        slot, TTM_HAPPENING_BIRTH,
         (struct ttm_live){
             .id = id, .allocator = allocator, .bytes = 1, .devices = devices, .flags = flags});
 }
@@ -682,10 +682,10 @@ static void closing_a_device_ends_what_stands_on_it_meshes_too(void **state)
     birth_on(slot, 4, 9, no_devices, 0);
     birth_on(slot, 5, 0, 3, TTM_RECORD_PROGRAM);
     assert_int_equal(count_records(TTM_RECORD_BIRTH), 5);
-    report_live(slot, TTM_REPORT_DEVICE_CLOSE, (struct ttm_live){.devices = 3});
+    report_live(slot, TTM_HAPPENING_DEVICE_CLOSE, (struct ttm_live){.devices = 3});
     assert_int_equal(count_records(TTM_RECORD_CLOSED), 3);
     assert_int_equal(count_lives(), 2);
-    report_live(slot, TTM_REPORT_DEVICE_CLOSE, (struct ttm_live){.devices = 3});
+    report_live(slot, TTM_HAPPENING_DEVICE_CLOSE, (struct ttm_live){.devices = 3});
     assert_no_record();
 }
 
@@ -698,7 +698,7 @@ static void closing_an_allocator_ends_its_buffers_and_no_parts_of_programs(void 
         birth_on(slot, id, (uint16_t)(id % 2), 0, 0);
     birth_on(slot, 1, 1, 0, TTM_RECORD_PROGRAM); /* part 1 of program 1 */
     assert_int_equal(count_records(TTM_RECORD_BIRTH), 11);
-    report_live(slot, TTM_REPORT_ALLOCATOR_CLOSE, (struct ttm_live){.allocator = 1});
+    report_live(slot, TTM_HAPPENING_ALLOCATOR_CLOSE, (struct ttm_live){.allocator = 1});
     assert_int_equal(count_records(TTM_RECORD_CLOSED), 5);
     assert_int_equal(count_lives(), 6);
 }
@@ -716,8 +716,8 @@ static struct ttm_origin_note origin_of(uint32_t number)
 
 static void report_name(struct ttm_slot *slot, uint64_t id, uint32_t name, uint32_t context)
 {
-    const struct ttm_report report = {
-        .op = TTM_REPORT_NAME, .live = {.id = id}, .name = name, .context = context};
+    const struct ttm_happening report = {
+        .op = TTM_HAPPENING_NAME, .live = {.id = id}, .name = name, .context = context};
 
     ttm_tracker_report(&tracker, slot, &report);
 }
@@ -752,7 +752,7 @@ static void a_name_and_a_context_are_given_one_by_one_and_kept(void **state)
 static void a_birth_let_in_before_a_switch_is_taken_back(void **state)
 {
     struct ttm_slot *slot = ttm_tracker_claim(&tracker);
-    struct ttm_report report = birth_of(7);
+    struct ttm_happening report = birth_of(7);
     (void)state;
 
     report.epoch = 1;
