@@ -33,7 +33,7 @@
 #define THREADS 4
 #define THREADS_MAX 64
 #define RING UINT64_C(8192)
-#define RINGS 9  /* its own, and those that it may go on in */
+#define RINGS 9   /* its own, and those that it may go on in */
 #define BURST 500 /* events of each thread between two pauses of a millisecond */
 
 static char folder[] = "/tmp/ttm-bench-XXXXXX";
