@@ -136,9 +136,10 @@ static bool has_stopped(const struct ttm_evidence *e)
 
     if (idle_ns >= IDLE_NS && idle_ns / 4 >= (e->run_last_ns - e->first_ns) / 5)
         return true;
-    if (!has_stopped_coming(e) && !(is_mixed(e) && has_stopped_keeping(e)))
-        return kept_by(e) >= SETTLING_LEAST && e->remaining > 0 && older_half(e) > 0.8;
-    return !is_cut_short(e);
+    const bool has_settled =
+        has_stopped_coming(e) || (is_mixed(e) && has_stopped_keeping(e)) ||
+        (kept_by(e) >= SETTLING_LEAST && e->remaining > 0 && older_half(e) > 0.8);
+    return has_settled && !is_cut_short(e);
 }
 
 /*

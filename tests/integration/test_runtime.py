@@ -83,7 +83,7 @@ def test_monitor_says_how_it_knows_and_how_to_know_more(counted: Tree) -> None:
     assert result.status == 0 and result.err == ""
     assert "no server is running" in result.lines[0] and result.lines[1] == HINT
     tracked, beside = (line for line in result.lines[4:6])
-    assert tracked.split()[:2] == ["DRAM", "0"] and tracked.split()[-1] == "0"
+    assert tracked.split()[:2] == ["DRAM", "0"] and tracked.split()[-1] == "0", result.out
     assert beside.split() == ["+", "runtime", "3.0", "MiB", "-"]
     assert "runtime: DRAM 3.0 MiB · L1 2.0 MiB · L1_SMALL 7 B" in result.out
 

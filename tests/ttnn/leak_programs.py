@@ -187,10 +187,14 @@ def thread_that_ends_early(dev: Any, steps: int) -> None:
 def thread_beside_main(dev: Any, steps: int) -> None:
     x = zeros(dev)
 
+    rounds = 0
+
     def work() -> None:
         for _ in range(steps):
             KEPT.append(zeros(dev, 32, 32))  # leak: steps
-            time.sleep(0.001)
+            before = rounds
+            while rounds == before:  # both go on, however busy the machine is
+                time.sleep(0.001)
 
     y = ttnn.multiply(ttnn.add(x, x), x)  # compiled before there are two threads
     worker = threading.Thread(target=work)
@@ -198,6 +202,7 @@ def thread_beside_main(dev: Any, steps: int) -> None:
     while worker.is_alive():
         y = ttnn.add(x, x)
         z = ttnn.multiply(y, y)
+        rounds += 1
     for _ in range(steps):
         y = ttnn.add(x, x)
         z = ttnn.multiply(y, y)

@@ -630,6 +630,21 @@ static void a_leak_before_a_few_last_words_is_growing(void **state)
     ttm_report_done(&scene.report);
 }
 
+/* Two lines of another thread than the first: "ttnn.zeros" and "ttnn.mul". */
+static void make_thread_lines(struct scene *scene, uint32_t lines[2])
+{
+    struct ttm_origin_note note = {.thread = story_string(&scene->story, "Thread-1")};
+
+    for (unsigned i = 0; i < 2; i++) {
+        uint8_t buf[TTM_ORIGIN_NOTE_SIZE];
+        note.operation = story_string(&scene->story, i == 0 ? "ttnn.zeros" : "ttnn.mul");
+        note.python = story_python(&scene->story, i == 0 ? "x.py:5:work" : "x.py:6:work");
+        ttm_origin_note_encode(&note, buf);
+        lines[i] = scene->story.next_note++;
+        story_note(&scene->story, lines[i], TTM_NOTED_ORIGIN, buf, sizeof(buf));
+    }
+}
+
 static void a_leak_of_a_thread_that_ends_is_growing_and_what_it_loaded_is_not(void **state)
 {
     (void)state;
@@ -637,17 +652,8 @@ static void a_leak_of_a_thread_that_ends_is_growing_and_what_it_loaded_is_not(vo
         struct scene scene;
         begin_scene(&scene);
         run_steps(&scene, 1); /* the first thread is the program's */
-        const uint32_t thread = story_string(&scene.story, "Thread-1");
-        struct ttm_origin_note note = {.thread = thread};
         uint32_t lines[2];
-        for (unsigned i = 0; i < 2; i++) {
-            uint8_t buf[TTM_ORIGIN_NOTE_SIZE];
-            note.operation = story_string(&scene.story, i == 0 ? "ttnn.zeros" : "ttnn.mul");
-            note.python = story_python(&scene.story, i == 0 ? "x.py:5:work" : "x.py:6:work");
-            ttm_origin_note_encode(&note, buf);
-            lines[i] = scene.story.next_note++;
-            story_note(&scene.story, lines[i], TTM_NOTED_ORIGIN, buf, sizeof(buf));
-        }
+        make_thread_lines(&scene, lines);
         for (unsigned i = 0; i < 20; i++) {
             story_birth(&scene.story, lines[0], TTM_REGION_DRAM, 64 * KIB);
             if (is_working)
@@ -664,6 +670,30 @@ static void a_leak_of_a_thread_that_ends_is_growing_and_what_it_loaded_is_not(vo
         expect(&scene, "ttnn.zeros", is_working ? TTM_CLASS_GROWING : TTM_CLASS_STEADY, is_working);
         ttm_report_done(&scene.report);
     }
+}
+
+/* The first thread got most of the processor in the middle: in its births the leak looks settled. */
+static void a_leak_of_a_thread_that_others_outran_is_growing(void **state)
+{
+    struct scene scene;
+    uint32_t lines[2];
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t second = story_line(&scene.story, "x.py:98:step", "ttnn.mul");
+    run_steps(&scene, 1);
+    make_thread_lines(&scene, lines);
+    for (unsigned i = 0; i < 41; i++) {
+        if (i < 40)
+            story_birth(&scene.story, lines[0], TTM_REGION_DRAM, 64 * KIB);
+        for (unsigned step = i == 36 ? 300 : i == 40 ? 50 : 5; step > 0; step--) {
+            run_steps(&scene, 1);
+            story_flash(&scene.story, second, TTM_REGION_L1, 4 * KIB);
+        }
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.zeros", TTM_CLASS_GROWING, true);
+    ttm_report_done(&scene.report);
 }
 
 /* 'room' buffers are kept and the oldest goes, or one at random. */
@@ -1033,6 +1063,7 @@ int main(void)
         cmocka_unit_test(layers_loaded_before_a_few_steps_are_steady),
         cmocka_unit_test(a_leak_before_a_few_last_words_is_growing),
         cmocka_unit_test(a_leak_of_a_thread_that_ends_is_growing_and_what_it_loaded_is_not),
+        cmocka_unit_test(a_leak_of_a_thread_that_others_outran_is_growing),
         cmocka_unit_test(a_cache_that_evicts_is_a_working_set),
         cmocka_unit_test(a_line_that_frees_at_first_and_then_keeps_is_growing),
         cmocka_unit_test(callers_of_one_function_are_different_visits),
