@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
 from typing import Any
@@ -83,8 +84,9 @@ def test_monitor_says_how_it_knows_and_how_to_know_more(counted: Tree) -> None:
     assert result.status == 0 and result.err == ""
     assert "no server is running" in result.lines[0] and result.lines[1] == HINT
     tracked, beside = (line for line in result.lines[4:6])
-    assert tracked.split()[:2] == ["DRAM", "0"] and tracked.split()[-1] == "0", result.out
-    assert beside.split() == ["+", "runtime", "3.0", "MiB", "-"]
+    # Any server of this machine may know what such a device has: then there are bars.
+    assert re.match(r"  DRAM +(\[.*\])? +0 B .* 0$", tracked), result.out
+    assert re.match(r"    \+ runtime +(\[.*\])? +3.0 MiB .* -$", beside), result.out
     assert "runtime: DRAM 3.0 MiB · L1 2.0 MiB · L1_SMALL 7 B" in result.out
 
 
