@@ -140,9 +140,12 @@ static bool is_to_wait(const struct ttm_ring_reader *reader, struct ttm_ring *ri
                      atomic_load_explicit(&ring->follows_tail, memory_order_relaxed)) < 0;
 }
 
-/* Copies from one ring. A tail that makes no sense loses what the ring held, and is counted. */
+/*
+ * Copies from one ring, unless it is to wait and '*waiting' is not NULL, where that is counted. A
+ * tail that makes no sense loses what the ring held, and is counted.
+ */
 static uint32_t read_ring(struct ttm_ring_reader *reader, uint32_t number,
-                          struct ttm_record *records, uint32_t max)
+                          struct ttm_record *records, uint32_t max, uint32_t *waiting)
 {
     struct ttm_ring *ring = ring_at(reader, number);
     const struct ttm_record *slots = (const struct ttm_record *)(ring + 1);
@@ -151,8 +154,12 @@ static uint32_t read_ring(struct ttm_ring_reader *reader, uint32_t number,
     const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
     uint64_t n = tail - head;
 
-    if (n == 0 || is_to_wait(reader, ring))
+    if (n == 0)
         return 0;
+    if (waiting && is_to_wait(reader, ring)) {
+        (*waiting)++;
+        return 0;
+    }
     if (n > reader->ring_slots) {
         reader->corrupt++;
         reader->heads[number] = tail;
@@ -172,8 +179,9 @@ static uint32_t read_ring(struct ttm_ring_reader *reader, uint32_t number,
     return (uint32_t)n;
 }
 
-uint32_t ttm_ring_reader_read(struct ttm_ring_reader *reader, struct ttm_record *records,
-                              uint32_t max, uint64_t *ret_passed)
+/* One look at each ring, until one of them has something. */
+static uint32_t look_around(struct ttm_ring_reader *reader, struct ttm_record *records,
+                            uint32_t max, uint64_t *ret_passed, uint32_t *waiting)
 {
     const uint32_t used = rings_used(reader);
 
@@ -182,11 +190,22 @@ uint32_t ttm_ring_reader_read(struct ttm_ring_reader *reader, struct ttm_record 
             reader->at_ring = 0;
             (*ret_passed)++;
         }
-        const uint32_t n = read_ring(reader, reader->at_ring++, records, max);
+        const uint32_t n = read_ring(reader, reader->at_ring++, records, max, waiting);
         if (n > 0)
             return n;
     }
     return 0;
+}
+
+uint32_t ttm_ring_reader_read(struct ttm_ring_reader *reader, struct ttm_record *records,
+                              uint32_t max, uint64_t *ret_passed)
+{
+    uint64_t again = 0; /* it is the same pass */
+    uint32_t waiting = 0;
+    const uint32_t n = look_around(reader, records, max, ret_passed, &waiting);
+
+    /* Of rings that wait, one waits for something that can be read, unless somebody lies. */
+    return n > 0 || waiting == 0 ? n : look_around(reader, records, max, &again, NULL);
 }
 
 static uint32_t take_tails(const struct ttm_ring_reader *reader, uint64_t *tails)

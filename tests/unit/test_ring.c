@@ -368,7 +368,27 @@ static void a_ring_that_follows_nothing_or_itself_holds_up_no_other(void **state
     assert_true(push(other, 2, 0));
     assert_int_equal(read_some(&record, 1), 1);
     assert_true(is_record_of(&record, 2, 0));
+    assert_int_equal(read_some(&record, 1), 1); /* nothing else is left, so it is not believed */
+    assert_true(is_record_of(&record, 1, 0));
+    assert_true(ttm_ring_reader_sleep(&reader));
+}
+
+static void rings_that_follow_each_other_are_read_all_the_same(void **state)
+{
+    struct ttm_ring *rings[2];
+    struct ttm_record record;
+    (void)state;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        rings[i] = ttm_producer_claim(&producer, i + 1);
+        assert_true(push(rings[i], i + 1, 0));
+        atomic_store(&rings[i]->follows_tail, 1);
+        atomic_store(&rings[i]->follows, 2 - i);
+    }
+    assert_int_equal(read_some(&record, 1), 1);
+    assert_int_equal(read_some(&record, 1), 1);
     assert_int_equal(read_some(&record, 1), 0);
+    assert_true(ttm_ring_reader_sleep(&reader));
 }
 
 static void the_reader_is_past_a_mark_when_all_written_before_it_is_read(void **state)
@@ -1208,6 +1228,7 @@ int main(void)
         WITH_SEGMENT(a_ring_that_follows_a_full_one_is_read_after_it),
         WITH_SEGMENT(there_are_no_more_rings_to_go_on_in_than_there_may_be),
         WITH_SEGMENT(a_ring_that_follows_nothing_or_itself_holds_up_no_other),
+        WITH_SEGMENT(rings_that_follow_each_other_are_read_all_the_same),
         WITH_SEGMENT(the_reader_is_past_a_mark_when_all_written_before_it_is_read),
         WITH_SEGMENT(losses_are_summed_over_all_rings),
         WITH_SEGMENT(threads_that_come_and_go_never_share_a_ring),
