@@ -70,7 +70,7 @@ static void the_golden_notes_are_what_we_write(void **state)
     uint8_t id[20];
     const uint64_t base = 0x0102030405060000ull;
     const struct ttm_code_note code_note = {.first_line = 42,
-                                            .file = text_of("/home/u/mod\xc3\xa8le.py"),
+                                            .file = text_of("/data/u/mod\xc3\xa8le.py"),
                                             .name = text_of("Model.forward")};
     const struct ttm_python_stack_note python_note = {
         .count = 2, .is_cut = true, .frames = {{1030, 7}, {1044, 0x01020304}}};
@@ -107,7 +107,7 @@ static void the_golden_notes_are_what_we_write(void **state)
 static void a_code_object_comes_back_as_it_was(void **state)
 {
     const struct ttm_code_note note = {
-        .first_line = 42, .file = text_of("/home/u/model.py"), .name = text_of("Model.forward")};
+        .first_line = 42, .file = text_of("/data/u/model.py"), .name = text_of("Model.forward")};
     uint8_t buf[TTM_CODE_NOTE_SIZE_MAX];
     (void)state;
 
@@ -115,7 +115,7 @@ static void a_code_object_comes_back_as_it_was(void **state)
     assert_int_equal(size, 8 + 16 + 13);
     assert_int_equal(decode_code(buf, size), 0);
     assert_int_equal(code.first_line, 42);
-    assert_text(code.file, "/home/u/model.py");
+    assert_text(code.file, "/data/u/model.py");
     assert_text(code.name, "Model.forward");
     assert_shorter_refused(buf, size, decode_code);
 }

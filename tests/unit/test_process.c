@@ -192,7 +192,7 @@ static void other_links_and_folders_are_passed_over(void **state)
     tree_link("/proc/7/fd/2", "/dev/tenstorrent/by-id/wormhole-1");
     tree_link("/proc/7/fd/3", "/dev/tenstorrent/1x");
     tree_link("/proc/7/fd/4", "/dev/tenstorrent/99999999999999999999");
-    tree_link("/proc/7/fd/5", "/home/dev/tenstorrent/1");
+    tree_link("/proc/7/fd/5", "/data/dev/tenstorrent/1");
     tree_link("/proc/self/fd/5", "/dev/tenstorrent/1");
     tree_link("/proc/0/fd/5", "/dev/tenstorrent/1");
     tree_link("/proc/99999999999/fd/5", "/dev/tenstorrent/1");

@@ -192,7 +192,7 @@ static void make_code(unsigned i)
     uint8_t *code = codes[i];
     char text[32];
 
-    (void)snprintf(text, sizeof(text), "/home/u/file%u.py", i);
+    (void)snprintf(text, sizeof(text), "/data/u/file%u.py", i);
     make_string(files[i], text);
     (void)snprintf(text, sizeof(text), "function%u", i);
     make_string(names[i], text);
@@ -394,7 +394,7 @@ static void change_the_file(void)
     make_interpreter("3.10.13 (main)");
     start();
     assert_captured();
-    make_string(files[0], "/home/u/other.py"); /* another object, in the same places */
+    make_string(files[0], "/data/u/other.py"); /* another object, in the same places */
     assert_captured();
 }
 
@@ -408,7 +408,7 @@ static void change_version_and_file(void)
     put_u32(codes[0], layout->code_version, 0x40000000);
     start();
     assert_captured();
-    make_string(other_file, "/home/u/other.py");
+    make_string(other_file, "/data/u/other.py");
     put_pointer(codes[0], layout->code_file, other_file);
     put_u32(codes[0], layout->code_version, 0x40000000 ^ (uint32_t)difference);
     memcpy(files[0], other_file, sizeof(other_file)); /* what assert_captured() expects */
@@ -483,7 +483,7 @@ static void die_and_come_back(const char *of_version)
     for (unsigned i = 0; i < FRAMES; i++) {
         die(codes[i]);
         if (i < 2)
-            make_string(files[i], i == 0 ? "/home/u/other.py" : "/home/u/third.py");
+            make_string(files[i], i == 0 ? "/data/u/other.py" : "/data/u/third.py");
         assert_captured();
     }
     assert_recalled_after(NULL);
@@ -790,8 +790,8 @@ static void learn_package_elsewhere(void)
 
     memcpy(PyCode_Type + TYPE_DEALLOC, &dealloc, sizeof(dealloc));
     start_other(&turns);
-    make_string(files[0], "/home/u/ttnn/inner.py");
-    make_string(files[2], "/home/u/ttnn/decorators.py");
+    make_string(files[0], "/data/u/ttnn/inner.py");
+    make_string(files[2], "/data/u/ttnn/decorators.py");
     make_string(names[2], "__call__");
     state_with_gil = thread;
     assert_int_equal(frames_of(others_turn()), 2);

@@ -80,7 +80,7 @@ static void patterns_fit_as_those_of_the_sanitizers_do(void **state)
 
 static void suspects_that_fit_are_none_any_more(void **state)
 {
-    const struct ttm_frame_words frames[] = {{"/home/x/decode.py", "cache_kv", 28}};
+    const struct ttm_frame_words frames[] = {{"/data/x/decode.py", "cache_kv", 28}};
     const char *native[] = {"ttnn::zeros"};
     struct ttm_report_origin origins[2] = {
         {.words = {frames, 1, native, 1, "ttnn.zeros", "", "", "", false, false}},
