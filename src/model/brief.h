@@ -43,22 +43,13 @@ bool ttm_brief_has_room(const struct ttm_registry *reg, const struct ttm_process
 
 static inline void ttm_brief_add(struct ttm_totals *totals, const struct ttm_brief_life *life)
 {
-    totals->count++;
-    totals->births++;
-    totals->bytes += life->bytes;
-    totals->footprint_bytes += life->footprint_bytes;
-    if (totals->bytes > totals->peak_bytes)
-        totals->peak_bytes = totals->bytes;
-    if (totals->footprint_bytes > totals->peak_footprint_bytes)
-        totals->peak_footprint_bytes = totals->footprint_bytes;
+    ttm_region_add(totals, life->bytes, life->footprint_bytes);
 }
 
 static inline void ttm_brief_take(struct ttm_totals *totals, const struct ttm_brief_life *life)
 {
-    totals->count--;
-    totals->ends++;
-    totals->bytes -= life->bytes;
-    totals->footprint_bytes -= life->footprint_bytes;
+    totals->ends++; /* freed by its owner */
+    ttm_region_take(totals, life->bytes, life->footprint_bytes);
 }
 
 static inline struct ttm_totals *ttm_brief_own(const struct ttm_process *proc, uint32_t device,
@@ -97,13 +88,7 @@ static inline bool ttm_brief_begin(struct ttm_registry *reg, struct ttm_process 
     proc->births++;
     proc->bytes += life->bytes;
     counts->births++;
-    if (counts->live == 0 || life->birth_ns < counts->first_ns)
-        counts->first_ns = life->birth_ns;
-    if (life->birth_ns > counts->last_ns)
-        counts->last_ns = life->birth_ns;
-    counts->live++;
-    counts->bytes += life->bytes;
-    counts->footprint_bytes += life->footprint_bytes;
+    ttm_site_counts_add(counts, life->bytes, life->footprint_bytes, life->birth_ns);
     if (site->device_set < TTM_DEVICE_COUNT) {
         ttm_brief_add(ttm_brief_own(proc, site->device_set, site->region), life);
         ttm_brief_add(ttm_brief_all(reg, site->device_set, site->region), life);
@@ -123,9 +108,7 @@ static inline void ttm_brief_end(struct ttm_registry *reg, struct ttm_process *p
     reg->ends++;
     proc->bytes -= life->bytes;
     counts->ends++;
-    counts->live--;
-    counts->bytes -= life->bytes;
-    counts->footprint_bytes -= life->footprint_bytes;
+    ttm_site_counts_take(counts, life->bytes, life->footprint_bytes);
     if (site->device_set < TTM_DEVICE_COUNT) {
         ttm_brief_take(ttm_brief_own(proc, site->device_set, site->region), life);
         ttm_brief_take(ttm_brief_all(reg, site->device_set, site->region), life);

@@ -342,14 +342,7 @@ void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *sit
 
     if (site->flags & TTM_SITE_ALIAS)
         return;
-    t->count++;
-    t->births++;
-    t->bytes += life->bytes;
-    t->footprint_bytes += life->footprint_bytes;
-    if (t->bytes > t->peak_bytes)
-        t->peak_bytes = t->bytes;
-    if (t->footprint_bytes > t->peak_footprint_bytes)
-        t->peak_footprint_bytes = t->footprint_bytes;
+    ttm_region_add(t, life->bytes, life->footprint_bytes);
     if (site->region == TTM_REGION_KERNEL)
         totals->kernel_bytes[site->kind] += life->bytes;
     if (is_coreless(site))
@@ -363,9 +356,7 @@ void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *si
 
     if (site->flags & TTM_SITE_ALIAS)
         return;
-    t->count--;
-    t->bytes -= life->bytes;
-    t->footprint_bytes -= life->footprint_bytes;
+    ttm_region_take(t, life->bytes, life->footprint_bytes);
     if (site->region == TTM_REGION_KERNEL)
         totals->kernel_bytes[site->kind] -= life->bytes;
     if (is_coreless(site))
@@ -465,7 +456,8 @@ static void remove_life(struct ttm_registry *reg, struct ttm_process *proc, uint
     ret->site = *ttm_site_table_get(&proc->sites, ret->life.site);
     ttm_life_table_remove(&proc->lives, hash, ref);
     change_totals(reg, proc, &ret->site, &ret->life, change);
-    ttm_site_counts_take(&proc->sites.counts[ret->life.site], &ret->life);
+    ttm_site_counts_take(&proc->sites.counts[ret->life.site], ret->life.bytes,
+                         ret->life.footprint_bytes);
     if (change == TAKE_FREED)
         proc->sites.counts[ret->life.site].ends++;
     if (change == TAKE_CLOSED && !(ret->site.flags & TTM_SITE_ALIAS))
@@ -588,7 +580,8 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
     reg->births++;
     proc->births++;
     proc->sites.counts[number].births++;
-    ttm_site_counts_add(&proc->sites.counts[number], &life);
+    ttm_site_counts_add(&proc->sites.counts[number], life.bytes, life.footprint_bytes,
+                        life.birth_ns);
     if (old != TTM_LIFE_NONE) {
         remove_life(reg, proc, hash, old, TAKE_REPLACED, ret_replaced ? ret_replaced : &replaced);
         proc->counters.replaced++;
@@ -657,9 +650,10 @@ int ttm_registry_set_origin(struct ttm_registry *reg, struct ttm_process *proc, 
     if (r < 0)
         return r;
     ttm_life_table_set_site(&proc->lives, ref, number);
-    ttm_site_counts_take(&proc->sites.counts[life.site], &life);
+    ttm_site_counts_take(&proc->sites.counts[life.site], life.bytes, life.footprint_bytes);
     proc->sites.counts[life.site].births--;
-    ttm_site_counts_add(&proc->sites.counts[number], &life);
+    ttm_site_counts_add(&proc->sites.counts[number], life.bytes, life.footprint_bytes,
+                        life.birth_ns);
     proc->sites.counts[number].births++;
     return 0;
 }

@@ -263,6 +263,28 @@ size_t ttm_registry_life_bytes(const struct ttm_registry *reg);
 void ttm_process_ref(struct ttm_process *proc);
 void ttm_process_unref(struct ttm_process *proc);
 
+/* Adds a life to the totals of its region or takes it out; who ended it is counted elsewhere. */
+static inline void ttm_region_add(struct ttm_totals *totals, uint64_t bytes,
+                                  uint64_t footprint_bytes)
+{
+    totals->count++;
+    totals->births++;
+    totals->bytes += bytes;
+    totals->footprint_bytes += footprint_bytes;
+    if (totals->bytes > totals->peak_bytes)
+        totals->peak_bytes = totals->bytes;
+    if (totals->footprint_bytes > totals->peak_footprint_bytes)
+        totals->peak_footprint_bytes = totals->footprint_bytes;
+}
+
+static inline void ttm_region_take(struct ttm_totals *totals, uint64_t bytes,
+                                   uint64_t footprint_bytes)
+{
+    totals->count--;
+    totals->bytes -= bytes;
+    totals->footprint_bytes -= footprint_bytes;
+}
+
 /* Adds a life to totals or takes it out; shared by the registry and the check. */
 void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *site,
                     const struct ttm_life *life);

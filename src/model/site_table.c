@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "model/life_store.h"
 
 void ttm_site_table_init(struct ttm_site_table *table, uint64_t seed)
 {
@@ -99,25 +98,6 @@ int ttm_site_table_intern(struct ttm_site_table *table, const struct ttm_site *s
     table->last = table->count;
     *ret_number = table->count++;
     return 0;
-}
-
-void ttm_site_counts_add(struct ttm_site_counts *counts, const struct ttm_life *life)
-{
-    /* What a process tells of later may have been born before the others. */
-    if (counts->live == 0 || life->birth_ns < counts->first_ns)
-        counts->first_ns = life->birth_ns;
-    if (life->birth_ns > counts->last_ns)
-        counts->last_ns = life->birth_ns;
-    counts->live++;
-    counts->bytes += life->bytes;
-    counts->footprint_bytes += life->footprint_bytes;
-}
-
-void ttm_site_counts_take(struct ttm_site_counts *counts, const struct ttm_life *life)
-{
-    counts->live--;
-    counts->bytes -= life->bytes;
-    counts->footprint_bytes -= life->footprint_bytes;
 }
 
 void ttm_site_table_forget_lives(struct ttm_site_table *table)

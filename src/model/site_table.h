@@ -53,11 +53,27 @@ void ttm_site_table_done(struct ttm_site_table *table);
 int ttm_site_table_intern(struct ttm_site_table *table, const struct ttm_site *site,
                           uint32_t *ret_number);
 
-struct ttm_life;
-
 /* A life is added to the sums of its site or taken out, however it began or ended. */
-void ttm_site_counts_add(struct ttm_site_counts *counts, const struct ttm_life *life);
-void ttm_site_counts_take(struct ttm_site_counts *counts, const struct ttm_life *life);
+static inline void ttm_site_counts_add(struct ttm_site_counts *counts, uint64_t bytes,
+                                       uint64_t footprint_bytes, uint64_t birth_ns)
+{
+    /* What a process tells of later may have been born before the others. */
+    if (counts->live == 0 || birth_ns < counts->first_ns)
+        counts->first_ns = birth_ns;
+    if (birth_ns > counts->last_ns)
+        counts->last_ns = birth_ns;
+    counts->live++;
+    counts->bytes += bytes;
+    counts->footprint_bytes += footprint_bytes;
+}
+
+static inline void ttm_site_counts_take(struct ttm_site_counts *counts, uint64_t bytes,
+                                        uint64_t footprint_bytes)
+{
+    counts->live--;
+    counts->bytes -= bytes;
+    counts->footprint_bytes -= footprint_bytes;
+}
 
 /* Nothing of it is live any more; how often it was seen stays. */
 void ttm_site_table_forget_lives(struct ttm_site_table *table);

@@ -195,7 +195,8 @@ static void add_life(struct ttm_snapshot_check *check, const struct ttm_snapshot
 
     check->lives++;
     if (life->site < p->site_count)
-        ttm_site_counts_add(&check->site_sums[life->site], life);
+        ttm_site_counts_add(&check->site_sums[life->site], life->bytes, life->footprint_bytes,
+                            life->birth_ns);
     else
         check->mismatches++; /* a life of a site that is not known */
     for (uint16_t d = 0; d < set.count; d++) {
