@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one file of tests, or says that pytest is missing and is skipped (77)."""
+"""
+Runs one file of tests, or says that pytest is missing and is skipped (77). A test that takes as
+long as all of them should says where it stands, for it will not be asked when time is up.
+"""
 
 import importlib.util
 import os
@@ -11,5 +14,9 @@ if importlib.util.find_spec("pytest") is None:
 sys.stdout.flush()
 os.execv(
     sys.executable,
-    [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *sys.argv[1:]],
+    [
+        sys.executable,
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=100"),
+        *sys.argv[1:],
+    ],
 )

@@ -631,6 +631,7 @@ def test_a_process_whose_main_thread_has_left_ends_with_its_last_thread(
 def test_children_by_the_hundred(server: Server) -> None:
     with Library(server) as worker:
         worker.do("alloc 1 100")
+        worker.wait_for_ids(1)  # nobody else allocates at a fork, see Tracked
         assert worker.do(f"forks {80 if IS_SANITIZED else 400}") == 0
         worker.wait_for_ids(1)
         wait_for(lambda: server.status()["processes"] == 1)

@@ -370,6 +370,7 @@ def test_a_child_is_a_process_of_its_own(server: Server) -> None:
         worker.do("alloc 0 0 10 1000")
         worker.do("mesh 2 100")
         for _ in range(3):
+            wait_until_exact(server, worker)  # see Tracked: nobody else allocates at a fork
             child = worker.do("fork 5 20")["child"]
             wait_until_exact(server, worker)
             wait_for(lambda child=child: (client_of(server, child) or {"lives": 0})["lives"] == 10)
@@ -388,6 +389,7 @@ def test_a_child_of_a_thread_ends_as_any_other(server: Server) -> None:
     with Tracked(server) as worker:
         worker.do("alloc 0 0 10 1000")
         for _ in range(5):
+            wait_until_exact(server, worker)  # see Tracked: nobody else allocates at a fork
             assert worker.do("fork_in_thread")["value"] == 0
         wait_until_exact(server, worker)
         wait_for(lambda: server.status()["processes"] == 1)

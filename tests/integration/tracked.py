@@ -35,6 +35,9 @@ class Tracked:
     """
     A tracked_worker. 'do' sends a line and waits until it is done; 'begin' does not wait, and
     'finish' does. What it holds by its own books is in 'truth' after each.
+
+    A test has it fork when the server is exact, and so its helper thread at rest: unlike the C
+    library's, the allocator of the address sanitizer may be copied while it is locked.
     """
 
     def __init__(self, server: Server, env: dict[str, str | None] | None = None):
