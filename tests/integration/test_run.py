@@ -17,6 +17,7 @@ from typing import Any, Iterator
 
 import pytest
 from support import (
+    LIBRARY_WORKER,
     PATIENCE_S,
     RUN_WORKER,
     TRACKED_WORKER,
@@ -518,6 +519,24 @@ def test_children_are_tracked_too(place: Place) -> None:
     # More than fit: those that left most come first.
     assert rows == [(str(pids[2]), "7", "0", "7"), (str(pids[0]), "5", "0", "5")]
     assert re.search(r"^ +… 2 more$", text, re.M)
+
+
+def test_circular_buffers_that_were_never_seen_alive_count_as_they_lay_in_the_cores(
+    place: Place,
+) -> None:
+    """Two programs share the addresses; of a closed device none is held."""
+    with place.start(LIBRARY_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("open 0 n150")
+        wait_for(lambda: it.knows(it.child()), "the program to be known")
+        it.process.send_signal(signal.SIGSTOP)  # and the server with it
+        it.do("cb 8 0 0 65536 3 3")
+        it.do("cb 8 1 65536 65536 3 3")
+        it.do("cb 9 0 0 65536 3 3")
+        it.do("close 0")
+        it.process.send_signal(signal.SIGCONT)
+        text = summary_of(it.end())
+    row = re.search(r"^    CB +(\S+) +(\S+ MiB) ", text, re.M)
+    assert row and row.groups() == ("0", "2.0 MiB")  # of the larger one, in 16 cores
 
 
 def test_a_forked_child_is_a_process_of_its_own(place: Place) -> None:
