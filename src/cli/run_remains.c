@@ -226,7 +226,8 @@ static void put_remained(const struct sheet *sheet)
         ttm_text_format(sheet->out, "  %s %s, %s%s\n", ttm_format_count(d->sums.remaining, count),
                         plural(d->sums.remaining, "allocation remained", "allocations remained"),
                         ttm_format_bytes(d->sums.remaining_footprint_bytes, sum),
-                        d->device_count > 0 ? "; peaks are those last seen before the end" : "");
+                        d->device_count > 0 ? "; the table is what was last seen before the end"
+                                            : "");
     }
 }
 

@@ -140,6 +140,10 @@ static void add_device(struct ttm_watched *watched, const struct ttm_answer *ans
         sum->peak_footprint_bytes = larger(sum->peak_footprint_bytes,
                                            larger(sum->footprint_bytes, own->peak_footprint_bytes));
     }
+    struct ttm_cb_totals *cb = &device->totals.cb;
+    cb->resident_bytes += row->totals.cb.resident_bytes;
+    cb->peak_resident_bytes = larger(
+        cb->peak_resident_bytes, larger(cb->resident_bytes, row->totals.cb.peak_resident_bytes));
 }
 
 static void forget_sums(struct ttm_departed *departed)
@@ -147,12 +151,14 @@ static void forget_sums(struct ttm_departed *departed)
     for (uint32_t i = 0; i < departed->device_count; i++) {
         for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
             departed->devices[i].totals.region[r].footprint_bytes = 0;
+        departed->devices[i].totals.cb.resident_bytes = 0;
     }
 }
 
 static void take_totals(struct ttm_watched *watched, const struct ttm_answer *answer)
 {
-    forget_sums(&watched->departed);
+    bool is_first = true; /* where none of ours is left, what was last seen of them stays */
+
     for (size_t i = 0; i < answer->process_count; i++) {
         const struct ttm_answer_process *process = &answer->processes[i];
         struct ttm_seen *seen = find_seen(watched, process->row.pid, process->row.start_ns);
@@ -166,6 +172,9 @@ static void take_totals(struct ttm_watched *watched, const struct ttm_answer *an
             continue;
         memcpy(seen->command, process->row.command, sizeof(seen->command));
         memcpy(seen->trouble, process->row.trouble, sizeof(seen->trouble));
+        if (is_first)
+            forget_sums(&watched->departed);
+        is_first = false;
         for (size_t d = 0; d < process->device_count; d++)
             add_device(watched, answer, &process->devices[d]);
     }
@@ -375,6 +384,8 @@ void ttm_watched_finish(struct ttm_watched *watched)
 {
     stop(watched);
     put_processes(watched);
+    if (watched->departed.sums.remaining == 0)
+        forget_sums(&watched->departed); /* given back since it was seen */
 }
 
 void ttm_watched_done(struct ttm_watched *watched)
