@@ -281,6 +281,23 @@ __attribute__((hot)) void ttmem_alloc(const struct ttmem_allocation *a)
         begin_tracked(a, epoch);
 }
 
+__attribute__((hot)) void ttmem_guest_born(struct ttm_live *live)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+    struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
+
+    if (__builtin_expect(!slot, 0))
+        return;
+    /* The largest number has all bits that one may have. */
+    if (__builtin_expect(
+            (live->address | live->bytes | live->footprint_bytes) > TTM_LIVE_NUMBER_MAX, 0)) {
+        ttm_tracker_refuse(&ttm_own_tracker);
+        return;
+    }
+    live->origin = origin_of_event(slot, epoch);
+    ttm_tracker_begin(&ttm_own_tracker, slot, live, epoch);
+}
+
 /* What has no more to it than a key. */
 static void report(enum ttm_happening_op op, const struct ttm_live *live)
 {

@@ -10,6 +10,8 @@
 
 #include <ttmem/ttmem.h>
 
+#include "client/live_table.h"
+
 /* Numbers of notes (wire/origin.h), 0 for what is not known. */
 struct ttmem_guest_origin {
     uint32_t thread;
@@ -42,6 +44,12 @@ TTMEM_EXPORT void ttmem_guest_register(const struct ttmem_guest *guest);
  * for the same content; 0 when tracking is off or there is no room.
  */
 TTMEM_EXPORT uint32_t ttmem_guest_note(uint32_t kind, const void *bytes, uint32_t length);
+
+/*
+ * As ttmem_alloc() of a buffer, without the checks of what somebody else might say. Its origin,
+ * serial and time are set here.
+ */
+TTMEM_EXPORT void ttmem_guest_born(struct ttm_live *live);
 
 /* As ttmem_free(), but it ends with its program and not because its owner gave it back. */
 TTMEM_EXPORT void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t id);

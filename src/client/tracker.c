@@ -175,8 +175,8 @@ uint32_t ttm_tracker_origin(struct ttm_tracker *tracker, const struct ttm_origin
 }
 
 /* Ends a life of that key (and serial). Returns whether there was one. */
-static bool end_life(struct ttm_tracker *tracker, struct ttm_slot *slot, const struct ttm_live *key,
-                     uint8_t how)
+static __attribute__((hot)) bool end_life(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                          const struct ttm_live *key, uint8_t how)
 {
     struct ttm_live live;
 

@@ -89,7 +89,7 @@ struct ttm_allocator *ttm_allocators_next(uint32_t *cursor, const void **ret_imp
     return ttm_ptr_map_next(&known, cursor, ret_impl);
 }
 
-uint16_t ttm_allocator_number(const struct ttm_allocator *allocator)
+__attribute__((hot)) uint16_t ttm_allocator_number(const struct ttm_allocator *allocator)
 {
     return allocator->number;
 }
@@ -152,7 +152,7 @@ static __attribute__((noinline)) uint64_t ask_bank_bytes(struct ttm_allocator *a
 __attribute__((hot)) bool ttm_allocator_place(struct ttm_allocator *allocator,
                                               const struct ttm_runtime *runtime, const void *buffer,
                                               const struct ttm_buffer_facts *facts,
-                                              struct ttmem_allocation *ret)
+                                              struct ttm_live *ret)
 {
     const uint64_t rest = (uint64_t)allocator->granule - 1;
     uint64_t bytes;
@@ -162,12 +162,14 @@ __attribute__((hot)) bool ttm_allocator_place(struct ttm_allocator *allocator,
         return false;
     ret->allocator = allocator->number;
     ret->devices = allocator->devices;
+    ret->footprint_bytes = facts->bytes;
     if (allocator->banks[facts->region] == 0) /* system memory has none */
         return true;
     if (__builtin_expect(!ttm_bank_sizes_find(&allocator->sizes, facts, &bytes), 0))
         bytes = ask_bank_bytes(allocator, runtime, buffer, facts);
-    ret->banks = facts->banks > 0 ? facts->banks : allocator->banks[facts->region];
-    ret->footprint_bytes = ((bytes + rest) & ~rest) * ret->banks;
+    const uint32_t banks = facts->banks > 0 ? facts->banks : allocator->banks[facts->region];
+    ret->banks = (uint16_t)(banks <= TTM_LIVE_BANKS_MAX ? banks : 0);
+    ret->footprint_bytes = ((bytes + rest) & ~rest) * banks;
     return true;
 }
 

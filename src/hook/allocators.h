@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/live_table.h"
 #include "hook/metal.h"
 
 struct ttm_allocator;
@@ -48,7 +49,7 @@ uint16_t ttm_allocator_number(const struct ttm_allocator *allocator);
  */
 bool ttm_allocator_place(struct ttm_allocator *allocator, const struct ttm_runtime *runtime,
                          const void *buffer, const struct ttm_buffer_facts *facts,
-                         struct ttmem_allocation *ret);
+                         struct ttm_live *ret);
 
 /*
  * Reads from the runtime, once, what the functions around return; 'device' is the

@@ -49,7 +49,7 @@ static __attribute__((hot)) void tell(const struct ttm_runtime *runtime,
     /* Graph capture makes buffers without memory; their address is 0. */
     if (facts.address == 0 || facts.bytes == 0 || facts.region > TTMEM_TRACE)
         return;
-    struct ttmem_allocation born = {
+    struct ttm_live born = {
         .id = facts.id,
         .address = facts.address,
         .bytes = facts.bytes,
@@ -64,7 +64,7 @@ static __attribute__((hot)) void tell(const struct ttm_runtime *runtime,
     if (atomic_load_explicit(&first_own_id, memory_order_relaxed) == none)
         (void)atomic_compare_exchange_strong_explicit(&first_own_id, &none, facts.id,
                                                       memory_order_relaxed, memory_order_relaxed);
-    ttmem_alloc(&born);
+    ttmem_guest_born(&born);
 }
 
 static bool is_last(const void *impl)

@@ -21,7 +21,7 @@ void ttm_ending_look(void)
     atomic_store_explicit(&is_finalizing, function, memory_order_relaxed); /* always the same */
 }
 
-bool ttm_ending_has_begun(void)
+__attribute__((hot)) bool ttm_ending_has_begun(void)
 {
     const is_finalizing_fn ask = atomic_load_explicit(&is_finalizing, memory_order_relaxed);
 

@@ -25,11 +25,13 @@
 #include "hook/workloads.h"
 
 #define EXPORT __attribute__((visibility("default")))
+/* What each operation of a program calls; these lie beside each other (the caches are small). */
+#define HOT __attribute__((hot))
 #define CALLER __builtin_return_address(0)
 
 /* Only the runtime that is tracked has a 'metal'; another one is called and no more. */
-static __attribute__((hot)) uint64_t call(const void *caller, enum ttm_hook_point point, void *self,
-                                          void *argument, const struct ttm_guard *guard)
+static HOT uint64_t call(const void *caller, enum ttm_hook_point point, void *self, void *argument,
+                         const struct ttm_guard *guard)
 {
     const struct ttm_runtime *runtime = ttm_runtime_of(caller, point);
     /* The name says the type; a data pointer from dlsym() is a function here. */
@@ -45,7 +47,7 @@ static __attribute__((hot)) uint64_t call(const void *caller, enum ttm_hook_poin
 /* clang-format off */
 #define GUARDED(point, name, guard)                                  \
     EXPORT uint64_t name(void *self, void *argument);                \
-    EXPORT uint64_t name(void *self, void *argument)                 \
+    EXPORT HOT uint64_t name(void *self, void *argument)             \
     {                                                                \
         return call(CALLER, TTM_HOOK_##point, self, argument, guard); \
     }
@@ -79,8 +81,8 @@ typedef void (*track_allocate_fn)(void *, const void *);
 
 EXPORT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *self,
                                                                          const void *buffer);
-EXPORT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *self,
-                                                                         const void *buffer)
+EXPORT HOT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *self,
+                                                                             const void *buffer)
 {
     const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_TRACK_ALLOCATE);
     const track_allocate_fn original =
@@ -212,7 +214,7 @@ typedef void (*enqueue_fn)(void *, void *, bool);
 EXPORT void
 _ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb(
     void *queue, void *workload, bool is_blocking);
-EXPORT void
+EXPORT HOT void
 _ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb(
     void *queue, void *workload, bool is_blocking)
 {

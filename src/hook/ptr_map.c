@@ -22,7 +22,8 @@ static struct ttm_ptr_slot *slot_at(const struct ttm_ptr_map *map, uint64_t home
 }
 
 /* The slot of a key, NULL when it is not there. */
-static struct ttm_ptr_slot *slot_of(const struct ttm_ptr_map *map, uintptr_t key)
+static __attribute__((hot)) struct ttm_ptr_slot *slot_of(const struct ttm_ptr_map *map,
+                                                         uintptr_t key)
 {
     const uint64_t home = ttm_hash_u64(key);
 
