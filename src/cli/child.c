@@ -23,6 +23,13 @@
 static const int forwarded[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM,
                                 SIGTERM, SIGWINCH, SIGURG,  SIGIO,   SIGPWR,  SIGTSTP, SIGCONT};
 
+static void (*too_large_before)(int) = SIG_DFL;
+
+void ttm_child_ignore_limits(void)
+{
+    too_large_before = signal(SIGXFSZ, SIG_IGN);
+}
+
 void ttm_child_init(struct ttm_child *child)
 {
     struct sigaction action;
@@ -47,6 +54,7 @@ static void become(const struct ttm_child *child, char *const argv[], char *cons
     (void)setrlimit(RLIMIT_NOFILE, &child->fds);
     if (child->ignored_sigchld)
         (void)signal(SIGCHLD, SIG_IGN);
+    (void)signal(SIGXFSZ, too_large_before);
     (void)sigprocmask(SIG_SETMASK, &child->mask, NULL);
     (void)execvpe(argv[0], argv, envp);
     const int error = errno;

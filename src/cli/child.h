@@ -33,6 +33,12 @@ struct ttm_child_end {
     uint64_t duration_ns;
 };
 
+/*
+ * What would be too large for a file (ulimit -f) is an error to be told from here on and not the
+ * end of us; the program gets the signal as it was. First of all.
+ */
+void ttm_child_ignore_limits(void);
+
 /* Remembers what the program is to get, before the command changes any of it. */
 void ttm_child_init(struct ttm_child *child);
 

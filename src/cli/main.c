@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/child.h"
 #include "cli/command.h"
 
 /* In the order of --help. */
@@ -56,6 +57,7 @@ int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "--help";
 
+    ttm_child_ignore_limits();
     (void)setlocale(LC_ALL, "");
     (void)setlocale(LC_NUMERIC, "C"); /* numbers are for programs too */
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {

@@ -12,6 +12,7 @@
 
 #include "cli/report_text.h"
 #include "cli/run_sheet.h"
+#include "ring/producer.h"
 
 #define COMMAND_MIN 12
 #define COMMAND_MAX 60
@@ -78,6 +79,8 @@ static const char *reason_of(const struct ttm_run_summary *summary)
     case TTM_PROGRAM_ORDINARY:
         break;
     }
+    if (!ttm_producer_is_allowed())
+        return "not tracked: what tracking shares is larger than files may be (ulimit -f)";
     return "it reported no TT-Metal";
 }
 

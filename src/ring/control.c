@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
+
 #define PAGE 4096u
 /* What readlink() says of such a memfd. */
 #define LINK_TEXT "/memfd:" TTM_CONTROL_NAME " (deleted)"
@@ -18,6 +20,9 @@
 int ttm_control_new(bool is_wanted)
 {
     const uint32_t wanted = 1;
+
+    if (!ttm_file_limit_allows(PAGE))
+        return -EFBIG;
     const int fd = memfd_create(TTM_CONTROL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0)

@@ -5,10 +5,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/file_limit.h"
 
 #define PAGE 4096u
 
@@ -32,14 +33,9 @@ static size_t segment_bytes(void)
     return (notes_offset() + TTM_NOTES_BYTES + PAGE - 1) / PAGE * PAGE;
 }
 
-/* A file size limit below ours would have the kernel send SIGXFSZ to the program. */
-static int check_limit(void)
+bool ttm_producer_is_allowed(void)
 {
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_FSIZE, &limit) < 0)
-        return -errno;
-    return limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < segment_bytes() ? -EFBIG : 0;
+    return ttm_file_limit_allows(segment_bytes());
 }
 
 static int make_memfd(void)
@@ -61,10 +57,10 @@ int ttm_producer_new(struct ttm_producer *ret)
 {
     void *mem = MAP_FAILED;
     int fd = -1, wake[2] = {-1, -1};
-    int r = check_limit();
+    int r;
 
-    if (r < 0)
-        return r;
+    if (!ttm_producer_is_allowed())
+        return -EFBIG;
     fd = make_memfd();
     if (fd < 0)
         return fd;

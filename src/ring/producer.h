@@ -34,7 +34,10 @@ struct ttm_producer {
     _Atomic uint32_t spares;    /* rings that were taken to go on in and never before */
 };
 
-/* Returns 0 or a negative errno. */
+/* Whether this process may make one, and its children: see base/file_limit.h. */
+bool ttm_producer_is_allowed(void);
+
+/* Returns 0 or a negative errno; -EFBIG where it is not allowed. */
 int ttm_producer_new(struct ttm_producer *ret);
 
 /* Unmaps and closes; the reader keeps its own mapping. No ring may be in use. */

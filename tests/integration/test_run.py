@@ -692,6 +692,33 @@ def test_it_fits_the_screen(place: Place, columns: int, rows: int) -> None:
     assert max(map(len, shown)) <= columns
 
 
+def limited(place: Place, blocks: int, *args: str) -> subprocess.CompletedProcess:
+    """`tt-mem run ARGS` that may write files of so many blocks."""
+    script = f'ulimit -f {blocks}; exec "$0" run "$@"'
+    return subprocess.run(
+        ["sh", "-c", script, str(place.tt_mem), *args],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=place.env(**WORKER_OPTIONS),
+        cwd=place.work_folder,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 500000])
+def test_a_limit_of_file_sizes_is_what_is_named(place: Place, blocks: int) -> None:
+    result = limited(place, blocks, TRACKED_WORKER)
+    assert result.returncode == 0
+    assert "(ulimit -f)" in result.stderr
+
+
+def test_a_program_over_its_limit_of_file_sizes_ends_as_without_us(place: Place) -> None:
+    result = limited(place, 1, "sh", "-c", "head -c 100000 /dev/zero >file")
+    assert result.returncode == 128 + signal.SIGXFSZ
+
+
 # ---- a server that runs already ----
 
 
