@@ -206,6 +206,31 @@ static uint32_t origin_note(struct ttm_slot *slot, const struct ttm_origin_note 
     return note;
 }
 
+static inline uint32_t ask_origin(struct ttm_slot *slot, const struct ttmem_guest *guest,
+                                  uint32_t context, uint32_t epoch)
+{
+    struct ttmem_guest_origin from = {0};
+
+    guest->origin(&from);
+    const struct ttm_origin_note origin = {
+        .context = context,
+        .thread = from.thread,
+        .operation = from.operation,
+        .python = from.python,
+        .native = from.native,
+    };
+    const uint32_t note = origin_note(slot, &origin);
+    if (from.is_lasting && note != 0) {
+        slot->lasting_epoch = 0; /* a signal handler of this thread may come in between */
+        atomic_signal_fence(memory_order_seq_cst);
+        slot->lasting_context = context;
+        slot->lasting_origin = note;
+        atomic_signal_fence(memory_order_seq_cst);
+        slot->lasting_epoch = epoch;
+    }
+    return note;
+}
+
 static __attribute__((hot)) uint32_t origin_of_event(struct ttm_slot *slot, uint32_t epoch)
 {
     const struct ttmem_guest *guest = ttm_own_guest;
@@ -213,16 +238,10 @@ static __attribute__((hot)) uint32_t origin_of_event(struct ttm_slot *slot, uint
 
     if (!guest || !guest->origin)
         return has_context ? slot->context_origin : 0;
-    struct ttmem_guest_origin from = {0};
-    guest->origin(&from);
-    const struct ttm_origin_note origin = {
-        .context = has_context ? innermost(slot) : 0,
-        .thread = from.thread,
-        .operation = from.operation,
-        .python = from.python,
-        .native = from.native,
-    };
-    return origin_note(slot, &origin);
+    const uint32_t context = has_context ? innermost(slot) : 0;
+    if (slot->lasting_epoch == epoch && slot->lasting_context == context)
+        return slot->lasting_origin;
+    return ask_origin(slot, guest, context, epoch);
 }
 
 /* ---- allocations ---- */

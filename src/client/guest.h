@@ -6,6 +6,7 @@
 #ifndef TTM_CLIENT_GUEST_H
 #define TTM_CLIENT_GUEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <ttmem/ttmem.h>
@@ -18,6 +19,7 @@ struct ttmem_guest_origin {
     uint32_t operation;
     uint32_t python;
     uint32_t native;
+    bool is_lasting; /* the same for each event of this thread while tracking is on */
 };
 
 struct ttmem_guest {

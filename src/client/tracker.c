@@ -80,6 +80,8 @@ struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker)
     struct ttm_slot *slot = &tracker->slots[number];
     slot->ring = ring;
     slot->number = number;
+    slot->context_epoch = 0; /* what another thread was about is not this one's */
+    slot->lasting_epoch = 0;
     return slot;
 }
 

@@ -43,6 +43,10 @@ struct ttm_slot {
     uint32_t contexts[TTM_CONTEXTS_MAX];
     uint32_t context_origin;         /* an origin that says nothing but the context */
     volatile bool is_keeping_origin; /* as is_busy */
+    /* Of a guest to whom all events of the thread are alike; of that epoch and context. */
+    uint32_t lasting_epoch;
+    uint32_t lasting_context;
+    uint32_t lasting_origin;
     struct ttm_slot_origin origins[TTM_SLOT_ORIGINS];
     /* Events in a row for which there was no other ring, and the tail of the full one. */
     uint32_t refusals;

@@ -8,6 +8,8 @@
 
 static bool has_begun; /* guarded by the gate, which is closed when tracking begins */
 
+static bool has_frames; /* likewise: an event is not like any other */
+
 static __thread bool is_silent_thread __attribute__((tls_model("initial-exec")));
 
 /* The number in the environment, or the default for what is none. */
@@ -30,6 +32,7 @@ static void start(const void *ours)
 
     options.python_frames = frames_of("TTMEM_PYTHON_FRAMES", options.python_frames);
     options.native_frames = frames_of("TTMEM_NATIVE_FRAMES", options.native_frames);
+    has_frames = options.python_frames > 0 || options.native_frames > 0;
     options.ours[0] = &has_begun;
     options.ours[1] = (const void *)(uintptr_t)&ttmem_alloc;
     options.ours[2] = ours;
@@ -63,6 +66,7 @@ __attribute__((hot)) void ttm_origins_of_event(struct ttmem_guest_origin *ret)
         .operation = stack.operation,
         .python = stack.python,
         .native = stack.native,
+        .is_lasting = !has_frames,
     };
 }
 

@@ -13,6 +13,8 @@
  *   enabled   enable   disable
  *   guest                              is a guest from here on, as libttmem-hook is: its origins have an
  *                                      operation, and when tracking begins it tells of ids 901 and 902
+ *   lasting_guest                      is one whose origins last: "asked-1" is the first that it was asked for
+ *   thread COMMAND                     one of the commands above, in a thread that ends with it
  *   guest_calls                        how often it was told that tracking began, and ends
  *   guest_close ID                     the end of an allocation that its owner did not give back
  *   say RUNTIME/TROUBLE                what this process is, and what is wrong with it
@@ -220,6 +222,23 @@ static void be_guest(void)
 {
     static const struct ttmem_guest guest = {
         .on_enable = begin_guest, .on_disable = end_guest, .origin = find_origin};
+
+    ttmem_guest_register(&guest);
+}
+
+static void find_lasting_origin(struct ttmem_guest_origin *ret)
+{
+    static _Atomic int asked;
+    char text[32];
+    const int length = snprintf(text, sizeof(text), "asked-%d", atomic_fetch_add(&asked, 1) + 1);
+
+    ret->operation = ttmem_guest_note(TTM_NOTE_OPERATION, text, (uint32_t)length);
+    ret->is_lasting = true;
+}
+
+static void be_lasting_guest(void)
+{
+    static const struct ttmem_guest guest = {.origin = find_lasting_origin};
 
     ttmem_guest_register(&guest);
 }
@@ -515,9 +534,32 @@ static bool obey_told(const char *verb, char *args)
         say(args);
     else if (strcmp(verb, "guest") == 0)
         be_guest();
+    else if (strcmp(verb, "lasting_guest") == 0)
+        be_lasting_guest();
     else
         return false;
     return true;
+}
+
+static void *obey_in_thread(void *line)
+{
+    char *args = strchr(line, ' ');
+
+    if (!args)
+        die(line);
+    *args++ = '\0';
+    if (!obey_told(line, args))
+        die(line);
+    return NULL;
+}
+
+static void run_thread(char *line)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, obey_in_thread, line) != 0)
+        die("no thread");
+    (void)pthread_join(thread, NULL);
 }
 
 static int obey(const char *verb, char *args)
@@ -548,6 +590,8 @@ static int obey(const char *verb, char *args)
         start_churn(atoi(args));
     else if (strcmp(verb, "churn_stop") == 0)
         stop_churn();
+    else if (strcmp(verb, "thread") == 0)
+        run_thread(args);
     else if (strcmp(verb, "swap_fds") == 0)
         swap_fds(args, false);
     else if (strcmp(verb, "swap_wakes") == 0)

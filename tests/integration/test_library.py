@@ -215,6 +215,26 @@ def test_names_by_address_find_the_right_allocation(server: Server) -> None:
         assert worker.do("name_at 1 4096 1 again", "disable", "name_at 1 4096 1 off") == 0
 
 
+def test_the_context_of_a_thread_ends_with_it(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("thread push lost", "thread alloc 1 100", "push own", "thread alloc 2 100")
+        worker.do("alloc 3 100")
+        expected = {1: "", 2: "", 3: "own"}
+        wait_for(lambda: {k: c for k, (_, c) in told_of(worker).items()} == expected)
+
+
+def test_an_origin_that_lasts_is_asked_for_once_by_thread_and_context(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("lasting_guest", "alloc 1 100", "alloc 2 100", "thread alloc 3 100")
+        worker.do("thread alloc 4 100", "alloc 5 100", "push a", "alloc 6 100", "alloc 7 100")
+        worker.do("pop", "alloc 8 100")
+        asked = {1: 1, 2: 1, 3: 2, 4: 3, 5: 1, 6: 4, 7: 4, 8: 5}
+        wait_for(lambda: len(told_of(worker)) == len(asked))
+        row = worker.row()
+        operations = {b["id"]: row["origins"][b["origin"]]["operation"] for b in row["buffers"]}
+        assert operations == {ident: f"asked-{number}" for ident, number in asked.items()}
+
+
 def test_contexts_nest_deeply_and_texts_are_cut(server: Server) -> None:
     with Library(server) as worker:
         for _ in range(70):
