@@ -18,7 +18,10 @@
 static void remember(void *context, const struct ttm_registry *reg,
                      const struct ttm_process *process, bool is_running)
 {
-    ttm_departed_add(context, reg, process, is_running);
+    struct ttm_embedded *embedded = context;
+
+    ttm_failure_report_end(&embedded->reporter, reg, process);
+    ttm_departed_add(&embedded->departed, reg, process, is_running);
 }
 
 /* The folder of the machine's server is for all to enter, whoever makes it. */
@@ -49,7 +52,7 @@ static int open_choice(struct ttm_embedded *embedded, unsigned choice,
     const struct ttm_server_options options = {
         .socket_path = embedded->socket_path,
         .process_ended = remember,
-        .process_context = &embedded->departed,
+        .process_context = embedded,
         .allocation_failed = ttm_failure_report,
         .failure_context = &embedded->reporter,
     };
@@ -125,7 +128,7 @@ void ttm_embedded_finish(struct ttm_embedded *embedded)
         return;
     stop(embedded);
     ttm_server_settle(embedded->server);
-    ttm_server_each_process(embedded->server, remember, &embedded->departed);
+    ttm_server_each_process(embedded->server, remember, embedded);
 }
 
 void ttm_embedded_done(struct ttm_embedded *embedded)

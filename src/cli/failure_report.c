@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/u64_set.h"
 #include "cli/failure_text.h"
@@ -68,22 +69,41 @@ static void find_operations(const struct ttm_registry *reg, const struct ttm_pro
     }
 }
 
+/* What is known of a failure whenever it is told of. */
+static struct ttm_failure_view glance(const struct ttm_registry *reg,
+                                      const struct ttm_process *process,
+                                      const struct ttm_failure_row *failure)
+{
+    const uint8_t region = ttm_failure_held_region(failure);
+    const struct ttm_device *device = reg->devices[failure->device_id];
+    struct ttm_failure_view view = {
+        .failure = failure,
+        .pid = reg->process_count > 1 ? process->info.pid : 0,
+        .where = words_of(process, failure->origin),
+    };
+
+    if (device && device->bank_count[region] > 0) {
+        view.bank_count = device->bank_count[region];
+        view.bank_bytes = device->capacity_bytes[region] / view.bank_count;
+    }
+    return view;
+}
+
+static void name_holders(const struct ttm_process *process, struct ttm_failure_view *view)
+{
+    for (uint32_t i = 0; i < view->holders.count; i++)
+        view->holder_words[i] = words_of(process, view->holders.largest[i].origin);
+}
+
+/* At the time of the failure. */
 static void look(const struct ttm_failure_reporter *reporter, const struct ttm_registry *reg,
                  const struct ttm_process *process, struct ttm_failure_view *view)
 {
     const struct ttm_failure_row *failure = view->failure;
     const uint8_t region = ttm_failure_held_region(failure);
-    const struct ttm_device *device = reg->devices[failure->device_id];
 
-    view->pid = reg->process_count > 1 ? process->info.pid : 0;
-    view->where = words_of(process, failure->origin);
-    if (device && device->bank_count[region] > 0) {
-        view->bank_count = device->bank_count[region];
-        view->bank_bytes = device->capacity_bytes[region] / view->bank_count;
-    }
     (void)ttm_holders_find(reg, process, failure->device_id, region, &view->holders);
-    for (uint32_t i = 0; i < view->holders.count; i++)
-        view->holder_words[i] = words_of(process, view->holders.largest[i].origin);
+    name_holders(process, view);
     (void)ttm_bank_map_draw(reg, process, failure->device_id, region, view->bank_count,
                             ttm_failure_map_cells(&reporter->terminal), &view->map);
     for (uint32_t i = 0; i < view->map.lowest_count; i++)
@@ -94,50 +114,151 @@ static void look(const struct ttm_failure_reporter *reporter, const struct ttm_r
     }
 }
 
+/* Later: the lives have changed since, but the server noted the largest owners. */
+static void look_back(const struct ttm_process *process, struct ttm_failure_view *view)
+{
+    const struct ttm_failure_row *failure = view->failure;
+    struct ttm_holders *holders = &view->holders;
+
+    view->is_late = true;
+    memcpy(holders->largest, failure->owners, sizeof(holders->largest));
+    holders->count = holders->origins = failure->owner_count;
+    name_holders(process, view);
+}
+
 /* ---- saying it ---- */
 
-/* Whether this one is told of; says so when it is the first that is not any more. */
-static bool take_turn(struct ttm_failure_reporter *reporter, uint64_t time_ns)
+/* Failures of one kind differ in size and time alone. */
+static uint64_t kind_of(const struct ttm_process *process, const struct ttm_failure_row *failure)
 {
-    if (reporter->is_silent)
-        return false;
-    /* An older one, of another thread, is of the same second. */
-    if (reporter->told > 0 && (time_ns < reporter->last_ns + TTM_NS_PER_S)) {
-        reporter->skipped++;
-        return false;
+    const struct ttm_origin *origin = ttm_origin_table_find(&process->origins, failure->origin);
+    const bool has_room = failure->bank_free_bytes >= failure->bank_wanted_bytes;
+    uint64_t hash = ttm_hash_u64(
+        (uint64_t)process->info.pid << 32 | (uint64_t)failure->device_id << 16 |
+        (unsigned)failure->region << 8 | (unsigned)failure->kind << 1 | (unsigned)has_room);
+
+    if (failure->origin == 0 || !origin)
+        return hash;
+    /* From where: of these the first that is known. */
+    static const enum ttm_origin_text texts[] = {TTM_ORIGIN_PYTHON, TTM_ORIGIN_NATIVE,
+                                                 TTM_ORIGIN_CONTEXT};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (origin->text[texts[i]][0] != '\0')
+            return ttm_hash_text(hash, origin->text[texts[i]]);
     }
-    if (reporter->told == TTM_FAILURE_REPORTS_MAX) {
-        reporter->is_silent = true;
-        ttm_log("%s more failures, see the report", ttm_terminal_ellipsis(&reporter->terminal));
-        return false;
+    return ttm_hash_text(hash, origin->text[TTM_ORIGIN_OPERATION]);
+}
+
+/* Whether none of the kind was told of, and one can be. */
+static bool is_new(struct ttm_failure_reporter *reporter, uint64_t kind)
+{
+    for (uint32_t i = 0; i < reporter->kind_count; i++) {
+        if (reporter->kinds[i] == kind)
+            return false;
     }
-    reporter->last_ns = time_ns;
+    if (reporter->kind_count == TTM_FAILURE_KINDS_MAX)
+        return false;
+    reporter->kinds[reporter->kind_count++] = kind;
+    return true;
+}
+
+/* Whether this one is told of; says so when it is the first that is not any more. */
+static bool take_turn(struct ttm_failure_reporter *reporter, uint64_t kind, uint64_t time_ns)
+{
+    if (!is_new(reporter, kind)) {
+        /* An older one, of another thread, is of the same second. */
+        if (reporter->is_silent ||
+            (reporter->told > 0 && time_ns < reporter->last_ns + TTM_NS_PER_S))
+            return false;
+        if (reporter->told >= TTM_FAILURE_REPORTS_MAX) {
+            reporter->is_silent = true;
+            ttm_log("%s more failures, see the report", ttm_terminal_ellipsis(&reporter->terminal));
+            return false;
+        }
+    }
+    if (time_ns > reporter->last_ns)
+        reporter->last_ns = time_ns;
     reporter->told++;
     return true;
+}
+
+/* Those of the process that were held back; NULL: none. */
+static struct ttm_failures_held *find_held(struct ttm_failure_reporter *reporter,
+                                           const struct ttm_process *process)
+{
+    for (uint32_t i = 0; i < reporter->held_count; i++) {
+        if (reporter->held[i].process == process)
+            return &reporter->held[i];
+    }
+    return NULL;
+}
+
+static void hold_back(struct ttm_failure_reporter *reporter, const struct ttm_process *process,
+                      const struct ttm_failure_row *failure)
+{
+    struct ttm_failures_held *held = find_held(reporter, process);
+
+    if (!held && reporter->held_count < TTM_FAILURE_PROCESSES_MAX) {
+        held = &reporter->held[reporter->held_count++];
+        *held = (struct ttm_failures_held){.process = process};
+    }
+    if (!held)
+        return; /* it is counted in the summary */
+    held->count++;
+    held->last = *failure;
+}
+
+static void forget(struct ttm_failure_reporter *reporter, struct ttm_failures_held *held)
+{
+    *held = reporter->held[--reporter->held_count];
+}
+
+/* 'more': how many others there were since the last one, and what is to be said of this one. */
+static void say(const struct ttm_failure_reporter *reporter, const struct ttm_failure_view *view,
+                uint64_t more, const char *then)
+{
+    struct ttm_text whole, out;
+    char number[TTM_NUMBER_SIZE];
+
+    ttm_text_init(&whole);
+    ttm_text_init(&out);
+    if (more > 0)
+        ttm_text_format(&whole, "tt-mem: %s more %s since%s\n", ttm_format_count(more, number),
+                        more == 1 ? "failure" : "failures", then);
+    ttm_failure_text(view, &reporter->terminal, &whole);
+    ttm_terminal_fit(&reporter->terminal, &whole, &out);
+    if (!ttm_text_failed(&whole) && !ttm_text_failed(&out))
+        ttm_log_text(ttm_text_string(&out), out.length);
+    ttm_text_done(&whole);
+    ttm_text_done(&out);
 }
 
 void ttm_failure_report(void *context, const struct ttm_registry *reg,
                         const struct ttm_process *process, const struct ttm_failure_row *failure)
 {
     struct ttm_failure_reporter *reporter = context;
-    struct ttm_failure_view view = {.failure = failure};
-    struct ttm_text whole, out;
-    char number[TTM_NUMBER_SIZE];
 
-    if (!take_turn(reporter, failure->time_ns))
+    if (!take_turn(reporter, kind_of(process, failure), failure->time_ns)) {
+        hold_back(reporter, process, failure);
         return;
-    ttm_text_init(&whole);
-    ttm_text_init(&out);
-    if (reporter->skipped > 0)
-        ttm_text_format(&whole, "tt-mem: %s more %s since\n",
-                        ttm_format_count(reporter->skipped, number),
-                        reporter->skipped == 1 ? "failure" : "failures");
-    reporter->skipped = 0;
+    }
+    struct ttm_failures_held *held = find_held(reporter, process);
+    struct ttm_failure_view view = glance(reg, process, failure);
     look(reporter, reg, process, &view);
-    ttm_failure_text(&view, &reporter->terminal, &whole);
-    ttm_terminal_fit(&reporter->terminal, &whole, &out);
-    if (!ttm_text_failed(&whole) && !ttm_text_failed(&out))
-        ttm_log_text(ttm_text_string(&out), out.length);
-    ttm_text_done(&whole);
-    ttm_text_done(&out);
+    say(reporter, &view, held ? held->count : 0, "");
+    if (held)
+        forget(reporter, held);
+}
+
+void ttm_failure_report_end(struct ttm_failure_reporter *reporter, const struct ttm_registry *reg,
+                            const struct ttm_process *process)
+{
+    struct ttm_failures_held *held = find_held(reporter, process);
+
+    if (!held)
+        return;
+    struct ttm_failure_view view = glance(reg, process, &held->last);
+    look_back(process, &view);
+    say(reporter, &view, held->count > 1 ? held->count : 0, ", the last of them:");
+    forget(reporter, held);
 }

@@ -3,8 +3,9 @@
  * failure_report - tells of allocations that fail, while the program runs.
  *
  * Called in the server's thread: it collects what the registry has and hands the
- * text to the log, whose own thread writes it. A program that fails again and again
- * is told of once a second, and a limited number of times.
+ * text to the log, whose own thread writes it. The first failure of each kind is told
+ * of at once; one that fails in the same way again and again, once a second. Both have
+ * a limit. What was held back is counted, and the last of it told of when its process ends.
  */
 #ifndef TTM_CLI_FAILURE_REPORT_H
 #define TTM_CLI_FAILURE_REPORT_H
@@ -13,19 +14,31 @@
 #include <stdint.h>
 
 #include "cli/terminal.h"
+#include "wire/origin_row.h"
 
-#define TTM_FAILURE_REPORTS_MAX 20
+#define TTM_FAILURE_REPORTS_MAX 20   /* from here on, only what is of a new kind */
+#define TTM_FAILURE_KINDS_MAX 20     /* which are known */
+#define TTM_FAILURE_PROCESSES_MAX 16 /* of which failures are held back at a time */
 
-struct ttm_failure_row;
 struct ttm_process;
 struct ttm_registry;
 
+/* Failures of a process since the last that was told of. */
+struct ttm_failures_held {
+    const struct ttm_process *process; /* only to know it by */
+    uint64_t count;
+    struct ttm_failure_row last;
+};
+
 struct ttm_failure_reporter {
     struct ttm_terminal terminal;
+    uint64_t kinds[TTM_FAILURE_KINDS_MAX]; /* hashes, of those that were told of */
+    uint32_t kind_count;
     uint64_t last_ns; /* the newest failure that was told of */
     uint32_t told;
-    uint64_t skipped; /* since the last that was told of */
-    bool is_silent;   /* it was said that no more are told of */
+    bool is_silent; /* it was said that no more are told of */
+    struct ttm_failures_held held[TTM_FAILURE_PROCESSES_MAX];
+    uint32_t held_count;
 };
 
 void ttm_failure_reporter_init(struct ttm_failure_reporter *reporter,
@@ -34,5 +47,9 @@ void ttm_failure_reporter_init(struct ttm_failure_reporter *reporter,
 /* As ttm_failure_fn; 'context' is the reporter. */
 void ttm_failure_report(void *context, const struct ttm_registry *reg,
                         const struct ttm_process *process, const struct ttm_failure_row *failure);
+
+/* Before the process is forgotten: tells of its last failure, if that was held back. */
+void ttm_failure_report_end(struct ttm_failure_reporter *reporter, const struct ttm_registry *reg,
+                            const struct ttm_process *process);
 
 #endif /* TTM_CLI_FAILURE_REPORT_H */

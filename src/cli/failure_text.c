@@ -193,7 +193,7 @@ static void put_holders(const struct sheet *sheet)
         ttm_text_format(sheet->out, "from %s other places\n",
                         ttm_format_count(holders->origins - holders->count, number));
     }
-    if (holders->count == 0)
+    if (holders->count == 0 && !sheet->view->is_late)
         ttm_text_format(sheet->out, "  nothing that is tracked holds %s of device %u\n",
                         held_region(sheet), sheet->failure->device_id);
 }

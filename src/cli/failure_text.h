@@ -8,6 +8,7 @@
 #ifndef TTM_CLI_FAILURE_TEXT_H
 #define TTM_CLI_FAILURE_TEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/text.h"
@@ -21,7 +22,8 @@
 /* Words are borrowed; those of an origin that is not known are all "". */
 struct ttm_failure_view {
     const struct ttm_failure_row *failure;
-    int32_t pid; /* 0: there is one process only, and no need to name it */
+    int32_t pid;  /* 0: there is one process only, and no need to name it */
+    bool is_late; /* told of later: of those that held it only some are known, or none */
     struct ttm_origin_brief where;
     uint32_t bank_count; /* 0: not known */
     uint64_t bank_bytes; /* likewise */

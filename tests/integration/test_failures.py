@@ -86,14 +86,39 @@ def test_a_clash_names_both_sides(place: Place) -> None:
     assert re.search(r"^ +12.0 KiB  circular buffers", report, re.M)
 
 
+def test_a_failure_that_differs_is_told_at_once_and_the_last_in_any_case(place: Place) -> None:
+    with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        for line in ("open 0", "within 1", "alloc 0 1 2 4000", "fail 0 1 4096 100 100", "fail 0 1 8192 100 100"):
+            it.do(line)
+        it.do("fail 0 0 4096 100 100")  # another region,
+        it.do("fail 0 1 4096 5000 100")  # another verdict,
+        it.do("within 2")
+        it.do("fail 0 1 4096 100 100")  # another place
+        wait_for(lambda: "in part_2" in it.errors(), "the last report")
+        told = it.errors()
+        it.do("free 2")
+        it.do("fail 0 1 12288 100 100")  # the same, which may be held back
+        text = it.end().err
+    heads = re.findall(r"^tt-mem: (out of memory in \w+) of device 0 (in part_\d)", told, re.M)
+    assert [head for head in heads if heads.count(head) == 1] == [
+        ("out of memory in DRAM", "in part_1"),
+        ("out of memory in L1", "in part_2"),
+    ]
+    assert told.count("fragmented") == 1
+    assert "12.0 KiB in each of 4 banks" not in told
+    assert text.count("12.0 KiB in each of 4 banks") == 1
+    assert text.index("12.0 KiB in each") < text.index(" ended after ")
+    assert "  6 allocations failed\n" in text
+
+
 def test_a_storm_of_failures_does_not_flood(place: Place) -> None:
     with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
         it.do("alloc 0 1 10 4000")
         wait_for(lambda: it.knows(it.child()))
         it.do("fail_often 0 5000")
         text = it.end().err
-    # How many depends on how long it took; not more than so many in any case.
-    assert 1 <= text.count("out of memory in L1 of device 0") <= 20
+    # How many depends on how long it took; not more than so many, and the last, in any case.
+    assert 2 <= text.count("out of memory in L1 of device 0") <= 21
     failed = re.search(r"^  .*?([\d,]+) allocations failed$", text, re.M)
     lost = re.search(r"([\d,]+) events lost", text)
     counted = int(failed[1].replace(",", "")) if failed else 0

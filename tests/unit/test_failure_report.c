@@ -62,13 +62,18 @@ static uint32_t count_of(const char *string, const char *piece)
     return count;
 }
 
+static struct ttm_failure_row failure_at(uint64_t time_ns)
+{
+    return (struct ttm_failure_row){.time_ns = time_ns,
+                                    .wanted_bytes = 4096,
+                                    .bank_wanted_bytes = 1024,
+                                    .region = TTM_REGION_L1,
+                                    .origin = 3};
+}
+
 static void fail_at(uint64_t time_ns)
 {
-    const struct ttm_failure_row failure = {.time_ns = time_ns,
-                                            .wanted_bytes = 4096,
-                                            .bank_wanted_bytes = 1024,
-                                            .region = TTM_REGION_L1,
-                                            .origin = 3};
+    const struct ttm_failure_row failure = failure_at(time_ns);
 
     ttm_failure_report(&reporter, reg, proc, &failure);
 }
@@ -131,7 +136,6 @@ static void a_storm_is_told_of_once_a_second(void **state)
         fail_at(TTM_NS_PER_S + i);
     fail_at(5); /* of another thread, and older */
     assert_int_equal(reporter.told, 1);
-    assert_int_equal(reporter.skipped, 1000);
     fail_at(2 * TTM_NS_PER_S);
     const char *text = said();
     assert_int_equal(count_of(text, "out of memory"), 2);
@@ -146,6 +150,125 @@ static void after_so_many_there_are_no_more(void **state)
     const char *text = said();
     assert_int_equal(count_of(text, "out of memory"), TTM_FAILURE_REPORTS_MAX);
     assert_int_equal(count_of(text, "tt-mem: … more failures, see the report\n"), 1);
+}
+
+static void what_differs_in_line_caller_region_or_verdict_is_told_at_once(void **state)
+{
+    struct ttm_failure_row failure = failure_at(TTM_NS_PER_S);
+    (void)state;
+
+    add_origin(2, "model.py:5:alloc\nmodel.py:7:load\n", "ttnn.zeros");
+    add_origin(3, "model.py:5:alloc\nmodel.py:9:step\n", "ttnn.zeros");
+    add_origin(4, "model.py:6:alloc\nmodel.py:9:step\n", "ttnn.zeros");
+    for (uint32_t again = 0; again < 100; again++) {
+        for (failure.origin = 2; failure.origin <= 4; failure.origin++)
+            ttm_failure_report(&reporter, reg, proc, &failure);
+        failure.region = TTM_REGION_DRAM;
+        failure.origin = 2;
+        ttm_failure_report(&reporter, reg, proc, &failure);
+        failure.bank_free_bytes = failure.bank_wanted_bytes;
+        ttm_failure_report(&reporter, reg, proc, &failure);
+        failure = failure_at(TTM_NS_PER_S + again);
+    }
+    const char *text = said();
+    assert_int_equal(count_of(text, "out of memory"), 5);
+    assert_int_equal(count_of(text, "out of memory in DRAM"), 2);
+    assert_int_equal(count_of(text, "fragmented"), 1);
+    assert_int_equal(count_of(text, "at model.py:6"), 1);
+}
+
+static void a_new_kind_is_told_of_when_others_are_not_any_more(void **state)
+{
+    struct ttm_failure_row failure;
+    (void)state;
+
+    for (uint64_t i = 1; i <= 2 * TTM_FAILURE_REPORTS_MAX; i++)
+        fail_at(i * TTM_NS_PER_S);
+    failure = failure_at(2 * TTM_FAILURE_REPORTS_MAX * TTM_NS_PER_S);
+    failure.region = TTM_REGION_DRAM;
+    ttm_failure_report(&reporter, reg, proc, &failure);
+    const char *text = said();
+    const char *line = strstr(text, "tt-mem: out of memory in DRAM");
+    assert_non_null(line);
+    assert_true(strstr(text, "see the report") < line);
+}
+
+static void kinds_have_a_limit(void **state)
+{
+    struct ttm_failure_row failure = failure_at(TTM_NS_PER_S);
+    (void)state;
+
+    for (uint16_t i = 0; i < 1000; i++) {
+        failure.device_id = i;
+        ttm_failure_report(&reporter, reg, proc, &failure);
+    }
+    assert_int_equal(count_of(said(), "out of memory"), TTM_FAILURE_KINDS_MAX);
+}
+
+static void the_last_failure_is_told_of_when_its_process_ends(void **state)
+{
+    struct ttm_failure_row failure;
+    (void)state;
+
+    add_origin(2, "model.py:5:load\n", "ttnn.zeros");
+    for (uint64_t i = 0; i < 7; i++)
+        fail_at(TTM_NS_PER_S + i);
+    failure = failure_at(TTM_NS_PER_S + 7);
+    failure.wanted_bytes = 12288;
+    failure.owners[0] = (struct ttm_owner){2, 5, 7000, 8192}; /* then; there is nothing now */
+    failure.owner_count = 1;
+    ttm_failure_report(&reporter, reg, proc, &failure);
+    ttm_failure_report_end(&reporter, reg, proc);
+    ttm_failure_report_end(&reporter, reg, proc);
+    const char *text = said();
+    assert_int_equal(count_of(text, "out of memory"), 2);
+    const char *last = strstr(text, "tt-mem: 7 more failures since, the last of them:\n");
+    assert_non_null(last);
+    assert_has(last, "12.0 KiB wanted");
+    assert_has(last,
+               "  who holds L1          8.0 KiB       5 buffers  model.py:5 load (ttnn.zeros)\n");
+}
+
+static void a_failure_that_was_told_of_is_not_told_of_again(void **state)
+{
+    (void)state;
+    fail_at(TTM_NS_PER_S);
+    fail_at(TTM_NS_PER_S + 1);
+    fail_at(2 * TTM_NS_PER_S);
+    ttm_failure_report_end(&reporter, reg, proc);
+    const char *text = said();
+    assert_int_equal(count_of(text, "out of memory"), 2);
+    assert_int_equal(count_of(text, "tt-mem: 1 more failure since\n"), 1);
+}
+
+static void whose_owners_nobody_looked_for_are_not_said_to_be_none(void **state)
+{
+    (void)state;
+    fail_at(TTM_NS_PER_S);
+    fail_at(TTM_NS_PER_S + 1);
+    ttm_failure_report_end(&reporter, reg, proc);
+    assert_int_equal(count_of(said(), "nothing that is tracked holds"), 1); /* of the first */
+}
+
+static void each_process_has_a_last_failure(void **state)
+{
+    const struct ttm_failure_row failure = failure_at(TTM_NS_PER_S);
+    (void)state;
+
+    for (int32_t pid = 1; pid <= 2 * TTM_FAILURE_PROCESSES_MAX; pid++) {
+        const struct ttm_process_info info = {.pid = pid};
+        struct ttm_process *other;
+        assert_int_equal(ttm_registry_add_process(reg, &info, &other), 0);
+        ttm_failure_report(&reporter, reg, other, &failure);
+        ttm_failure_report(&reporter, reg, other, &failure);
+    }
+    assert_int_equal(reporter.held_count, TTM_FAILURE_PROCESSES_MAX);
+    for (uint32_t i = 0; i < TTM_FAILURE_PROCESSES_MAX; i++)
+        ttm_failure_report_end(&reporter, reg, reporter.held[0].process);
+    assert_int_equal(reporter.held_count, 0);
+    const char *text = said();
+    assert_int_equal(count_of(text, "in process 1:"), 2);
+    assert_int_equal(count_of(text, "in process 16:"), 2);
 }
 
 static void when_memory_is_short_it_says_all_or_nothing(void **state)
@@ -173,6 +296,18 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_says_what_the_registry_knows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_storm_is_told_of_once_a_second, set_up, tear_down),
         cmocka_unit_test_setup_teardown(after_so_many_there_are_no_more, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_differs_in_line_caller_region_or_verdict_is_told_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_new_kind_is_told_of_when_others_are_not_any_more, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(kinds_have_a_limit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_last_failure_is_told_of_when_its_process_ends, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_failure_that_was_told_of_is_not_told_of_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(whose_owners_nobody_looked_for_are_not_said_to_be_none,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_process_has_a_last_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(when_memory_is_short_it_says_all_or_nothing, set_up,
                                         tear_down),
     };
