@@ -129,10 +129,17 @@ struct ttm_ledger_owner {
 #define TTM_OWNERS 8
 #define TTM_LEDGER_FAILURES 64
 
+/*
+ * Failures are of one kind that differ in size and time alone. Where there are too many to
+ * keep, the first and the last of each kind are.
+ */
 struct ttm_ledger_failure {
     struct ttm_recorded_failure failure;
     uint64_t time_ns;
     uint16_t device; /* the first, of a mesh */
+    bool is_last;    /* of its kind, */
+    uint64_t alike;  /* of which there were so many up to this one, */
+    uint64_t first_ns;
     uint32_t owner_count;
     struct ttm_ledger_owner owners[TTM_OWNERS]; /* largest first */
 };

@@ -83,6 +83,9 @@ struct ttm_report_failure {
     struct ttm_origin_words words; /* of who wanted it */
     uint64_t time_ns;
     uint16_t device_id;
+    bool is_last;   /* of its kind: those at this place, of this region and verdict; */
+    uint64_t alike; /* there were so many of it up to this one, */
+    uint64_t first_ns;
     const struct ttm_report_share *owners;
     uint32_t owner_count;
 };

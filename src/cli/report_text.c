@@ -16,10 +16,12 @@
 #include "cli/recording_file.h"
 #include "cli/report_sheet.h"
 #include "cli/report_words.h"
+#include "wire/origin_row.h"
 #include "wire/region.h"
 
 #define ROWS_ELSEWHERE 40
 #define ROWS_NARROW 14 /* for the table and all below it */
+#define FAILURE_KINDS_SHOWN 4
 
 /* ---- the head ---- */
 
@@ -118,23 +120,46 @@ static void put_caution(struct sheet *sheet)
 
 /* ---- failures, findings ---- */
 
+/* "out of memory in L1 of device 0 after 60 ms at p.py:4 f"; of several ", 3 times from … to …,". */
+static void put_what_failed(const struct sheet *sheet, const struct ttm_report_failure *failure)
+{
+    const uint64_t start_ns = sheet->process->first_ns;
+    char count[TTM_NUMBER_SIZE], first[TTM_NUMBER_SIZE], last[TTM_NUMBER_SIZE];
+
+    put_in(sheet, TTM_RED,
+           failure->failure.kind == TTM_FAILURE_CB_CLASH ? "circular buffers clash with L1"
+                                                         : "out of memory");
+    ttm_text_format(sheet->out, " in %s of device %u", ttm_region_name(failure->failure.region),
+                    failure->device_id);
+    (void)ttm_format_duration(failure->time_ns - start_ns, last);
+    if (failure->alike > 1)
+        ttm_text_format(sheet->out, ", %s times from %s to %s, at ",
+                        ttm_format_count(failure->alike, count),
+                        ttm_format_duration(failure->first_ns - start_ns, first), last);
+    else
+        ttm_text_format(sheet->out, " after %s at ", last);
+    ttm_report_place(sheet, &failure->words, sheet->out);
+}
+
+static const char *verdict_of(const struct ttm_report_failure *failure)
+{
+    return failure->failure.bank_free_bytes >= failure->failure.bank_wanted_bytes ? "fragmented"
+                                                                                  : "exhausted";
+}
+
 static void put_failure(struct sheet *sheet, const struct ttm_report_failure *failure)
 {
     const struct ttm_recorded_failure *f = &failure->failure;
-    char when[TTM_NUMBER_SIZE], a[TTM_NUMBER_SIZE], b[TTM_NUMBER_SIZE], c[TTM_NUMBER_SIZE];
+    char all[TTM_NUMBER_SIZE], a[TTM_NUMBER_SIZE], b[TTM_NUMBER_SIZE], c[TTM_NUMBER_SIZE];
 
     put(sheet, "  ");
-    put_in(sheet, TTM_RED, f->kind == 1 ? "circular buffers clash with L1" : "out of memory");
-    ttm_text_format(sheet->out, " in %s of device %u after %s at ", ttm_region_name(f->region),
-                    failure->device_id,
-                    ttm_format_duration(failure->time_ns - sheet->process->first_ns, when));
-    ttm_report_place(sheet, &failure->words, sheet->out);
+    put_what_failed(sheet, failure);
     end_line(sheet);
-    ttm_text_format(
-        sheet->out, "    wanted %s (%s a bank); free %s, largest %s: %s",
-        ttm_format_bytes(f->wanted_bytes, when), ttm_format_bytes(f->bank_wanted_bytes, a),
-        ttm_format_bytes(f->bank_free_bytes, b), ttm_format_bytes(f->bank_largest_bytes, c),
-        f->bank_free_bytes >= f->bank_wanted_bytes ? "fragmented" : "exhausted");
+    ttm_text_format(sheet->out, "    wanted %s (%s a bank); free %s, largest %s: %s",
+                    ttm_format_bytes(f->wanted_bytes, all),
+                    ttm_format_bytes(f->bank_wanted_bytes, a),
+                    ttm_format_bytes(f->bank_free_bytes, b),
+                    ttm_format_bytes(f->bank_largest_bytes, c), verdict_of(failure));
     end_line(sheet);
     for (uint32_t i = 0; i < failure->owner_count && (i < 3 || sheet->choice->is_unfolded); i++) {
         const struct ttm_report_share *owner = &failure->owners[i];
@@ -149,21 +174,42 @@ static void put_failure(struct sheet *sheet, const struct ttm_report_failure *fa
     }
 }
 
+/* One that came before, in a line. */
+static void put_earlier(struct sheet *sheet, const struct ttm_report_failure *failure)
+{
+    put(sheet, "  ");
+    put_what_failed(sheet, failure);
+    if (failure->failure.kind == TTM_FAILURE_OUT_OF_MEMORY)
+        ttm_text_format(sheet->out, ": %s", verdict_of(failure));
+    end_line(sheet);
+}
+
+/* One of each kind, the last first: that is the one that ended the program, if one did. */
 static void put_failures(struct sheet *sheet)
 {
     const struct ttm_report_process *process = sheet->process;
-    const uint32_t shown =
-        sheet->choice->is_unfolded || process->failure_count < 1 ? process->failure_count : 1;
+    uint64_t told = 0;
+    uint32_t kinds = 0;
 
     if (process->failure_count == 0)
         return;
     end_line(sheet);
-    for (uint32_t i = 0; i < shown; i++)
-        put_failure(sheet, &process->failures[i]);
-    if (process->failures_ever > shown) {
-        ttm_text_format(sheet->out, "    %s %llu more failed%s",
+    for (uint32_t i = process->failure_count; i-- > 0;) {
+        const struct ttm_report_failure *failure = &process->failures[i];
+        if (!failure->is_last || (kinds >= FAILURE_KINDS_SHOWN && !sheet->choice->is_unfolded))
+            continue;
+        if (kinds == 0 || sheet->choice->is_unfolded)
+            put_failure(sheet, failure);
+        else
+            put_earlier(sheet, failure);
+        told += failure->alike;
+        kinds++;
+    }
+    if (process->failures_ever > told) {
+        char more[TTM_NUMBER_SIZE];
+        ttm_text_format(sheet->out, "    %s %s more failed%s",
                         ttm_terminal_ellipsis(sheet->terminal),
-                        (unsigned long long)(process->failures_ever - shown),
+                        ttm_format_count(process->failures_ever - told, more),
                         sheet->choice->is_unfolded ? "" : ": --all");
         end_line(sheet);
     }

@@ -111,6 +111,22 @@ def test_a_failure_that_differs_is_told_at_once_and_the_last_in_any_case(place: 
     assert "  6 allocations failed\n" in text
 
 
+def test_the_report_has_the_last_failure_first_and_those_alike_once(place: Place) -> None:
+    lines = "open 0\nalloc 0 1 2 4000\nfail 0 0 4096 100 100\nfail_often 0 200\nfail 0 1 4096 5000 100\n"
+    place.run("-o", "run.ttmem", TRACKED_WORKER, stdin=lines.encode(), env=dict(WORKER_OPTIONS))
+    recording = str(place.work_folder / "run.ttmem")
+    kinds = [r"in L1 of device 0 after [\d.]+ m?s", r"in L1 of device 0, 200 times from [\d.]+ m?s to [\d.]+ m?s,"]
+    kinds.append(r"in DRAM of device 0 after [\d.]+ m?s")
+    for options in ([], ["--all"]):
+        text = run("report", recording, *options).out
+        heads = re.findall(r"^  out of memory (.*) at ", text, re.M)
+        assert len(heads) == 3
+        assert all(re.fullmatch(kind, head) for kind, head in zip(kinds, heads, strict=True)), heads
+        assert text.index("fragmented") < text.index("exhausted")
+        assert "more failed" not in text
+    assert len(run("report", recording, "--json").json["processes"][0]["failures"]) == 64
+
+
 def test_a_storm_of_failures_does_not_flood(place: Place) -> None:
     with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
         it.do("alloc 0 1 10 4000")

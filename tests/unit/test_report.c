@@ -930,6 +930,78 @@ static void a_failure_knows_who_held_the_memory_then(void **state)
     ttm_report_done(&scene.report);
 }
 
+static void fail_often(struct scene *scene, uint32_t count, uint32_t origin, uint8_t region,
+                       uint64_t bank_free_bytes)
+{
+    const struct ttm_recorded_failure failure = {.wanted_bytes = 1 << 20,
+                                                 .bank_wanted_bytes = 1 << 14,
+                                                 .bank_free_bytes = bank_free_bytes,
+                                                 .origin = origin,
+                                                 .region = region};
+
+    for (uint32_t i = 0; i < count; i++) {
+        story_wait(&scene->story, 1000);
+        story_must(ttm_encoder_failure(scene->story.enc, scene->story.now_ns, 1, &failure),
+                   "failure");
+    }
+}
+
+static void of_failures_that_are_alike_the_first_and_the_last_are_kept(void **state)
+{
+    struct scene scene;
+    uint64_t count = 0;
+    (void)state;
+
+    begin_scene(&scene);
+    fail_often(&scene, 1, scene.other, TTM_REGION_DRAM, 0);
+    const uint64_t first_ns = scene.story.now_ns + 1000;
+    fail_often(&scene, 1000, scene.other, TTM_REGION_L1, 0);
+    const uint64_t last_ns = scene.story.now_ns;
+    fail_often(&scene, 3, scene.other, TTM_REGION_L1, 1 << 14); /* another verdict */
+    end_scene(&scene);
+    const struct ttm_report_process *process = scene.process;
+    const struct ttm_report_failure *l1 = NULL;
+    assert_int_equal(process->failures_ever, 1004);
+    assert_int_equal(process->failure_count, TTM_LEDGER_FAILURES);
+    for (uint32_t i = 0; i < process->failure_count; i++) {
+        const struct ttm_report_failure *failure = &process->failures[i];
+        assert_true(i == 0 || failure->time_ns > process->failures[i - 1].time_ns);
+        count += failure->is_last ? failure->alike : 0;
+        if (failure->is_last && failure->alike == 1000)
+            l1 = failure;
+    }
+    assert_int_equal(count, 1004);
+    assert_non_null(l1);
+    assert_int_equal(l1->time_ns, last_ns);
+    assert_int_equal(l1->first_ns, first_ns);
+    assert_int_equal(process->failures[0].failure.region, TTM_REGION_DRAM);
+    assert_int_equal(process->failures[1].time_ns, first_ns);
+    assert_true(process->failures[process->failure_count - 1].is_last);
+    ttm_report_done(&scene.report);
+}
+
+static void the_last_failure_is_kept_however_many_kinds_there_are(void **state)
+{
+    struct scene scene;
+    char line[32];
+    uint32_t origin = 0;
+    (void)state;
+
+    begin_scene(&scene);
+    for (uint32_t i = 0; i < 2 * TTM_LEDGER_FAILURES; i++) {
+        (void)snprintf(line, sizeof(line), "x.py:%u:f", i + 1);
+        origin = story_line(&scene.story, line, "ttnn.zeros");
+        fail_often(&scene, 1, origin, TTM_REGION_L1, 0);
+    }
+    end_scene(&scene);
+    const struct ttm_report_failure *last =
+        &scene.process->failures[scene.process->failure_count - 1];
+    assert_int_equal(scene.process->failure_count, TTM_LEDGER_FAILURES);
+    assert_int_equal(last->failure.origin, origin);
+    assert_int_equal(last->alike, 1);
+    ttm_report_done(&scene.report);
+}
+
 /* ---- trust ---- */
 
 static void a_recording_that_breaks_off_is_not_called_complete(void **state)
@@ -1074,6 +1146,8 @@ int main(void)
         cmocka_unit_test(births_at_one_address_without_frees_are_an_artefact),
         cmocka_unit_test(overlaps_are_found_within_one_memory_only),
         cmocka_unit_test(a_failure_knows_who_held_the_memory_then),
+        cmocka_unit_test(of_failures_that_are_alike_the_first_and_the_last_are_kept),
+        cmocka_unit_test(the_last_failure_is_kept_however_many_kinds_there_are),
         cmocka_unit_test(a_recording_that_breaks_off_is_not_called_complete),
         cmocka_unit_test(losses_leave_the_live_set_exact_and_the_history_not),
         cmocka_unit_test(a_report_without_memory_is_no_report_and_leaks_nothing),
