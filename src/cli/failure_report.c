@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/failure_report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "analysis/arena.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/u64_set.h"
+#include "cli/caller.h"
 #include "cli/failure_text.h"
 #include "model/registry.h"
 #include "wire/life_row.h"
@@ -17,13 +20,89 @@ void ttm_failure_reporter_init(struct ttm_failure_reporter *reporter,
     *reporter = (struct ttm_failure_reporter){.terminal = *terminal};
 }
 
+/* ---- who called ---- */
+
+#define STACKS_MAX 1024 /* that are compared; of more origins, the newest */
+
+/* What is told of from where, and the stacks of all that the process allocates from. */
+struct places {
+    const struct ttm_process *process;
+    struct ttm_stack_words *stacks;
+    uint32_t count;
+    struct ttm_arena arena; /* all of it; the view borrows from it */
+};
+
+/* "decode.py:28:cache_kv", up to 'end'. */
+static struct ttm_frame_words read_frame(struct ttm_arena *arena, const char *start,
+                                         const char *end)
+{
+    const char *function = memrchr(start, ':', (size_t)(end - start));
+    const char *line = function ? memrchr(start, ':', (size_t)(function - start)) : NULL;
+
+    if (!line)
+        return (struct ttm_frame_words){.file = ttm_arena_text(arena, start, (size_t)(end - start)),
+                                        .function = ""};
+    return (struct ttm_frame_words){
+        .file = ttm_arena_text(arena, start, (size_t)(line - start)),
+        .function = ttm_arena_text(arena, function + 1, (size_t)(end - function - 1)),
+        .line = (uint32_t)strtoul(line + 1, NULL, 10),
+    };
+}
+
+static struct ttm_stack_words read_stack(struct ttm_arena *arena, const struct ttm_origin *origin)
+{
+    const char *text = origin ? origin->text[TTM_ORIGIN_PYTHON] : "";
+    uint32_t count = 0, lines = 0;
+
+    for (const char *at = text; *at; at++)
+        lines += *at == '\n';
+    struct ttm_frame_words *frames = ttm_arena_take(arena, lines, sizeof(frames[0]));
+    for (const char *end; frames && count < lines; text = end + 1) {
+        end = strchr(text, '\n');
+        frames[count++] = read_frame(arena, text, end);
+    }
+    return (struct ttm_stack_words){frames, count};
+}
+
+static struct ttm_stack_words stack_at(const void *arg, uint32_t i)
+{
+    return ((const struct places *)arg)->stacks[i];
+}
+
+static struct places places_open(const struct ttm_process *process)
+{
+    const struct ttm_origin_table *table = &process->origins;
+    const uint32_t count = table->count < STACKS_MAX ? table->count : STACKS_MAX;
+    struct places places = {.process = process};
+
+    ttm_arena_init(&places.arena);
+    places.stacks = ttm_arena_take(&places.arena, count, sizeof(places.stacks[0]));
+    for (uint32_t i = 0; places.stacks && i < count; i++)
+        places.stacks[places.count++] =
+            read_stack(&places.arena, table->origins[table->count - count + i]);
+    return places;
+}
+
+static struct ttm_failure_place place_of(struct places *places, uint32_t number)
+{
+    const struct ttm_origin *origin =
+        number != 0 ? ttm_origin_table_find(&places->process->origins, number) : NULL;
+    const struct ttm_stack_words stack = read_stack(&places->arena, origin);
+
+    return (struct ttm_failure_place){
+        .words = ttm_origin_brief_of(origin),
+        .caller = ttm_caller_find(&stack, stack_at, places, places->count),
+        .frame = stack.frames,
+    };
+}
+
 /* ---- what there is to say ---- */
 
-static struct ttm_origin_brief words_of(const struct ttm_process *process, uint32_t number)
+static const char *operation_of(const struct ttm_process *process, uint32_t number)
 {
     const struct ttm_origin *origin = ttm_origin_table_find(&process->origins, number);
 
-    return ttm_origin_brief_of(number != 0 ? origin : NULL);
+    return ttm_origin_brief_of(number != 0 ? origin : NULL).operation;
 }
 
 /* Programs that have circular buffers on the device, and what those take. */
@@ -60,7 +139,7 @@ static void find_operations(const struct ttm_registry *reg, const struct ttm_pro
     if (ttm_holders_find(reg, process, device, TTM_REGION_CB, &holders) < 0)
         return;
     for (uint32_t i = 0; i < holders.count; i++) {
-        const char *operation = words_of(process, holders.largest[i].origin).operation;
+        const char *operation = operation_of(process, holders.largest[i].origin);
         bool is_new = operation[0] != '\0' && view->operation_count < TTM_FAILURE_OPERATIONS_MAX;
         for (uint32_t n = 0; is_new && n < view->operation_count; n++)
             is_new = strcmp(view->operations[n], operation) != 0;
@@ -70,16 +149,15 @@ static void find_operations(const struct ttm_registry *reg, const struct ttm_pro
 }
 
 /* What is known of a failure whenever it is told of. */
-static struct ttm_failure_view glance(const struct ttm_registry *reg,
-                                      const struct ttm_process *process,
+static struct ttm_failure_view glance(const struct ttm_registry *reg, struct places *places,
                                       const struct ttm_failure_row *failure)
 {
     const uint8_t region = ttm_failure_held_region(failure);
     const struct ttm_device *device = reg->devices[failure->device_id];
     struct ttm_failure_view view = {
         .failure = failure,
-        .pid = reg->process_count > 1 ? process->info.pid : 0,
-        .where = words_of(process, failure->origin),
+        .pid = reg->process_count > 1 ? places->process->info.pid : 0,
+        .where = place_of(places, failure->origin),
     };
 
     if (device && device->bank_count[region] > 0) {
@@ -89,25 +167,26 @@ static struct ttm_failure_view glance(const struct ttm_registry *reg,
     return view;
 }
 
-static void name_holders(const struct ttm_process *process, struct ttm_failure_view *view)
+static void name_holders(struct places *places, struct ttm_failure_view *view)
 {
     for (uint32_t i = 0; i < view->holders.count; i++)
-        view->holder_words[i] = words_of(process, view->holders.largest[i].origin);
+        view->holder_places[i] = place_of(places, view->holders.largest[i].origin);
 }
 
 /* At the time of the failure. */
 static void look(const struct ttm_failure_reporter *reporter, const struct ttm_registry *reg,
-                 const struct ttm_process *process, struct ttm_failure_view *view)
+                 struct places *places, struct ttm_failure_view *view)
 {
+    const struct ttm_process *process = places->process;
     const struct ttm_failure_row *failure = view->failure;
     const uint8_t region = ttm_failure_held_region(failure);
 
     (void)ttm_holders_find(reg, process, failure->device_id, region, &view->holders);
-    name_holders(process, view);
+    name_holders(places, view);
     (void)ttm_bank_map_draw(reg, process, failure->device_id, region, view->bank_count,
                             ttm_failure_map_cells(&reporter->terminal), &view->map);
     for (uint32_t i = 0; i < view->map.lowest_count; i++)
-        view->lowest_words[i] = words_of(process, view->map.lowest[i].origin);
+        view->lowest_places[i] = place_of(places, view->map.lowest[i].origin);
     if (region == TTM_REGION_L1) {
         find_programs(reg, process, failure->device_id, view);
         find_operations(reg, process, failure->device_id, view);
@@ -115,7 +194,7 @@ static void look(const struct ttm_failure_reporter *reporter, const struct ttm_r
 }
 
 /* Later: the lives have changed since, but the server noted the largest owners. */
-static void look_back(const struct ttm_process *process, struct ttm_failure_view *view)
+static void look_back(struct places *places, struct ttm_failure_view *view)
 {
     const struct ttm_failure_row *failure = view->failure;
     struct ttm_holders *holders = &view->holders;
@@ -123,7 +202,7 @@ static void look_back(const struct ttm_process *process, struct ttm_failure_view
     view->is_late = true;
     memcpy(holders->largest, failure->owners, sizeof(holders->largest));
     holders->count = holders->origins = failure->owner_count;
-    name_holders(process, view);
+    name_holders(places, view);
 }
 
 /* ---- saying it ---- */
@@ -243,9 +322,11 @@ void ttm_failure_report(void *context, const struct ttm_registry *reg,
         return;
     }
     struct ttm_failures_held *held = find_held(reporter, process);
-    struct ttm_failure_view view = glance(reg, process, failure);
-    look(reporter, reg, process, &view);
+    struct places places = places_open(process);
+    struct ttm_failure_view view = glance(reg, &places, failure);
+    look(reporter, reg, &places, &view);
     say(reporter, &view, held ? held->count : 0, "");
+    ttm_arena_done(&places.arena);
     if (held)
         forget(reporter, held);
 }
@@ -257,8 +338,10 @@ void ttm_failure_report_end(struct ttm_failure_reporter *reporter, const struct 
 
     if (!held)
         return;
-    struct ttm_failure_view view = glance(reg, process, &held->last);
-    look_back(process, &view);
+    struct places places = places_open(process);
+    struct ttm_failure_view view = glance(reg, &places, &held->last);
+    look_back(&places, &view);
     say(reporter, &view, held->count > 1 ? held->count : 0, ", the last of them:");
+    ttm_arena_done(&places.arena);
     forget(reporter, held);
 }

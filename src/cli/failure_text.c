@@ -9,6 +9,7 @@
 #define MAP_OTHER_COLUMNS 60 /* of its line: what stands around the cells */
 #define PART_COLUMNS 100     /* from here on there is room to explain a cell that is held in part */
 #define MAP_CELLS_MIN 16
+#define LONG_COLUMNS 110 /* from here on callers are told with their lines */
 
 struct sheet {
     const struct ttm_failure_view *view;
@@ -32,6 +33,23 @@ static void put_in(const struct sheet *sheet, enum ttm_colour colour, const char
 static const char *held_region(const struct sheet *sheet)
 {
     return ttm_region_name(ttm_failure_held_region(sheet->failure));
+}
+
+/* 'decode.py:28 ← forward (ttnn.zeros) "weights" in model_init'. */
+static void put_place(const struct sheet *sheet, const struct ttm_failure_place *place)
+{
+    const bool is_long = sheet->terminal->columns >= LONG_COLUMNS;
+    struct ttm_origin_brief words = place->words;
+
+    if (place->caller.frame) {
+        ttm_text_append_safe(sheet->out, place->frame->file);
+        ttm_text_format(sheet->out, ":%u%s", place->frame->line, is_long ? " " : "");
+        ttm_text_append_safe(sheet->out, is_long ? place->frame->function : "");
+        ttm_caller_text(sheet->out, sheet->terminal, is_long, &place->caller);
+        words.place = "";
+        put(sheet, ttm_origin_brief_are_empty(&words) ? "" : " ");
+    }
+    ttm_origin_brief_text(sheet->out, &words);
 }
 
 /* ---- what failed ---- */
@@ -68,11 +86,11 @@ static void put_what(const struct sheet *sheet)
     }
     if (sheet->view->pid != 0)
         ttm_text_format(sheet->out, " in process %d", sheet->view->pid);
-    if (ttm_origin_brief_are_empty(&sheet->view->where))
+    if (ttm_origin_brief_are_empty(&sheet->view->where.words))
         return;
-    put(sheet, sheet->view->where.place[0] != '\0' ? " at " : " ");
+    put(sheet, sheet->view->where.words.place[0] != '\0' ? " at " : " ");
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
-    ttm_origin_brief_text(sheet->out, &sheet->view->where);
+    put_place(sheet, &sheet->view->where);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
 }
 
@@ -146,7 +164,7 @@ static void put_clash(const struct sheet *sheet)
         ttm_text_format(sheet->out, "  %-18s 0x%-8llx %10s  ", i == 0 ? "lowest L1 buffers" : "",
                         (unsigned long long)low->address,
                         ttm_format_bytes(low->footprint_bytes, bytes));
-        ttm_origin_brief_text(sheet->out, &sheet->view->lowest_words[i]);
+        put_place(sheet, &sheet->view->lowest_places[i]);
         put(sheet, "\n");
     }
 }
@@ -180,9 +198,9 @@ static void put_holders(const struct sheet *sheet)
         const struct ttm_owner *owner = &holders->largest[i];
         put_amount(sheet, i == 0, owner->footprint_bytes);
         put_buffers(sheet, owner->count);
-        if (ttm_origin_brief_are_empty(&sheet->view->holder_words[i]))
+        if (ttm_origin_brief_are_empty(&sheet->view->holder_places[i].words))
             put_in(sheet, TTM_DIM, "from where is not known");
-        ttm_origin_brief_text(sheet->out, &sheet->view->holder_words[i]);
+        put_place(sheet, &sheet->view->holder_places[i]);
         put(sheet, "\n");
         rest.count -= owner->count;
         rest.footprint_bytes -= owner->footprint_bytes;

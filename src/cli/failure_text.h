@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "cli/caller.h"
 #include "cli/terminal.h"
 #include "model/bank_map.h"
 #include "model/holders.h"
@@ -19,18 +20,24 @@
 
 #define TTM_FAILURE_OPERATIONS_MAX 3
 
-/* Words are borrowed; those of an origin that is not known are all "". */
+/* From where. Words are borrowed; those of an origin that is not known are all "". */
+struct ttm_failure_place {
+    struct ttm_origin_brief words;
+    struct ttm_caller caller;
+    const struct ttm_frame_words *frame; /* the innermost, where there is a caller */
+};
+
 struct ttm_failure_view {
     const struct ttm_failure_row *failure;
     int32_t pid;  /* 0: there is one process only, and no need to name it */
     bool is_late; /* told of later: of those that held it only some are known, or none */
-    struct ttm_origin_brief where;
+    struct ttm_failure_place where;
     uint32_t bank_count; /* 0: not known */
     uint64_t bank_bytes; /* likewise */
     struct ttm_holders holders;
-    struct ttm_origin_brief holder_words[TTM_OWNERS_MAX]; /* of holders.largest */
+    struct ttm_failure_place holder_places[TTM_OWNERS_MAX]; /* of holders.largest */
     struct ttm_bank_map map;
-    struct ttm_origin_brief lowest_words[TTM_BANK_LOWEST_MAX]; /* of map.lowest */
+    struct ttm_failure_place lowest_places[TTM_BANK_LOWEST_MAX]; /* of map.lowest */
     /* Circular buffers, which take L1 beside its buffers. */
     uint32_t program_count;
     uint64_t cb_bytes;

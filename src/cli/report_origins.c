@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/caller.h"
 #include "cli/report_rows.h"
 #include "cli/report_sheet.h"
 #include "cli/source_line.h"
@@ -39,52 +40,29 @@ void ttm_report_place(const struct sheet *sheet, const struct ttm_origin_words *
     }
 }
 
-static bool is_same_frame(const struct ttm_frame_words *a, const struct ttm_frame_words *b)
+static struct ttm_stack_words stack_of(const void *arg, uint32_t i)
 {
-    return a->line == b->line && strcmp(a->file, b->file) == 0 &&
-           strcmp(a->function, b->function) == 0;
+    const struct ttm_report_process *process = arg;
+    const struct ttm_origin_words *words = &process->origins[i].words;
+
+    return (struct ttm_stack_words){words->python, words->python_count};
 }
 
-/* Where several origins share their innermost line, the first caller that tells this one apart. */
-static const struct ttm_frame_words *telling_caller(const struct ttm_report_process *process,
-                                                    const struct ttm_origin_words *words)
-{
-    const struct ttm_frame_words *caller = NULL;
-    uint32_t depth = 0;
-
-    for (uint32_t i = 0; i < process->origin_count && words->python_count > 0; i++) {
-        const struct ttm_origin_words *other = &process->origins[i].words;
-        uint32_t at = 0;
-        while (at < words->python_count && at < other->python_count &&
-               is_same_frame(&words->python[at], &other->python[at]))
-            at++;
-        if (at > depth && at < words->python_count) {
-            depth = at;
-            caller = &words->python[at];
-        }
-    }
-    return caller;
-}
-
-static void put_place_and_caller(const struct sheet *sheet, const struct ttm_origin_words *words,
+void ttm_report_place_and_caller(const struct sheet *sheet, const struct ttm_origin_words *words,
                                  struct ttm_text *out)
 {
-    const struct ttm_frame_words *caller = telling_caller(sheet->process, words);
+    const struct ttm_stack_words stack = {words->python, words->python_count};
+    const struct ttm_caller caller =
+        ttm_caller_find(&stack, stack_of, sheet->process, sheet->process->origin_count);
 
-    if (!caller || is_wide(sheet)) {
+    if (!caller.frame || is_wide(sheet)) {
         ttm_report_place(sheet, words, out);
     } else {
         ttm_text_append_safe(out, ttm_base_name(words->python[0].file));
         ttm_text_format(out, ":%u", words->python[0].line);
     }
-    if (!caller)
-        return;
-    ttm_text_append(out, sheet->terminal->has_utf8 ? " ← " : " < ");
-    if (is_wide(sheet)) {
-        ttm_text_append_safe(out, ttm_base_name(caller->file));
-        ttm_text_format(out, ":%u ", caller->line);
-    }
-    ttm_text_append_safe(out, caller->function);
+    if (caller.frame)
+        ttm_caller_text(out, sheet->terminal, is_wide(sheet), &caller);
 }
 
 /* What was there as the run went on: growth is a ramp, what came at the start a block. */
@@ -162,7 +140,7 @@ static void put_row(struct sheet *sheet, const struct ttm_report_row *row, uint3
     struct ttm_text place;
 
     ttm_text_init(&place);
-    put_place_and_caller(sheet, &origin->words, &place);
+    ttm_report_place_and_caller(sheet, &origin->words, &place);
     ttm_text_format(sheet->out, "%2u ", number);
     ttm_terminal_colour(sheet->terminal, sheet->out, is_suspect ? TTM_BOLD : TTM_PLAIN);
     put_columns(sheet, ttm_text_string(&place), place_columns(sheet));

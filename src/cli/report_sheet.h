@@ -78,4 +78,8 @@ void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame);
 void ttm_report_place(const struct sheet *sheet, const struct ttm_origin_words *words,
                       struct ttm_text *out);
 
+/* The same with the caller, "decode.py:28 ← forward", where others come through the same line. */
+void ttm_report_place_and_caller(const struct sheet *sheet, const struct ttm_origin_words *words,
+                                 struct ttm_text *out);
+
 #endif /* TTM_CLI_REPORT_SHEET_H */

@@ -138,7 +138,7 @@ static void put_what_failed(const struct sheet *sheet, const struct ttm_report_f
                         ttm_format_duration(failure->first_ns - start_ns, first), last);
     else
         ttm_text_format(sheet->out, " after %s at ", last);
-    ttm_report_place(sheet, &failure->words, sheet->out);
+    ttm_report_place_and_caller(sheet, &failure->words, sheet->out);
 }
 
 static const char *verdict_of(const struct ttm_report_failure *failure)
@@ -166,7 +166,7 @@ static void put_failure(struct sheet *sheet, const struct ttm_report_failure *fa
         const struct ttm_report_origin *origin = &sheet->process->origins[owner->origin];
         ttm_text_format(sheet->out, "    %s %10s  ", i == 0 ? "held by" : "       ",
                         ttm_format_bytes(owner->held.footprint_bytes, a));
-        ttm_report_place(sheet, &origin->words, sheet->out);
+        ttm_report_place_and_caller(sheet, &origin->words, sheet->out);
         ttm_text_format(sheet->out, "  %s %s%s", ttm_format_count(owner->held.count, b),
                         plural(owner->held.count, "buffer", "buffers"),
                         origin->verdict.is_suspect ? "  suspect" : "");

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from basics import wait_for
-from programs import Failure, Program, assert_exact
+from basics import PATIENCE_S, TT_MEM, wait_for
+from clusters import N150
+from programs import PYTHON, Failure, Program, assert_exact, environment
 from tracked import row_of
 
 Start = Callable[..., Program]
@@ -19,6 +22,26 @@ FILL_L1 = """
         kept.append(tensor(device, 1024, 1024, memory=ttnn.L1_MEMORY_CONFIG))
 """
 TOO_LARGE = "huge = tensor(device, 1 << 16, 1 << 17)"
+
+
+# Two callers fill L1 through one helper. What a third one tries is caught; a moment later the last fails.
+HELPER = """
+import ttnn
+device = ttnn.open_device(device_id=0)
+def alloc(mib): return ttnn.empty((mib * 512, 1024), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device,
+                                  memory_config=ttnn.L1_MEMORY_CONFIG)
+def weights(): return [alloc(8) for _ in range(4)]
+def cache(): return [alloc(8) for _ in range(6)]
+def probe():
+    for mib in 64, 32, 16:
+        try:
+            return alloc(mib)
+        except RuntimeError:
+            pass
+def scratch(): return alloc(16)
+kept = weights(), cache(), probe()
+scratch()
+"""
 
 
 def without_backtrace(text: str) -> str:
@@ -112,3 +135,29 @@ def test_an_open_that_fails_changes_nothing(start: Start, server: Any) -> None:
     program.do("device = open_device(); kept = tensor(device, 64, 64)")
     failure_of(program, "ttnn.open_device(device_id=5)")
     assert {device["id"] for device in assert_exact(server, program)["devices"]} == {0}
+
+
+def test_run_and_report_tell_of_the_failure_that_ended_it_and_of_callers(folder: Path) -> None:
+    (folder / "helper.py").write_text(HELPER)
+    done = subprocess.run(
+        [TT_MEM, "run", "-o", "x.ttmem", PYTHON, "helper.py"],
+        capture_output=True,
+        text=True,
+        env=environment(folder, N150, COLUMNS="80"),
+        timeout=PATIENCE_S,
+        cwd=folder,
+    )
+    assert done.returncode == 1 and "4 allocations failed" in done.stderr, done.stderr
+    head = r"^tt-mem: out of memory in L1 of device 0 at helper.py:4 ← (\w+) \(ttnn.empty\)$"
+    told = re.findall(head, done.stderr, re.M)
+    assert told[0] == "probe" and told.count("scratch") == 1, done.stderr
+    last = done.stderr[[found.start() for found in re.finditer(head, done.stderr, re.M)][told.index("scratch")] :]
+    held = re.findall(r"([\d.]+ MiB) +(\d+) buffers  helper.py:4 ← (\w+) ", last)
+    assert held[:2] == [("48.0 MiB", "6", "cache"), ("32.0 MiB", "4", "weights")], last
+
+    report = subprocess.run(
+        [TT_MEM, "report", "x.ttmem"], capture_output=True, text=True, check=True, cwd=folder
+    ).stdout
+    heads = re.findall(r"^  out of memory in L1 of device 0(.*) at helper.py:4 ← (\w+)", report, re.M)
+    assert [name for _, name in heads] == ["scratch", "probe"], report
+    assert ", 3 times from " in heads[1][0] and " times" not in heads[0][0], report

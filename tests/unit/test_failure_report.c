@@ -129,6 +129,35 @@ static void it_says_what_the_registry_knows(void **state)
     assert_has(text, " 0x1000 … 0x2400 of 64.0 KiB ");
 }
 
+static void callers_of_a_line_that_several_come_through_are_told(void **state)
+{
+    (void)state;
+    add_origin(1, "p.py:4:alloc\np.py:5:<listcomp>\np.py:5:weights\n", "ttnn.empty");
+    add_origin(2, "p.py:4:alloc\np.py:6:<listcomp>\np.py:6:cache\n", "ttnn.empty");
+    add_origin(3, "p.py:4:alloc\np.py:7:scratch\np.py:8:<module>\n", "ttnn.empty");
+    add_origin(4, "q.py:1:other\n", "ttnn.empty");
+    give_birth(1, TTM_REGION_L1, 0x1000, 1);
+    give_birth(2, TTM_REGION_L1, 0x2000, 2);
+    give_birth(3, TTM_REGION_L1, 0x3000, 4);
+    fail_at(TTM_NS_PER_S);
+    fail_at(TTM_NS_PER_S + 1);
+    ttm_failure_report_end(&reporter, reg, proc);
+    const char *text = said();
+    assert_int_equal(count_of(text, "of device 0 at p.py:4 ← scratch (ttnn.empty)"), 2);
+    assert_int_equal(count_of(text, "1 buffer   p.py:4 ← weights (ttnn.empty)\n"), 1);
+    assert_int_equal(count_of(text, "1 buffer   p.py:4 ← cache (ttnn.empty)\n"), 1);
+    assert_int_equal(count_of(text, "1 buffer   q.py:1 other (ttnn.empty)\n"), 1);
+}
+
+static void odd_frames_do_no_harm(void **state)
+{
+    (void)state;
+    add_origin(2, "p.py:4:alloc\n:\n\nx\n::\n", "ttnn.empty");
+    add_origin(3, "p.py:4:alloc\n:9\na:b:c:d\nends without", "ttnn.empty");
+    fail_at(TTM_NS_PER_S);
+    assert_has(said(), "of device 0 at p.py:4 ← ");
+}
+
 static void a_storm_is_told_of_once_a_second(void **state)
 {
     (void)state;
@@ -294,6 +323,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(it_says_what_the_registry_knows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(callers_of_a_line_that_several_come_through_are_told,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(odd_frames_do_no_harm, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_storm_is_told_of_once_a_second, set_up, tear_down),
         cmocka_unit_test_setup_teardown(after_so_many_there_are_no_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -29,14 +29,14 @@ static int set_up(void **state)
     };
     view = (struct ttm_failure_view){
         .failure = &failure,
-        .where = {"decode.py:61:main", "ttnn.matmul", "", ""},
+        .where = {.words = {"decode.py:61:main", "ttnn.matmul", "", ""}},
         .bank_count = 64,
         .bank_bytes = 1392640,
         .holders = {.largest = {{1, 80, 40 << 20, 40 << 20}, {2, 1, 16 << 20, 16 << 20}},
                     .count = 2,
                     .origins = 2,
                     .all = {0, 81, 56 << 20, 56 << 20}},
-        .holder_words = {worker, attention},
+        .holder_places = {{.words = worker}, {.words = attention}},
         .map = {.start = 0x19000, .end = 0x16d000, .cell_count = 4, .cells = {2, 0, 2, 2}},
     };
     ttm_text_init(&text);
@@ -72,6 +72,22 @@ static void it_says_what_failed_how_much_is_free_and_who_holds_it(void **state)
         "  bank ▕█░██▏ 0x19000 … 0x16d000 of 1.3 MiB  █ held ░ free\n");
 }
 
+static void a_caller_stands_between_place_and_operation(void **state)
+{
+    static const struct ttm_frame_words place = {"model.py", "attention", 210};
+    static const struct ttm_frame_words caller = {"model.py", "forward", 9};
+    (void)state;
+
+    view.holder_places[1].frame = &place;
+    view.holder_places[1].caller.frame = &caller;
+    assert_has(text_on(&plain), "1 buffer   model.py:210 ← forward (ttnn.add) \"kv\" in layer_0\n");
+    assert_has(text_on(&broad), " model.py:210 attention ← model.py:9 forward (ttnn.add) \"kv\"");
+    assert_has(text_on(&ascii), "model.py:210 < forward (ttnn.add)");
+    view.where = view.holder_places[1];
+    view.where.words = (struct ttm_origin_brief){"model.py:210:attention", "", "", ""};
+    assert_has(text_on(&plain), "of device 0 at model.py:210 ← forward\n");
+}
+
 static void what_does_not_fit_a_line_takes_two(void **state)
 {
     (void)state;
@@ -92,11 +108,11 @@ static void exhausted_is_told_from_fragmented(void **state)
 static void what_is_not_known_is_not_said(void **state)
 {
     (void)state;
-    view.where = nowhere;
+    view.where.words = nowhere;
     view.bank_count = 0;
     view.bank_bytes = 0;
     view.map.cell_count = 0;
-    view.holder_words[1] = nowhere;
+    view.holder_places[1].words = nowhere;
     assert_has(text_on(&plain), "of device 0: 32.0 MiB wanted, 512 KiB a bank\n");
     assert_lacks(text_on(&plain), "  bank ");
     assert_has(text_on(&plain), "1 buffer   from where is not known\n");
@@ -112,7 +128,7 @@ static void the_process_is_named_where_there_are_several(void **state)
     (void)state;
     view.pid = 4242;
     assert_has(text_on(&plain), "of device 0 in process 4242 at decode.py:61 main");
-    view.where = (struct ttm_origin_brief){"", "ttnn.matmul", "", ""};
+    view.where.words = (struct ttm_origin_brief){"", "ttnn.matmul", "", ""};
     assert_has(text_on(&plain), "in process 4242 (ttnn.matmul)");
 }
 
@@ -153,8 +169,8 @@ static void a_clash_names_both_sides(void **state)
     view.map.lowest[0] = (struct ttm_bank_low){0x1e000, 2 << 20, 1};
     view.map.lowest[1] = (struct ttm_bank_low){0x3e000, 1 << 20, 2};
     view.map.lowest_count = 2;
-    view.lowest_words[0] = worker;
-    view.lowest_words[1] = attention;
+    view.lowest_places[0].words = worker;
+    view.lowest_places[1].words = attention;
     const char *string = text_on(&plain);
     assert_has(string, "tt-mem: circular buffers clash with L1 buffers on device 3 at "
                        "decode.py:61 main (ttnn.matmul)\n");
@@ -237,6 +253,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(it_says_what_failed_how_much_is_free_and_who_holds_it,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_caller_stands_between_place_and_operation, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(what_does_not_fit_a_line_takes_two, set_up, tear_down),
         cmocka_unit_test_setup_teardown(exhausted_is_told_from_fragmented, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_not_said, set_up, tear_down),
