@@ -399,28 +399,134 @@ static void put_list(struct sheet *sheet, const struct ttm_report_row *rows, uin
     put_left_out(sheet, rows, i, count);
 }
 
-static void put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, uint32_t count)
+/* Of one process or of several. */
+struct suspects {
+    uint32_t processes; /* that have any */
+    uint64_t count;
+    uint64_t buffers;
+    uint64_t bytes;
+};
+
+static void add_suspects(struct suspects *sum, const struct ttm_report_row *rows, uint32_t count)
 {
-    uint64_t suspects = 0, buffers = 0, bytes = 0, all = 0, unsure = 0;
-    char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE], text[160];
+    const uint64_t before = sum->count;
 
     for (uint32_t i = 0; i < count; i++) {
-        const struct ttm_verdict *verdict = &rows[i].origin->verdict;
-        all += rows[i].held.count;
-        unsure += verdict->class == TTM_CLASS_UNSURE ? rows[i].held.count : 0;
-        if (!verdict->is_suspect)
+        if (!rows[i].origin->verdict.is_suspect)
             continue;
-        suspects++;
-        buffers += rows[i].held.count;
-        bytes += rows[i].held.footprint_bytes;
+        sum->count++;
+        sum->buffers += rows[i].held.count;
+        sum->bytes += rows[i].held.footprint_bytes;
     }
+    sum->processes += sum->count > before;
+}
+
+static int make_rows(const struct sheet *sheet, const struct ttm_report_process *process,
+                     struct ttm_report_row **ret, uint32_t *ret_count)
+{
+    uint32_t origins = 0;
+    const struct ttm_report_origin **order =
+        ttm_report_order(sheet->choice, process, sheet->choice->at == TTM_AT_REMAINING, &origins);
+    const int r = order ? ttm_report_rows(sheet->choice, order, origins,
+                                          !sheet->choice->is_unfolded, ret, ret_count)
+                        : -ENOMEM;
+
+    free(order);
+    return r;
+}
+
+/* "3 suspects in 3 processes: 33 buffers that keep growing, 792 KiB" */
+static void put_suspects(struct sheet *sheet, const struct suspects *suspects, uint32_t processes)
+{
+    char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE], where[64] = "", text[192];
+
+    if (processes > 1 && suspects->processes == processes)
+        (void)snprintf(where, sizeof(where), " in %u processes", processes);
+    else if (processes > 1)
+        (void)snprintf(where, sizeof(where), " in %u of %u processes", suspects->processes,
+                       processes);
+    (void)snprintf(
+        text, sizeof(text), "%llu %s%s: %s %s that keep growing, %s",
+        (unsigned long long)suspects->count, plural(suspects->count, "suspect", "suspects"), where,
+        ttm_format_count(suspects->buffers, number), plural(suspects->buffers, "buffer", "buffers"),
+        ttm_format_bytes(suspects->bytes, sum));
+    put_in(sheet, TTM_RED, text);
+}
+
+/* "; others: tt-mem report --pid PID" */
+static void put_others_hint(const struct sheet *sheet)
+{
+    if (!sheet->path)
+        return;
+    put(sheet, "; others: ");
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
+    put(sheet, "tt-mem report ");
+    if (strchr(sheet->path, '/')) { /* else it finds the newest in this folder */
+        ttm_text_append_safe(sheet->out, sheet->path);
+        put(sheet, " ");
+    }
+    put(sheet, "--pid PID");
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+}
+
+/* Where one process of several is shown: what all have, then which this is, and how to see others. */
+static int put_all_suspects(struct sheet *sheet, const struct suspects *own, uint32_t processes)
+{
+    char sum[TTM_NUMBER_SIZE];
+    struct suspects all = {0};
+
+    for (uint32_t i = 0; i < sheet->report->process_count; i++) {
+        const struct ttm_report_process *process = &sheet->report->processes[i];
+        struct ttm_report_row *rows = NULL;
+        uint32_t count = 0;
+        if (!ttm_report_has_process(sheet->choice, process))
+            continue;
+        const int r = make_rows(sheet, process, &rows, &count);
+        if (r < 0)
+            return r;
+        add_suspects(&all, rows, count);
+        free(rows);
+    }
+    put_suspects(sheet, &all, processes);
+    end_line(sheet);
+    ttm_text_format(sheet->out, "  below: process %d, ", sheet->process->pid);
+    if (own->count == all.count)
+        put(sheet, "all of them");
+    else
+        ttm_text_format(sheet->out, "%llu of them, %s", (unsigned long long)own->count,
+                        ttm_format_bytes(own->bytes, sum));
+    put_others_hint(sheet);
+    return 0;
+}
+
+/* Of how many processes this one is shown in place of all. */
+static uint32_t processes_of(const struct sheet *sheet)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < sheet->report->process_count; i++)
+        count += ttm_report_has_process(sheet->choice, &sheet->report->processes[i]);
+    return sheet->choice->is_unfolded ? 1 : count;
+}
+
+static int put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, uint32_t count)
+{
+    const uint32_t processes = processes_of(sheet);
+    struct suspects suspects = {0};
+    uint64_t all = 0, unsure = 0;
+    char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE], text[160];
+    int r = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        all += rows[i].held.count;
+        unsure += rows[i].origin->verdict.class == TTM_CLASS_UNSURE ? rows[i].held.count : 0;
+    }
+    add_suspects(&suspects, rows, count);
     put(sheet, "  ");
-    if (suspects > 0) {
-        (void)snprintf(text, sizeof(text), "%llu %s: %s %s that keep growing, %s",
-                       (unsigned long long)suspects, plural(suspects, "suspect", "suspects"),
-                       ttm_format_count(buffers, number), plural(buffers, "buffer", "buffers"),
-                       ttm_format_bytes(bytes, sum));
-        put_in(sheet, TTM_RED, text);
+    if (suspects.count > 0 && processes > 1) {
+        r = put_all_suspects(sheet, &suspects, processes);
+    } else if (suspects.count > 0) {
+        put_suspects(sheet, &suspects, 1);
     } else if (unsure > 0) {
         (void)snprintf(text, sizeof(text), "no suspects; %s of the %s %s left %s unsure",
                        ttm_format_count(unsure, sum), ttm_format_count(all, number),
@@ -439,6 +545,7 @@ static void put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, u
         ttm_text_format(sheet->out, "%s%u known and suppressed", dot(sheet),
                         sheet->report->suppressed);
     end_line(sheet);
+    return r;
 }
 
 /* What came and went, in one line. */
@@ -503,26 +610,21 @@ static void put_kept(struct sheet *sheet)
 
 static int put_table(struct sheet *sheet)
 {
-    uint32_t origins = 0, count = 0;
-    const struct ttm_report_origin **order = ttm_report_order(
-        sheet->choice, sheet->process, sheet->choice->at == TTM_AT_REMAINING, &origins);
     struct ttm_report_row *rows = NULL;
+    uint32_t count = 0;
+    int r = make_rows(sheet, sheet->process, &rows, &count);
 
-    const int r = order ? ttm_report_rows(sheet->choice, order, origins,
-                                          !sheet->choice->is_unfolded, &rows, &count)
-                        : -ENOMEM;
-    free(order);
     if (r < 0)
         return r;
     end_line(sheet);
     if (sheet->choice->at == TTM_AT_REMAINING)
-        put_sum_up(sheet, rows, count);
+        r = put_sum_up(sheet, rows, count);
     if (count > 0)
         put_list(sheet, rows, count);
     else if (sheet->choice->at != TTM_AT_REMAINING)
         put(sheet, "  nothing was live then\n");
     free(rows);
-    return 0;
+    return r;
 }
 
 int ttm_report_origins(struct sheet *sheet)

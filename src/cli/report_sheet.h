@@ -19,9 +19,9 @@ struct sheet {
     const struct ttm_report_process *process;
     const struct ttm_terminal *terminal;
     struct ttm_text *out;
-    const char *path;
-    size_t rows;  /* that are left */
-    size_t below; /* of these, kept for what comes after the table */
+    const char *path; /* of the recording; NULL: it is not kept */
+    size_t rows;      /* that are left */
+    size_t below;     /* of these, kept for what comes after the table */
 };
 
 static inline void put(const struct sheet *sheet, const char *text)

@@ -434,8 +434,8 @@ static const struct ttm_report_process *find_worst(const struct ttm_report *repo
     return worst;
 }
 
-int ttm_report_remains_text(const struct ttm_report *report, const struct ttm_terminal *terminal,
-                            size_t rows, struct ttm_text *out)
+int ttm_report_remains_text(const struct ttm_report *report, const char *path,
+                            const struct ttm_terminal *terminal, size_t rows, struct ttm_text *out)
 {
     const struct ttm_report_choice choice = {.devices.is_all = true, .region = -1};
     struct sheet sheet = {
@@ -444,7 +444,7 @@ int ttm_report_remains_text(const struct ttm_report *report, const struct ttm_te
         .process = find_worst(report, &choice),
         .terminal = terminal,
         .out = out,
-        .path = "",
+        .path = path,
         .rows = rows,
     };
     const int r = sheet.process ? ttm_report_origins(&sheet) : 0;

@@ -15,9 +15,10 @@ int ttm_report_text(const struct ttm_report *report, const struct ttm_report_cho
 
 /*
  * What remains of the process with the most suspects, by origin, in about so many
- * rows: for a screen that has its own head. Returns 0 or -ENOMEM.
+ * rows: for a screen that has its own head. 'path' is NULL when the recording is not kept.
+ * Returns 0 or -ENOMEM.
  */
-int ttm_report_remains_text(const struct ttm_report *report, const struct ttm_terminal *terminal,
-                            size_t rows, struct ttm_text *out);
+int ttm_report_remains_text(const struct ttm_report *report, const char *path,
+                            const struct ttm_terminal *terminal, size_t rows, struct ttm_text *out);
 
 #endif /* TTM_CLI_REPORT_TEXT_H */

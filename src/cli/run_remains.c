@@ -281,8 +281,8 @@ void ttm_run_remains(const struct sheet *sheet, uint32_t row_max, size_t analysi
                                                     : ttm_format_count(d->sums.closed, count));
     put(sheet, "\n");
     if (sheet->summary->report && ttm_report_leaked_bytes(sheet->summary->report) > 0)
-        (void)ttm_report_remains_text(sheet->summary->report, sheet->terminal, analysis_rows,
-                                      sheet->out);
+        (void)ttm_report_remains_text(sheet->summary->report, sheet->summary->recording,
+                                      sheet->terminal, analysis_rows, sheet->out);
     else
         put_list_of_remains(sheet, row_max);
     put_program_parts(sheet);

@@ -927,6 +927,33 @@ def test_leaks_over_the_limit_decide_the_exit_status(place: Place) -> None:
     assert leak(place, "--fail-on-leak=1000000000").status == 0
 
 
+def test_suspects_of_several_processes_are_summed_up_and_the_one_below_is_named(place: Place) -> None:
+    lines = "alloc 0 0 1 4096\nalloc 0 1 4 2048\nfree 4\n"
+    for name, steps in ("less", 30), ("more", 40):
+        (place.work_folder / name).write_text(lines * steps)
+    command = f"{TRACKED_WORKER} <less; {TRACKED_WORKER} <more; {TRACKED_WORKER} <less"
+    result = place.run("--fail-on-leak", "-o", "x.ttmem", "sh", "-c", command, env=dict(WORKER_OPTIONS))
+    assert result.status == 3
+    assert "  100 allocations remain, " in result.err
+    suspects = re.search(
+        r"^  (\d+) suspects in 3 processes: (\d+) buffers that keep growing, (\S+ \S+)\n"
+        r"  below: process (\d+), (\d+) of them, (\S+ \S+); others: tt-mem report --pid PID$",
+        result.err,
+        re.M,
+    )
+    assert suspects, result.err
+    assert (suspects[1], suspects[2], suspects[5]) == ("3", "97", "1")  # 'free' takes the oldest
+    assert f"leaks found: suspects take {suspects[3]} of a device" in result.err
+    report = json.loads(
+        run("report", str(place.work_folder / "x.ttmem"), "--json", "--pid", suspects[4]).out
+    )
+    (process,) = report["processes"]
+    assert sum(origin["remaining"] for origin in process["origins"] if origin["suspect"]) == 39
+
+    text = place.run("--no-record", "sh", "-c", command, env=dict(WORKER_OPTIONS)).err
+    assert " suspects in 3 processes: 97 buffers" in text and "others:" not in text
+
+
 def test_leaks_are_found_without_a_recording_that_is_kept(place: Place) -> None:
     result = leak(place, "--no-record", "--fail-on-leak")
     assert result.status == 3 and recordings(place) == []
