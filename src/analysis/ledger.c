@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "analysis/ledger_cbs.h"
+#include "analysis/ledger_failures.h"
 #include "analysis/origin_words.h"
 #include "base/hash.h"
 #include "wire/life_row.h"
@@ -852,54 +853,6 @@ static void find_owners(const struct ttm_ledger *ledger, struct ttm_ledger_failu
     }
 }
 
-/* From where: by call stack, where none is known by what it was said to be for. */
-static uint64_t place_of(const struct ttm_ledger *ledger, uint32_t origin)
-{
-    const struct ttm_origin_line line = ttm_origin_line(&ledger->notes, origin);
-
-    return line.code != 0 ? line.code : line.context;
-}
-
-static bool is_one_kind(const struct ttm_ledger *ledger, const struct ttm_ledger_failure *a,
-                        const struct ttm_ledger_failure *b)
-{
-    const struct ttm_recorded_failure *x = &a->failure, *y = &b->failure;
-
-    return x->kind == y->kind && x->region == y->region && a->device == b->device &&
-           (x->bank_free_bytes >= x->bank_wanted_bytes) ==
-               (y->bank_free_bytes >= y->bank_wanted_bytes) &&
-           (x->origin == y->origin || place_of(ledger, x->origin) == place_of(ledger, y->origin));
-}
-
-/* The one to do without: between the first and the last of a kind, else a first, else the oldest. */
-static uint32_t least_missed(const struct ttm_ledger *ledger)
-{
-    uint32_t first = ledger->failure_count;
-
-    for (uint32_t i = 0; i < ledger->failure_count; i++) {
-        const struct ttm_ledger_failure *failure = &ledger->failures[i];
-        if (!failure->is_last && failure->alike > 1)
-            return i;
-        if (!failure->is_last && i < first)
-            first = i;
-    }
-    return first < ledger->failure_count ? first : 0;
-}
-
-static int make_room_for_failure(struct ttm_ledger *ledger)
-{
-    if (!ledger->failures)
-        ledger->failures = calloc(TTM_LEDGER_FAILURES, sizeof(ledger->failures[0]));
-    if (!ledger->failures)
-        return -ENOMEM;
-    if (ledger->failure_count < TTM_LEDGER_FAILURES)
-        return 0;
-    struct ttm_ledger_failure *gone = &ledger->failures[least_missed(ledger)];
-    memmove(gone, gone + 1,
-            (size_t)(ledger->failures + --ledger->failure_count - gone) * sizeof(*gone));
-    return 0;
-}
-
 static int take_failure(struct ttm_ledger *ledger, const struct ttm_recorded_failure *failure,
                         uint64_t time_ns)
 {
@@ -908,25 +861,11 @@ static int take_failure(struct ttm_ledger *ledger, const struct ttm_recorded_fai
     ledger->failures_ever++;
     if (set < 0)
         return set;
-    const int r = make_room_for_failure(ledger);
-    if (r < 0)
-        return r;
-    struct ttm_ledger_failure *kept = &ledger->failures[ledger->failure_count];
-    *kept = (struct ttm_ledger_failure){.failure = *failure,
-                                        .time_ns = time_ns,
-                                        .device = ledger->groups.sets[set].devices[0],
-                                        .is_last = true,
-                                        .alike = 1,
-                                        .first_ns = time_ns};
-    for (uint32_t i = 0; i < ledger->failure_count; i++) {
-        struct ttm_ledger_failure *before = &ledger->failures[i];
-        if (!before->is_last || !is_one_kind(ledger, before, kept))
-            continue;
-        before->is_last = false;
-        kept->alike = before->alike + 1;
-        kept->first_ns = before->first_ns;
-    }
-    ledger->failure_count++;
+    const struct ttm_ledger_failure one = {
+        .failure = *failure, .time_ns = time_ns, .device = ledger->groups.sets[set].devices[0]};
+    struct ttm_ledger_failure *kept = ttm_ledger_keep_failure(ledger, &one);
+    if (!kept)
+        return -ENOMEM;
     find_owners(ledger, kept);
     return 0;
 }

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/ledger_failures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/ledger.h"
+#include "analysis/origin_words.h"
+
+/* From where: by call stack, where none is known by what it was said to be for. */
+static uint64_t place_of(const struct ttm_ledger *ledger, uint32_t origin)
+{
+    const struct ttm_origin_line line = ttm_origin_line(&ledger->notes, origin);
+
+    return line.code != 0 ? line.code : line.context;
+}
+
+static bool is_one_kind(const struct ttm_ledger *ledger, const struct ttm_ledger_failure *a,
+                        const struct ttm_ledger_failure *b)
+{
+    const struct ttm_recorded_failure *x = &a->failure, *y = &b->failure;
+
+    return x->kind == y->kind && x->region == y->region && a->device == b->device &&
+           (x->bank_free_bytes >= x->bank_wanted_bytes) ==
+               (y->bank_free_bytes >= y->bank_wanted_bytes) &&
+           (x->origin == y->origin || place_of(ledger, x->origin) == place_of(ledger, y->origin));
+}
+
+/* The one to do without: between the first and the last of a kind, else a first, else the oldest. */
+static uint32_t least_missed(const struct ttm_ledger *ledger)
+{
+    uint32_t first = ledger->failure_count;
+
+    for (uint32_t i = 0; i < ledger->failure_count; i++) {
+        const struct ttm_ledger_failure *failure = &ledger->failures[i];
+        if (!failure->is_last && failure->alike > 1)
+            return i;
+        if (!failure->is_last && i < first)
+            first = i;
+    }
+    return first < ledger->failure_count ? first : 0;
+}
+
+static void make_room(struct ttm_ledger *ledger)
+{
+    if (ledger->failure_count < TTM_LEDGER_FAILURES)
+        return;
+    struct ttm_ledger_failure *gone = &ledger->failures[least_missed(ledger)];
+    memmove(gone, gone + 1,
+            (size_t)(ledger->failures + --ledger->failure_count - gone) * sizeof(*gone));
+}
+
+struct ttm_ledger_failure *ttm_ledger_keep_failure(struct ttm_ledger *ledger,
+                                                   const struct ttm_ledger_failure *failure)
+{
+    if (!ledger->failures)
+        ledger->failures = calloc(TTM_LEDGER_FAILURES, sizeof(ledger->failures[0]));
+    if (!ledger->failures)
+        return NULL;
+    make_room(ledger);
+    struct ttm_ledger_failure *kept = &ledger->failures[ledger->failure_count];
+    *kept = *failure;
+    kept->is_last = true;
+    kept->alike = 1;
+    kept->first_ns = failure->time_ns;
+    for (uint32_t i = 0; i < ledger->failure_count; i++) {
+        struct ttm_ledger_failure *before = &ledger->failures[i];
+        if (!before->is_last || !is_one_kind(ledger, before, kept))
+            continue;
+        before->is_last = false;
+        kept->alike = before->alike + 1;
+        kept->first_ns = before->first_ns;
+    }
+    ledger->failure_count++;
+    return kept;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ledger_failures - which of the allocations that failed a ledger keeps.
+ *
+ * Part of the ledger: its thread, its rules. A program may fail in one way again and again;
+ * what it does besides must not be lost among that, nor its last failure.
+ */
+#ifndef TTM_ANALYSIS_LEDGER_FAILURES_H
+#define TTM_ANALYSIS_LEDGER_FAILURES_H
+
+struct ttm_ledger;
+struct ttm_ledger_failure;
+
+/*
+ * Keeps a copy, in place of another one when there is no more room, and counts it to its kind.
+ * Returns where it is, until the next one is kept; NULL when memory is short.
+ */
+struct ttm_ledger_failure *ttm_ledger_keep_failure(struct ttm_ledger *ledger,
+                                                   const struct ttm_ledger_failure *failure);
+
+#endif /* TTM_ANALYSIS_LEDGER_FAILURES_H */
