@@ -5,7 +5,7 @@
  * Plain C, usable from C++ and from bindings; any thread may call any function at
  * any time, also from a signal handler. Nothing here blocks, prints, aborts or
  * fails: with tracking off, or no server, a call costs a few nanoseconds and does
- * nothing. errno is left as it was. Text is UTF-8, cut after 255 bytes.
+ * nothing. errno is left as it was. Text is UTF-8, cut after 255 bytes; NULL is as "".
  *
  * Tracking is on from the start when the environment has
  * TT_ALLOC_TRACKING_ENABLED=1; 'tt-mem enable PID' and 'tt-mem disable PID' switch

@@ -25,10 +25,23 @@ _Static_assert((int)TTMEM_ALIAS == (int)TTM_RECORD_ALIAS, "the same flag");
 
 /* ---- notes ---- */
 
+/* Of a text that is cut to so many bytes, and not within a character. NULL is as "". */
+static size_t length_of(const char *text, size_t max)
+{
+    size_t length = text ? strnlen(text, max + 1) : 0;
+
+    if (length <= max)
+        return length;
+    do
+        length--;
+    while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80);
+    return length;
+}
+
 static uint32_t note_text(const char *text)
 {
-    return ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_STRING, text,
-                            (uint32_t)strnlen(text, TEXT_MAX));
+    return ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_STRING, text ? text : "",
+                            (uint32_t)length_of(text, TEXT_MAX));
 }
 
 /* Ascending and each once, so that a set has one note however it is told. */
@@ -54,7 +67,7 @@ uint32_t ttmem_devices(const uint16_t *ids, uint32_t count)
 {
     uint16_t sorted[TTM_DEVICE_COUNT + 1];
 
-    if (ttm_switch_epoch() == 0 || count == 0 || count > TTM_DEVICE_COUNT)
+    if (ttm_switch_epoch() == 0 || !ids || count == 0 || count > TTM_DEVICE_COUNT)
         return 0;
     memcpy(sorted, ids, count * sizeof(ids[0]));
     count = sort_devices(sorted, count);
@@ -70,7 +83,7 @@ uint32_t ttmem_cores(const struct ttmem_core_range *ranges, uint32_t count)
 {
     uint8_t buf[TTM_CORE_RANGES_MAX * TTM_CORE_RANGE_SIZE];
 
-    if (ttm_switch_epoch() == 0 || count == 0 || count > TTM_CORE_RANGES_MAX)
+    if (ttm_switch_epoch() == 0 || !ranges || count == 0 || count > TTM_CORE_RANGES_MAX)
         return 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct ttm_core_range range = {ranges[i].start_x, ranges[i].start_y, ranges[i].end_x,
@@ -139,8 +152,9 @@ static uint32_t note_path(uint32_t outer, const char *name)
         return note_text(name);
     memcpy(path, text, length);
     path[length++] = '/';
-    const size_t n = strnlen(name, TEXT_MAX - length);
-    memcpy(path + length, name, n);
+    const size_t n = length_of(name, TEXT_MAX - length);
+    if (n > 0)
+        memcpy(path + length, name, n);
     path[length + n] = '\0';
     return note_text(path);
 }
@@ -263,7 +277,7 @@ static __attribute__((noinline, hot)) void begin_tracked(const struct ttmem_allo
 
     if (!slot)
         return;
-    if (!is_sound(a)) {
+    if (!a || !is_sound(a)) {
         ttm_tracker_refuse(&ttm_own_tracker);
         return;
     }
@@ -596,7 +610,7 @@ void ttmem_device_open(const struct ttmem_device *device)
 {
     uint8_t buf[TTM_DEVICE_NOTE_SIZE_MAX];
 
-    if (ttm_switch_epoch() == 0 || device->id >= TTM_DEVICE_COUNT)
+    if (ttm_switch_epoch() == 0 || !device || device->id >= TTM_DEVICE_COUNT)
         return;
     struct ttm_device_note note = {
         .id = device->id,
@@ -625,15 +639,16 @@ void ttmem_device_close(uint16_t id)
 void ttmem_mark(const char *name)
 {
     struct ttm_record record = {.op = TTM_RECORD_MARK};
-    const size_t length = strnlen(name, TEXT_MAX);
+    const size_t length = length_of(name, TEXT_MAX);
 
     if (ttm_switch_epoch() == 0)
         return;
     /* Short ones travel in the record: a program may make a new one at every step for weeks. */
     if (length > TTM_MARK_TEXT_MAX)
         record.origin = note_text(name);
-    memcpy((char *)&record + TTM_MARK_TEXT_AT, name,
-           length < TTM_MARK_TEXT_MAX ? length : TTM_MARK_TEXT_MAX);
+    if (length > 0)
+        memcpy((char *)&record + TTM_MARK_TEXT_AT, name,
+               length < TTM_MARK_TEXT_MAX ? length : TTM_MARK_TEXT_MAX);
     report_record(&record);
 }
 
@@ -649,7 +664,7 @@ void ttmem_failure(const struct ttmem_failed_allocation *failure)
     const uint32_t epoch = ttm_switch_epoch();
     struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
 
-    if (!slot)
+    if (!slot || !failure)
         return;
     const struct ttm_record record = {
         .op = TTM_RECORD_FAILURE,

@@ -13,6 +13,7 @@
  *   enabled   enable   disable
  *   guest                              is a guest from here on, as libttmem-hook is: its origins have an
  *                                      operation, and when tracking begins it tells of ids 901 and 902
+ *   nulls                              NULL where a pointer is wanted
  *   lasting_guest                      is one whose origins last: "asked-1" is the first that it was asked for
  *   thread COMMAND                     one of the commands above, in a thread that ends with it
  *   guest_calls                        how often it was told that tracking began, and ends
@@ -195,6 +196,20 @@ static void fail(const char *args)
                                                     .region = TTMEM_L1,
                                                     .kind = (uint8_t)kind};
     ttmem_failure(&failure);
+}
+
+static void pass_nulls(void)
+{
+    ttmem_alloc(NULL);
+    ttmem_name(0, TTMEM_DRAM, 1, NULL, NULL);
+    ttmem_context_push(NULL);
+    ttmem_context_set(NULL);
+    ttmem_mark(NULL);
+    ttmem_failure(NULL);
+    ttmem_device_open(NULL);
+    (void)ttmem_devices(NULL, 2);
+    (void)ttmem_cores(NULL, 1);
+    (void)ttmem_name_at(0, TTMEM_DRAM, 4096, 1, NULL, NULL);
 }
 
 /* ---- a guest ---- */
@@ -534,6 +549,8 @@ static bool obey_told(const char *verb, char *args)
         say(args);
     else if (strcmp(verb, "guest") == 0)
         be_guest();
+    else if (strcmp(verb, "nulls") == 0)
+        pass_nulls();
     else if (strcmp(verb, "lasting_guest") == 0)
         be_lasting_guest();
     else

@@ -250,6 +250,21 @@ def test_contexts_nest_deeply_and_texts_are_cut(server: Server) -> None:
         assert told[3] == ("x" * 255, "y" * 255)
 
 
+def test_a_text_is_not_cut_within_a_character(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc 1 100", f"name 1 {'x' * 254}é -", "alloc 2 100", f"name 2 {'x' * 253}é -")
+        expected = {1: ("x" * 254, ""), 2: ("x" * 253 + "é", "")}
+        wait_for(lambda: told_of(worker) == expected)
+
+
+@pytest.mark.parametrize("env", [None, DISABLED], ids=["on", "off"])
+def test_a_pointer_to_nothing_is_no_harm(server: Server, env: dict | None) -> None:
+    with Library(server, env=env) as worker:
+        worker.do("nulls", "alloc 1 100", "nulls")
+        if env is None:
+            worker.wait_for_ids(1)
+
+
 def test_texts_that_are_no_text_hurt_nobody(server: Server) -> None:
     """JSON stays JSON, and the terminal gets no control characters."""
     with Library(server) as worker:
