@@ -24,7 +24,11 @@ enum { OPTION_ADDRESS = 256, OPTION_REGION };
 static const struct ttm_option options[] = {
     {.id = OPTION_ADDRESS, .name = "address", .arg = "ADDR", .help = "which: 0x18b20, or 101152"},
     TTM_OPTION_DEVICE,
-    {.id = OPTION_REGION, .name = "region", .arg = "REGION", .help = "only DRAM, L1, CB, ..."},
+    {.id = OPTION_REGION,
+     .name = "region",
+     .arg = "REGION",
+     .help = "only DRAM, L1, CB, ...",
+     .choices = TTM_REGION_CHOICES},
     TTM_OPTION_JSON,
     TTM_OPTION_HELP_ROW,
     {0},

@@ -23,7 +23,8 @@ struct ttm_option {
     const char *name; /* without the dashes; NULL: short form only */
     const char *arg;  /* name of the argument, or NULL; "[=NAME]" may be left out */
     const char *help;
-    bool is_hidden; /* for our own use: in no help */
+    const char *choices; /* what the argument may be, for completion; NULL: anything */
+    bool is_hidden;      /* for our own use: in no help */
 };
 
 struct ttm_command {

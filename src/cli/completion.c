@@ -3,43 +3,73 @@
  * The completion scripts are made from the tables when tt-mem is built, so they
  * cannot fall behind.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "cli/command.h"
 
+/* Whether the name of an argument says that it is a file. */
+static bool is_file(const char *arg)
+{
+    static const char *const names[] = {"PATH", "FILE", "SOCKET", "DIR", "OUT"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(arg, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void print_bash_forms(const struct ttm_option *option, const char *before,
+                             const char *between)
+{
+    if (option->id < 256)
+        printf("%s-%c", before, option->id);
+    if (option->name)
+        printf("%s--%s", option->id < 256 ? between : before, option->name);
+}
+
 static void print_bash_words(const struct ttm_command *command)
 {
     for (const struct ttm_option *o = command->options; o->id; o++) {
-        if (o->is_hidden)
-            continue;
-        if (o->id < 256)
-            printf(" -%c", o->id);
-        if (o->name)
-            printf(" --%s", o->name);
+        if (!o->is_hidden)
+            print_bash_forms(o, " ", " ");
     }
 }
 
-/* The options after which a file's name may follow. */
-static void print_bash_files(void)
+/* What follows an option that wants an argument. Where nothing is offered, the shell offers files. */
+static void print_bash_arguments(const struct ttm_command *command)
 {
-    printf("        --socket|-s|--legacy-socket|--log|--connect)\n"
-           "            COMPREPLY=($(compgen -f -- \"$word\"))\n"
-           "            return ;;\n");
+    for (const struct ttm_option *o = command->options; o->id; o++) {
+        if (o->is_hidden || !o->arg || o->arg[0] == '[')
+            continue;
+        print_bash_forms(o, "            ", "|");
+        if (o->choices)
+            printf(") COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); return ;;\n", o->choices);
+        else
+            printf(is_file(o->arg) ? ") return ;;\n" : ") compopt +o default; return ;;\n");
+    }
 }
 
 /* Behind those that run another program: what the shell can run. */
-static void print_bash_commands(void)
+static void print_bash_command(const struct ttm_command *command)
 {
-    for (size_t i = 0; ttm_commands[i]; i++) {
-        if (ttm_commands[i]->takes_command)
-            printf("    if [ \"$COMP_CWORD\" -gt 1 ] && [ \"${COMP_WORDS[1]}\" = %s ] && "
-                   "[ \"${word#-}\" = \"$word\" ]; then\n"
-                   "        COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
-                   "        return\n    fi\n",
-                   ttm_commands[i]->name);
-    }
+    printf("    %s)\n"
+           "        case $before in\n",
+           command->name);
+    print_bash_arguments(command);
+    printf("        esac\n"
+           "        words=\"");
+    print_bash_words(command);
+    printf("\"\n");
+    if (command->takes_command)
+        printf("        if [ \"${word#-}\" = \"$word\" ]; then\n"
+               "            COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
+               "            return\n"
+               "        fi\n");
+    printf("        ;;\n");
 }
 
 static void print_bash(void)
@@ -48,23 +78,21 @@ static void print_bash(void)
            "_tt_mem()\n{\n"
            "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
            "    local words=\n"
-           "    case $before in\n");
-    print_bash_files();
-    printf("    esac\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
            "        words=\"--help --version");
     for (size_t i = 0; ttm_commands[i]; i++)
         printf(" %s", ttm_commands[i]->name);
-    printf("\"\n    else\n        case ${COMP_WORDS[1]} in\n");
-    for (size_t i = 0; ttm_commands[i]; i++) {
-        printf("        %s) words=\"", ttm_commands[i]->name);
-        print_bash_words(ttm_commands[i]);
-        printf("\" ;;\n");
-    }
-    printf("        esac\n    fi\n");
-    print_bash_commands();
-    printf("    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-           "}\ncomplete -F _tt_mem tt-mem\n");
+    printf("\"\n"
+           "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+           "        return\n    fi\n"
+           "    case ${COMP_WORDS[1]} in\n");
+    for (size_t i = 0; ttm_commands[i]; i++)
+        print_bash_command(ttm_commands[i]);
+    printf("    esac\n"
+           "    if [ \"${word#-}\" != \"$word\" ]; then\n"
+           "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+           "    fi\n"
+           "}\ncomplete -o default -F _tt_mem tt-mem\n");
 }
 
 /* Text inside a zsh specification in single quotes. */
@@ -96,12 +124,12 @@ static void print_zsh_option(const struct ttm_option *option)
         print_zsh_text(option->help);
         printf("]");
         if (option->arg) {
-            const bool is_file = strcmp(option->arg, "PATH") == 0 ||
-                                 strcmp(option->arg, "FILE") == 0 ||
-                                 strcmp(option->arg, "SOCKET") == 0;
             printf(":");
             print_zsh_text(option->arg);
-            printf(":%s", is_file ? "_files" : "");
+            if (option->choices)
+                printf(":(%s)", option->choices);
+            else
+                printf(":%s", is_file(option->arg) ? "_files" : "");
         }
         printf("'");
     }
@@ -126,8 +154,8 @@ static void print_zsh(void)
             if (!o->is_hidden)
                 print_zsh_option(o);
         }
-        if (ttm_commands[i]->takes_command)
-            printf(" \\\n                '*:::command:_normal'");
+        printf(ttm_commands[i]->takes_command ? " \\\n                '*:::command:_normal'"
+                                              : " \\\n                '*:file:_files'");
         printf(" ;;\n");
     }
     printf("    esac\nfi\n");

@@ -56,6 +56,7 @@ void ttm_options_print_help(const struct ttm_command *command);
         .id = 'd', .name = "device", .arg = "LIST",                                                \
         .help = "only these devices: 0 or 0,2,3; repeatable"                                       \
     }
+#define TTM_REGION_CHOICES "DRAM L1 SYSTEM_MEMORY L1_SMALL TRACE CB KERNEL"
 #define TTM_OPTION_SOCKET                                                                          \
     {                                                                                              \
         .id = 's', .name = "socket", .arg = "PATH", .help = "ask the server that listens there"    \

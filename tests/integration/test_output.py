@@ -3,6 +3,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 
 import pytest
 from support import (
@@ -152,3 +154,24 @@ def test_a_command_whose_reader_leaves_ends(busy: Server) -> None:
         monitor.process.stdout.close()
         assert monitor.process.wait() != 0
         monitor.process.stdout = None
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["exp"], ["export"]),
+        (["export", "--format", ""], ["folded", "speedscope", "html", "debug-log"]),
+        (["report", "--region", "L"], ["L1", "L1_SMALL"]),
+        (["report", "--re"], ["--region"]),
+        (["report", ""], []),  # the shell offers files
+        (["report", "--suppressions", "-"], []),
+    ],
+)
+def test_bash_completes(words: list[str], offered: list[str]) -> None:
+    script = run_ok("--completion", "bash").out
+    script += 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tt_mem; echo "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", "tt-mem", *words], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == offered
