@@ -13,6 +13,7 @@
 #include "base/seed.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/filter_words.h"
 #include "cli/options.h"
 #include "cli/recording_file.h"
 #include "cli/terminal.h"
@@ -172,7 +173,7 @@ static void put_row(const struct ttm_history *history, const struct ttm_history_
     ttm_text_append(out, "\n");
 }
 
-static void put_sums(const struct ttm_history *history, uint64_t address, const char *path,
+static void put_sums(const struct ttm_history *history, const struct wish *wish, const char *path,
                      struct ttm_text *out)
 {
     uint64_t freed = 0, replaced = 0, live = 0, overlaps = 0;
@@ -185,7 +186,9 @@ static void put_sums(const struct ttm_history *history, uint64_t address, const 
         live += !life->has_ended;
         overlaps += life->is_overlap;
     }
-    ttm_text_format(out, "0x%llx in ", (unsigned long long)address);
+    ttm_text_format(out, "0x%llx", (unsigned long long)wish->history.address);
+    ttm_filter_words(&wish->history.devices, wish->history.region, out);
+    ttm_text_append(out, " in ");
     ttm_text_append_safe(out, path);
     ttm_text_format(out, ": %s %s", ttm_format_count(history->count, number),
                     history->count == 1 ? "life" : "lives");
@@ -199,12 +202,12 @@ static void put_sums(const struct ttm_history *history, uint64_t address, const 
     ttm_text_append(out, "\n");
 }
 
-static void put_text(const struct ttm_history *history, uint64_t address, const char *path,
+static void put_text(const struct ttm_history *history, const struct wish *wish, const char *path,
                      const struct ttm_terminal *terminal, struct ttm_text *out)
 {
     struct ttm_text flaws;
 
-    put_sums(history, address, path, out);
+    put_sums(history, wish, path, out);
     ttm_text_init(&flaws);
     ttm_recording_flaws(&history->info, &flaws);
     if (flaws.length > 0)
@@ -235,7 +238,7 @@ static int print(const struct ttm_history *history, const struct wish *wish, con
     if (wish->is_json)
         put_json(history, wish->history.address, &out);
     else
-        put_text(history, wish->history.address, path, &terminal, &whole);
+        put_text(history, wish, path, &terminal, &whole);
     if (!wish->is_json)
         ttm_terminal_fit(&terminal, &whole, &out);
     out.failed |= whole.failed;

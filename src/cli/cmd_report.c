@@ -125,6 +125,36 @@ static int take_option(const struct ttm_options *parsed, int id, struct ttm_repo
     return r;
 }
 
+static bool has_device(const struct ttm_report *report, const struct ttm_report_choice *choice,
+                       unsigned id)
+{
+    for (uint32_t i = 0; i < report->process_count; i++) {
+        const struct ttm_report_process *process = &report->processes[i];
+        for (uint32_t d = 0; ttm_report_has_process(choice, process) && d < process->device_count;
+             d++) {
+            if (process->devices[d].id == id)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Whether each device that was asked for is there; says so when one is not. */
+static bool are_devices_there(const struct ttm_report *report,
+                              const struct ttm_report_choice *choice, const char *path)
+{
+    for (unsigned id = 0; !choice->devices.is_all && id < TTM_DEVICE_COUNT; id++) {
+        if (!ttm_device_filter_has(&choice->devices, id) || has_device(report, choice, id))
+            continue;
+        if (choice->pid != 0)
+            ttm_log("there is no device %u of process %d in '%s'", id, choice->pid, path);
+        else
+            ttm_log("there is no device %u in '%s'", id, path);
+        return false;
+    }
+    return true;
+}
+
 /* Whether what was asked for is in the recording; says so when it is not. */
 static bool is_there(const struct ttm_report *report, const struct ttm_report_choice *choice,
                      const char *path)
@@ -145,7 +175,7 @@ static bool is_there(const struct ttm_report *report, const struct ttm_report_ch
         ttm_log("there is no mark '%s' in '%s'", choice->mark, path);
         return false;
     }
-    return true;
+    return are_devices_there(report, choice, path);
 }
 
 static int print(const struct ttm_report *report, const struct ttm_report_choice *choice,

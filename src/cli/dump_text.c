@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/seed.h"
+#include "cli/filter_words.h"
 #include "cli/histogram.h"
 #include "cli/origin_text.h"
 #include "cli/runtime.h"
@@ -442,14 +443,50 @@ static void put_headline(struct dump *dump, size_t devices)
     put_uptime(dump);
 }
 
+/* Why there is nothing of what was chosen, if it is not there at all; "" else. */
+static const char *absence_of(const struct dump *dump)
+{
+    const struct ttm_answer *answer = dump->answer;
+    bool has_process = false, has_device = false;
+
+    for (size_t p = 0; p < answer->process_count; p++)
+        has_process |= ttm_dump_has_process(dump->choice, &answer->processes[p]);
+    for (size_t i = 0; i < answer->device_count; i++)
+        has_device |= ttm_device_filter_has(&dump->choice->devices, answer->devices[i].id);
+    if (dump->choice->pid != 0 && !has_process)
+        return ": it does not report";
+    return !dump->choice->devices.is_all && !has_device ? ": nobody has reported that device" : "";
+}
+
+/* What others hold, so that nothing in a part is not taken for nothing at all. */
+static void put_elsewhere(struct dump *dump)
+{
+    const struct ttm_dump_choice all = {.devices.is_all = true,
+                                        .is_kernels = dump->choice->is_kernels};
+    struct dump whole = *dump;
+
+    whole.choice = &all;
+    const size_t holders = count_holders(&whole);
+    if (holders > 0)
+        ttm_text_format(dump->out, "%zu process%s memory elsewhere: tt-mem dump\n", holders,
+                        holders == 1 ? " holds" : "es hold");
+}
+
 static void put_nothing(struct dump *dump)
 {
-    const bool is_all = dump->choice->pid == 0 && dump->choice->devices.is_all;
+    const struct ttm_dump_choice *choice = dump->choice;
+    const bool is_all = choice->pid == 0 && choice->devices.is_all;
 
-    ttm_text_format(dump->out, "nothing remains%s: no %s allocated",
-                    is_all ? "" : " of what was chosen",
-                    dump->choice->is_kernels ? "kernel is" : "device memory is");
+    ttm_text_append(dump->out, "nothing remains");
+    ttm_filter_words(&choice->devices, -1, dump->out);
+    if (choice->pid != 0)
+        ttm_text_format(dump->out, " of process %d", choice->pid);
+    ttm_text_append(dump->out, !is_all              ? absence_of(dump)
+                               : choice->is_kernels ? ": no kernel is allocated"
+                                                    : ": no device memory is allocated");
     put_uptime(dump);
+    if (!is_all)
+        put_elsewhere(dump);
     put_findings(dump);
 }
 

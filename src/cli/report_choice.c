@@ -3,12 +3,29 @@
 
 #include <stdlib.h>
 
+#include "cli/filter_words.h"
+#include "cli/terminal.h"
+
 struct ttm_held ttm_report_held(const struct ttm_report_choice *choice,
                                 const struct ttm_report_origin *origin)
 {
     return choice->at == TTM_AT_PEAK   ? origin->peak
            : choice->at == TTM_AT_MARK ? origin->moments[0]
                                        : origin->remaining;
+}
+
+bool ttm_report_is_narrowed(const struct ttm_report_choice *choice)
+{
+    return !choice->devices.is_all || choice->region >= 0 || choice->min_bytes > 0;
+}
+
+void ttm_report_part(const struct ttm_report_choice *choice, struct ttm_text *out)
+{
+    char bytes[TTM_NUMBER_SIZE];
+
+    if (choice->min_bytes > 0)
+        ttm_text_format(out, " of %s or more", ttm_format_bytes(choice->min_bytes, bytes));
+    ttm_filter_words(&choice->devices, choice->region, out);
 }
 
 bool ttm_report_has_process(const struct ttm_report_choice *choice,

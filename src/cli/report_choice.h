@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "analysis/report.h"
+#include "base/text.h"
 #include "wire/request.h"
 
 enum ttm_report_at { TTM_AT_REMAINING, TTM_AT_PEAK, TTM_AT_MARK };
@@ -33,6 +34,12 @@ struct ttm_report_choice {
 /* What the origin held at the moment that is asked for. */
 struct ttm_held ttm_report_held(const struct ttm_report_choice *choice,
                                 const struct ttm_report_origin *origin);
+
+/* Whether origins are left out. */
+bool ttm_report_is_narrowed(const struct ttm_report_choice *choice);
+
+/* " of 1.0 GiB or more in DRAM on device 0": the part that a verdict is about; nothing for all. */
+void ttm_report_part(const struct ttm_report_choice *choice, struct ttm_text *out);
 
 bool ttm_report_has_process(const struct ttm_report_choice *choice,
                             const struct ttm_report_process *process);

@@ -436,21 +436,26 @@ static int make_rows(const struct sheet *sheet, const struct ttm_report_process 
 }
 
 /* "3 suspects in 3 processes: 33 buffers that keep growing, 792 KiB" */
-static void put_suspects(struct sheet *sheet, const struct suspects *suspects, uint32_t processes)
+static void put_suspects(const struct sheet *sheet, const struct suspects *suspects,
+                         uint32_t processes)
 {
-    char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE], where[64] = "", text[192];
+    char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+    struct ttm_text text;
 
+    ttm_text_init(&text);
+    ttm_text_format(&text, "%llu %s", (unsigned long long)suspects->count,
+                    plural(suspects->count, "suspect", "suspects"));
+    ttm_report_part(sheet->choice, &text);
     if (processes > 1 && suspects->processes == processes)
-        (void)snprintf(where, sizeof(where), " in %u processes", processes);
+        ttm_text_format(&text, " in %u processes", processes);
     else if (processes > 1)
-        (void)snprintf(where, sizeof(where), " in %u of %u processes", suspects->processes,
-                       processes);
-    (void)snprintf(
-        text, sizeof(text), "%llu %s%s: %s %s that keep growing, %s",
-        (unsigned long long)suspects->count, plural(suspects->count, "suspect", "suspects"), where,
-        ttm_format_count(suspects->buffers, number), plural(suspects->buffers, "buffer", "buffers"),
-        ttm_format_bytes(suspects->bytes, sum));
-    put_in(sheet, TTM_RED, text);
+        ttm_text_format(&text, " in %u of %u processes", suspects->processes, processes);
+    ttm_text_format(
+        &text, ": %s %s that keep growing, %s", ttm_format_count(suspects->buffers, number),
+        plural(suspects->buffers, "buffer", "buffers"), ttm_format_bytes(suspects->bytes, sum));
+    put_in(sheet, TTM_RED, ttm_text_string(&text));
+    sheet->out->failed |= text.failed;
+    ttm_text_done(&text);
 }
 
 /* "; others: tt-mem report --pid PID" */
@@ -509,42 +514,106 @@ static uint32_t processes_of(const struct sheet *sheet)
     return sheet->choice->is_unfolded ? 1 : count;
 }
 
+/* Whether anything was allocated in the part that is looked at, however small. */
+static bool was_used(const struct sheet *sheet)
+{
+    struct ttm_report_choice part = *sheet->choice;
+
+    part.min_bytes = 0;
+    for (uint32_t i = 0; i < sheet->process->origin_count; i++) {
+        if (ttm_report_has_origin(&part, &sheet->process->origins[i]))
+            return true;
+    }
+    return false;
+}
+
+void ttm_report_nothing(struct sheet *sheet)
+{
+    struct ttm_report_choice part = *sheet->choice;
+    struct ttm_text text;
+
+    ttm_text_init(&text);
+    if (!was_used(sheet)) {
+        part.min_bytes = 0;
+        ttm_text_append(&text, "nothing was allocated");
+        ttm_report_part(&part, &text);
+    } else {
+        ttm_text_append(&text, "nothing");
+        ttm_report_part(&part, &text);
+        ttm_text_append(&text, part.at != TTM_AT_REMAINING ? " was live then"
+                               : part.min_bytes > 0        ? " remains"
+                               : ttm_report_is_narrowed(&part)
+                                   ? " remains: all that was allocated there was freed"
+                                   : " remains: all that was allocated was freed");
+    }
+    put_in(sheet, part.at == TTM_AT_REMAINING ? TTM_GREEN : TTM_PLAIN, ttm_text_string(&text));
+    sheet->out->failed |= text.failed;
+    ttm_text_done(&text);
+}
+
+void ttm_report_hidden(struct sheet *sheet)
+{
+    uint32_t hidden = 0;
+    char text[80];
+
+    sheet->out->failed |= ttm_report_suspects_hidden(sheet->choice, sheet->process, &hidden) < 0;
+    if (hidden == 0)
+        return;
+    (void)snprintf(text, sizeof(text), "%u %s not shown by this filter", hidden,
+                   plural(hidden, "suspect is", "suspects are"));
+    put(sheet, "  ");
+    put_in(sheet, TTM_YELLOW, text);
+    end_line(sheet);
+}
+
+static void put_no_suspects(const struct sheet *sheet, uint64_t buffers, uint64_t unsure)
+{
+    const char *left = ttm_report_is_narrowed(sheet->choice) ? "shown" : "left";
+    char number[TTM_NUMBER_SIZE], other[TTM_NUMBER_SIZE];
+    struct ttm_text text;
+
+    ttm_text_init(&text);
+    ttm_text_append(&text, "no suspects");
+    ttm_report_part(sheet->choice, &text);
+    (void)ttm_format_count(buffers, number);
+    if (unsure > 0)
+        ttm_text_format(&text, "; %s of the %s %s %s %s unsure", ttm_format_count(unsure, other),
+                        number, plural(buffers, "buffer", "buffers"), left,
+                        unsure == 1 ? "is" : "are");
+    else
+        ttm_text_format(&text, ": the %s %s %s look intended", number,
+                        plural(buffers, "buffer", "buffers"), left);
+    put_in(sheet, unsure > 0 ? TTM_YELLOW : TTM_GREEN, ttm_text_string(&text));
+    sheet->out->failed |= text.failed;
+    ttm_text_done(&text);
+}
+
 static int put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, uint32_t count)
 {
     const uint32_t processes = processes_of(sheet);
     struct suspects suspects = {0};
-    uint64_t all = 0, unsure = 0;
-    char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE], text[160];
+    uint64_t buffers = 0, unsure = 0;
     int r = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        all += rows[i].held.count;
+        buffers += rows[i].held.count;
         unsure += rows[i].origin->verdict.class == TTM_CLASS_UNSURE ? rows[i].held.count : 0;
     }
     add_suspects(&suspects, rows, count);
     put(sheet, "  ");
-    if (suspects.count > 0 && processes > 1) {
+    if (suspects.count > 0 && processes > 1)
         r = put_all_suspects(sheet, &suspects, processes);
-    } else if (suspects.count > 0) {
+    else if (suspects.count > 0)
         put_suspects(sheet, &suspects, 1);
-    } else if (unsure > 0) {
-        (void)snprintf(text, sizeof(text), "no suspects; %s of the %s %s left %s unsure",
-                       ttm_format_count(unsure, sum), ttm_format_count(all, number),
-                       plural(all, "buffer", "buffers"), unsure == 1 ? "is" : "are");
-        put_in(sheet, TTM_YELLOW, text);
-    } else if (all > 0) {
-        (void)snprintf(text, sizeof(text), "no suspects: the %s %s left look intended",
-                       ttm_format_count(all, number), plural(all, "buffer", "buffers"));
-        put_in(sheet, TTM_GREEN, text);
-    } else {
-        put_in(sheet, TTM_GREEN,
-               sheet->process->allocs > 0 ? "nothing remains: all that was allocated was freed"
-                                          : "nothing was allocated");
-    }
+    else if (buffers > 0)
+        put_no_suspects(sheet, buffers, unsure);
+    else
+        ttm_report_nothing(sheet);
     if (sheet->report->suppressed > 0)
         ttm_text_format(sheet->out, "%s%u known and suppressed", dot(sheet),
                         sheet->report->suppressed);
     end_line(sheet);
+    ttm_report_hidden(sheet);
     return r;
 }
 
@@ -619,10 +688,13 @@ static int put_table(struct sheet *sheet)
     end_line(sheet);
     if (sheet->choice->at == TTM_AT_REMAINING)
         r = put_sum_up(sheet, rows, count);
-    if (count > 0)
+    if (count > 0) {
         put_list(sheet, rows, count);
-    else if (sheet->choice->at != TTM_AT_REMAINING)
-        put(sheet, "  nothing was live then\n");
+    } else if (sheet->choice->at != TTM_AT_REMAINING) {
+        put(sheet, "  ");
+        ttm_report_nothing(sheet);
+        end_line(sheet);
+    }
     free(rows);
     return r;
 }

@@ -136,3 +136,41 @@ int ttm_report_rows(const struct ttm_report_choice *choice,
     *ret_count = used;
     return 0;
 }
+
+int ttm_report_suspects(const struct ttm_report_choice *choice,
+                        const struct ttm_report_process *process, uint32_t *ret)
+{
+    struct ttm_report_choice left = *choice;
+    struct ttm_report_row *rows = NULL;
+    uint32_t origins = 0, count = 0;
+
+    left.at = TTM_AT_REMAINING;
+    const struct ttm_report_origin **order = ttm_report_order(&left, process, true, &origins);
+    const int r =
+        order ? ttm_report_rows(&left, order, origins, !left.is_unfolded, &rows, &count) : -ENOMEM;
+    free(order);
+    if (r < 0)
+        return r;
+    *ret = 0;
+    while (*ret < count && rows[*ret].origin->verdict.is_suspect)
+        (*ret)++;
+    free(rows);
+    return 0;
+}
+
+int ttm_report_suspects_hidden(const struct ttm_report_choice *choice,
+                               const struct ttm_report_process *process, uint32_t *ret)
+{
+    const struct ttm_report_choice all = {
+        .devices.is_all = true, .region = -1, .is_unfolded = choice->is_unfolded};
+    uint32_t shown = 0, there = 0;
+
+    *ret = 0;
+    if (!ttm_report_is_narrowed(choice))
+        return 0;
+    int r = ttm_report_suspects(choice, process, &shown);
+    if (r == 0)
+        r = ttm_report_suspects(&all, process, &there);
+    *ret = there > shown ? there - shown : 0;
+    return r;
+}

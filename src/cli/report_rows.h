@@ -30,4 +30,12 @@ int ttm_report_rows(const struct ttm_report_choice *choice,
                     const struct ttm_report_origin *const *order, uint32_t count, bool is_folded,
                     struct ttm_report_row **ret, uint32_t *ret_count);
 
+/* How many rows of what remains are suspects. Returns 0 or -ENOMEM. */
+int ttm_report_suspects(const struct ttm_report_choice *choice,
+                        const struct ttm_report_process *process, uint32_t *ret);
+
+/* How many are not among those that were chosen. Returns 0 or -ENOMEM. */
+int ttm_report_suspects_hidden(const struct ttm_report_choice *choice,
+                               const struct ttm_report_process *process, uint32_t *ret);
+
 #endif /* TTM_CLI_REPORT_ROWS_H */

@@ -71,6 +71,12 @@ int ttm_report_origins(struct sheet *sheet);
 /* The same, by call stack or where frees are missing. Returns 0 or -ENOMEM. */
 int ttm_report_view(struct sheet *sheet);
 
+/* "nothing in L1 remains: all that was allocated there was freed", of what was chosen. */
+void ttm_report_nothing(struct sheet *sheet);
+
+/* A line with how many suspects are not among what was chosen, if there are any. */
+void ttm_report_hidden(struct sheet *sheet);
+
 /* A line with a frame and its line of source. */
 void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame);
 

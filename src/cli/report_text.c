@@ -14,6 +14,7 @@
 #include "base/seed.h"
 #include "cli/histogram.h"
 #include "cli/recording_file.h"
+#include "cli/report_rows.h"
 #include "cli/report_sheet.h"
 #include "cli/report_words.h"
 #include "wire/origin_row.h"
@@ -355,29 +356,46 @@ static int put_process(struct sheet *sheet)
     return r;
 }
 
-static uint64_t suspect_bytes(const struct ttm_report_process *process)
+static uint64_t suspect_bytes(const struct ttm_report_process *process,
+                              const struct ttm_report_choice *choice)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &process->origins[i];
+        if (origin->verdict.is_suspect && ttm_report_has_origin(choice, origin))
+            sum += origin->remaining.footprint_bytes;
+    }
+    return sum;
+}
+
+static uint64_t allocs_of(const struct ttm_report_process *process,
+                          const struct ttm_report_choice *choice)
 {
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < process->origin_count; i++)
-        sum += process->origins[i].verdict.is_suspect
-                   ? process->origins[i].remaining.footprint_bytes
-                   : 0;
+        sum += ttm_report_has_origin(choice, &process->origins[i]) ? process->origins[i].allocs : 0;
     return sum;
 }
 
-static bool is_worse(const struct ttm_report_process *a, const struct ttm_report_process *b)
+/* Of what was chosen: the worst process elsewhere may have nothing to do with it. */
+static bool is_worse(const struct ttm_report_process *a, const struct ttm_report_process *b,
+                     const struct ttm_report_choice *choice)
 {
-    const uint64_t x = suspect_bytes(a), y = suspect_bytes(b);
+    const uint64_t x = suspect_bytes(a, choice), y = suspect_bytes(b, choice);
 
-    return x != y ? x > y : a->allocs > b->allocs;
+    return x != y ? x > y : allocs_of(a, choice) > allocs_of(b, choice);
 }
+
+/* Everything that is left: what the lines of other processes tell. */
+static const struct ttm_report_choice everything = {.devices.is_all = true, .region = -1};
 
 /* Of several processes the worst is shown whole, the others in a line each. */
 static void put_other(struct sheet *sheet, const struct ttm_report_process *process)
 {
     char allocs[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
-    const uint64_t suspects = suspect_bytes(process);
+    const uint64_t suspects = suspect_bytes(process, &everything);
 
     ttm_text_format(sheet->out, "%9d  ", process->pid);
     struct ttm_text safe;
@@ -401,6 +419,30 @@ static uint32_t others_of(const struct sheet *sheet, const struct ttm_report_pro
         others += &sheet->report->processes[i] != shown &&
                   ttm_report_has_process(sheet->choice, &sheet->report->processes[i]);
     return others;
+}
+
+/* Suspects of processes that are not on the screen. */
+static uint32_t suspects_elsewhere(struct sheet *sheet, const struct ttm_report_process *shown)
+{
+    uint32_t sum = 0;
+
+    for (uint32_t i = 0; i < sheet->report->process_count; i++) {
+        const struct ttm_report_process *process = &sheet->report->processes[i];
+        uint32_t suspects = 0;
+        if (process != shown)
+            sheet->out->failed |= ttm_report_suspects(&everything, process, &suspects) < 0;
+        sum += suspects;
+    }
+    return sum;
+}
+
+static void put_unchosen(struct sheet *sheet, const struct ttm_report_process *shown)
+{
+    const uint32_t suspects = suspects_elsewhere(sheet, shown);
+
+    if (suspects > 0)
+        ttm_text_format(sheet->out, "\n  %u %s of other processes %s not shown\n", suspects,
+                        plural(suspects, "suspect", "suspects"), suspects == 1 ? "is" : "are");
 }
 
 static void put_others(struct sheet *sheet, const struct ttm_report_process *shown)
@@ -428,7 +470,7 @@ static const struct ttm_report_process *find_worst(const struct ttm_report *repo
 
     for (uint32_t i = 0; i < report->process_count; i++) {
         const struct ttm_report_process *process = &report->processes[i];
-        if (ttm_report_has_process(choice, process) && (!worst || is_worse(process, worst)))
+        if (ttm_report_has_process(choice, process) && (!worst || is_worse(process, worst, choice)))
             worst = process;
     }
     return worst;
@@ -437,11 +479,10 @@ static const struct ttm_report_process *find_worst(const struct ttm_report *repo
 int ttm_report_remains_text(const struct ttm_report *report, const char *path,
                             const struct ttm_terminal *terminal, size_t rows, struct ttm_text *out)
 {
-    const struct ttm_report_choice choice = {.devices.is_all = true, .region = -1};
     struct sheet sheet = {
         .report = report,
-        .choice = &choice,
-        .process = find_worst(report, &choice),
+        .choice = &everything,
+        .process = find_worst(report, &everything),
         .terminal = terminal,
         .out = out,
         .path = path,
@@ -485,6 +526,8 @@ int ttm_report_text(const struct ttm_report *report, const struct ttm_report_cho
     sheet.process = worst;
     if (!choice->is_unfolded)
         put_others(&sheet, worst);
+    if (choice->pid != 0)
+        put_unchosen(&sheet, worst);
     put_next(&sheet);
     return r < 0 || ttm_text_failed(out) ? -ENOMEM : 0;
 }

@@ -17,6 +17,15 @@ static bool is_left(const struct ttm_report_origin *origin)
     return origin->remaining.count > 0;
 }
 
+static uint32_t count_left(const struct ttm_report_origin *const *order, uint32_t count)
+{
+    uint32_t left = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        left += is_left(order[i]);
+    return left;
+}
+
 static void put_count_left(struct sheet *sheet, uint32_t left)
 {
     if (left == 0)
@@ -155,10 +164,16 @@ int ttm_report_view(struct sheet *sheet)
     if (!order)
         return -ENOMEM;
     end_line(sheet);
-    if (sheet->choice->by == TTM_BY_FREES)
+    if (count_left(order, count) == 0) {
+        put(sheet, "  ");
+        ttm_report_nothing(sheet);
+        end_line(sheet);
+    } else if (sheet->choice->by == TTM_BY_FREES) {
         put_frees(sheet, order, count);
-    else
+    } else {
         put_stacks(sheet, order, count);
+    }
+    ttm_report_hidden(sheet);
     free(order);
     return 0;
 }

@@ -511,7 +511,9 @@ int ttm_top_feed_look(struct ttm_top_feed *feed, uint64_t now_ns, const struct t
 {
     struct ttm_facts *facts = &feed->facts;
 
-    *facts = (struct ttm_facts){.time_ns = now_ns, .wall_time_ns = ttm_clock_wall_ns()};
+    *facts = (struct ttm_facts){.time_ns = now_ns,
+                                .wall_time_ns = ttm_clock_wall_ns(),
+                                .is_narrowed = !feed->devices.is_all};
     facts->server = server_state(feed, now_ns, &facts->server_count);
     memcpy(facts->server_text, feed->refusal, sizeof(facts->server_text));
     int r = read_machine(feed, now_ns);

@@ -293,15 +293,17 @@ void ttm_draw_nothing(const struct ttm_view *view, struct ttm_grid *grid, struct
         {"tt-mem demo", "shows all this without hardware"},
     };
     const bool has_server = view->facts && view->facts->server == TTM_SERVER_OK;
+    const bool is_chosen = view->facts && view->facts->is_narrowed;
     const bool is_narrow = grid->columns < 66; /* then the explanation is a line of its own */
     size_t row = area.row + (area.rows > 10 ? 2 : 0);
     const size_t end = area.row + area.rows;
 
     if (row < end)
         (void)ttm_grid_text(grid, row, 2, grid->columns - 3, TTM_STYLE_BOLD,
-                            has_server  ? "No device here, and no program has told of one yet."
-                            : is_narrow ? "No device here, and no server."
-                                        : "No device here, and no server is running.");
+                            is_chosen    ? "No device chosen with -d is here."
+                            : has_server ? "No device here, and no program has told of one yet."
+                            : is_narrow  ? "No device here, and no server."
+                                         : "No device here, and no server is running.");
     row += 2;
     for (size_t i = has_server ? 2 : 0; i < 3 && row < end; i++, row++) {
         (void)ttm_grid_text(grid, row, 2, grid->columns - 3, TTM_STYLE_KEY, hints[i][0]);

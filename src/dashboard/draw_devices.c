@@ -607,8 +607,9 @@ static void draw_processes(struct ttm_view *view, struct ttm_grid *grid, struct 
     }
     if (view->process_count == 0 && rows > 0)
         (void)ttm_grid_text(grid, area.row + 1, 1, grid->columns - 1, TTM_STYLE_DIM,
-                            view->filter[0] ? "no process matches the filter"
-                                            : "no process holds a device");
+                            view->filter[0]            ? "no process matches the filter"
+                            : view->facts->is_narrowed ? "no process holds a device chosen with -d"
+                                                       : "no process holds a device");
     if (has_advice)
         draw_advice(view, grid, area.row + area.rows - 1);
 }

@@ -102,8 +102,11 @@ static const char *empty_text(const struct ttm_view *view)
         return "asking the server";
     if (view->filter[0] && view->origins.count > 0)
         return "nothing matches the search";
-    return view->origins.hidden_count > 0 ? "only other users have memory: sudo tt-mem top"
-                                          : "nothing is allocated by programs that report";
+    if (view->origins.hidden_count > 0)
+        return "only other users have memory: sudo tt-mem top";
+    return view->facts->is_narrowed
+               ? "nothing is allocated on devices chosen with -d by programs that report"
+               : "nothing is allocated by programs that report";
 }
 
 static void draw_table(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)

@@ -65,6 +65,7 @@ struct ttm_facts {
     uint64_t lost_events;                   /* of the processes that report */
     const struct ttm_facts_device *devices; /* by id */
     size_t device_count;
+    bool is_narrowed; /* to some devices */
     const struct ttm_facts_process *processes;
     size_t process_count;
     size_t foreign_count; /* holders that cannot be seen from here */

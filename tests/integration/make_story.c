@@ -164,6 +164,19 @@ static void serve_many(struct story *story)
     }
 }
 
+/* A leak on one device of two that are known. */
+static void leak_on(struct story *story, uint32_t device, const char *line, uint64_t bytes)
+{
+    story_devices(story, 2);
+    story->devices = device;
+    const uint32_t leak = story_line(story, line, "ttnn.add");
+    for (unsigned i = 0; i < 20; i++) {
+        story_birth(story, leak, TTM_REGION_DRAM, bytes);
+        story_flash(story, leak, TTM_REGION_L1, 64 * KIB);
+        story_wait(story, 5 * STORY_MS);
+    }
+}
+
 /* Whatever a program may call its things. */
 static void speak_evil(struct story *story)
 {
@@ -215,6 +228,14 @@ static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder 
         story.now_ns = other.now_ns;
         const struct ttm_recorded_process_end killed = {.how = TTM_PROCESS_SIGNALLED, .code = 9};
         story_must(ttm_encoder_process_end(enc, story.now_ns, 1, &killed), "end");
+    } else if (strcmp(name, "apart") == 0) { /* two leaks, each on a device of its own */
+        struct story other = story_begin(enc, 2, START_NS, 4243, "python3 small.py");
+        leak_on(&story, 0, "large.py:9:step", 960 * KIB);
+        other.now_ns = story.now_ns;
+        leak_on(&other, 1, "small.py:9:step", 96 * KIB);
+        story_exit(&other, 0);
+        story.now_ns = other.now_ns;
+        story_exit(&story, 0);
     } else if (strcmp(name, "million") == 0) {
         story_devices(&story, 1);
         live_long(&story, recorder, 1000000);

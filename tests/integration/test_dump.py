@@ -266,6 +266,22 @@ def test_text_says_plainly_that_nothing_remains(server: Server) -> None:
         assert "device 5" in run_ok("dump", "-d", "5", server=server).out
 
 
+def test_nothing_of_a_part_is_not_said_of_all(server: Server) -> None:
+    with server.client() as client:
+        client.alloc(5, 1, 1)
+        client.alloc(4, 1, 1)
+        client.free(4, 1)
+        client.sync()
+        lines = run_ok("dump", "-d", "4", server=server).lines
+        assert lines[0].startswith("nothing remains on device 4 · server up ")
+        assert lines[1] == "1 process holds memory elsewhere: tt-mem dump"
+        line = run_ok("dump", "-d", "8,9", server=server).lines[0]
+        assert line.startswith("nothing remains on devices 8-9: nobody has reported that device")
+        lines = run_ok("dump", "--pid", "1", server=server).lines
+        assert lines[0].startswith("nothing remains of process 1: it does not report · server up ")
+        assert lines[1] == "1 process holds memory elsewhere: tt-mem dump"
+
+
 def test_text_shows_each_allocation_by_device_and_region(server: Server) -> None:
     with fill(server):
         text = run_ok("dump", server=server).out

@@ -42,6 +42,10 @@ def test_text_says_the_same() -> None:
     assert lines[0] == "0x18b20 in leak.ttmem: 4 lives, 1 freed"
     assert len(lines) == 6
     assert lines[-1].endswith("decode.py:37 forward (ttnn.matmul) from 0x18400")
+    part = ("--region", "L1", "-d", "5")
+    assert run_ok("history", "leak.ttmem", "--address", "7", *part).lines == [
+        "0x7 in L1 on device 5 in leak.ttmem: 0 lives, 0 freed"
+    ]
     assert run_ok("history", "leak.ttmem", "--address", "7").lines == [
         "0x7 in leak.ttmem: 0 lives, 0 freed"
     ]

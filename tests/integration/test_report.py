@@ -225,10 +225,65 @@ def test_filters() -> None:
     ]
     (process, _) = run_json("report", file, "--top", "1")["processes"]
     assert len(process["origins"]) == 1
-    (process, _) = run_json("report", file, "-d", "3")["processes"]
-    assert process["devices"] == [] and process["origins"] == []
     assert "no process 99" in run("report", file, "--pid", "99").complains(1)
     assert "'L3' is no region" in run("report", file, "--region", "L3").complains(2)
+
+
+def verdict(file: str, *args: str) -> list[str]:
+    """What is said of the part that was chosen, until the table begins."""
+    lines = [line.strip() for line in run_ok("report", file, *args).lines]
+    start = next(
+        i for i, line in enumerate(lines) if re.match(r"nothing|no suspects|\d+ suspects?", line)
+    )
+    return [line for line in lines[start : start + 2] if re.match(r"nothing|.*suspects?", line)]
+
+
+def test_a_verdict_on_a_part_says_which_and_what_it_leaves_out() -> None:
+    file = tell("leak")
+    hidden = "2 suspects are not shown by this filter"
+    assert verdict(file) == ["2 suspects: 125 buffers that keep growing, 13.3 MiB"]
+    assert verdict(file, "--region", "TRACE") == ["nothing was allocated in TRACE", hidden]
+    assert verdict(file, "--region", "L1") == [
+        "1 suspect in L1: 25 buffers that keep growing, 800 KiB",
+        "1 suspect is not shown by this filter",
+    ]
+    assert verdict(file, "--min-bytes", "1G") == ["nothing of 1.00 GiB or more remains", hidden]
+    assert verdict(file, "--region", "CB", "-d", "0") == [
+        "no suspects in CB on device 0: the 6 buffers shown look intended",
+        hidden,
+    ]
+    assert verdict(file, "--by", "frees", "--min-bytes", "1G") == [
+        "nothing of 1.00 GiB or more remains",
+        hidden,
+    ]
+    assert verdict(file, "--at", "warm", "--region", "L1") == ["nothing in L1 was live then"]
+    clean = tell("clean")
+    assert verdict(clean) == ["no suspects: the 19 buffers left look intended"]
+    assert verdict(clean, "--region", "L1") == [
+        "nothing in L1 remains: all that was allocated there was freed"
+    ]
+
+
+def test_of_several_processes_the_worst_of_the_chosen_part_is_shown() -> None:
+    file = tell("apart")
+    assert run_ok("report", file).lines[0].startswith("python3 decode.py (pid 4242)")
+    assert run_ok("report", file, "-d", "1").lines[0].startswith("python3 small.py (pid 4243)")
+    assert verdict(file, "-d", "1") == [
+        "1 suspect on device 1: 20 buffers that keep growing, 1.9 MiB"
+    ]
+    screen = run_ok("report", file, "--pid", "4243").out
+    assert "\n  1 suspect of other processes is not shown\n" in screen
+    assert "of other processes" not in run_ok("report", file).out
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    file = tell("apart")
+    assert "no device 5 in 'apart.ttmem'" in run("report", file, "-d", "0,5").complains(1)
+    assert "no device 5 in" in run("report", file, "-d", "5", "--json").complains(1)
+    file = tell("two")
+    assert "no device 1 of process 4243 in" in run(
+        "report", file, "--pid", "4243", "-d", "1"
+    ).complains(1)
 
 
 def test_missing_frees_come_with_what_was_allocated_and_freed() -> None:

@@ -85,6 +85,15 @@ def test_devices_can_be_chosen(machine: Tree) -> None:
     assert "p150a" in text and "n300" not in text and "1 device " in text
 
 
+def test_what_is_not_on_the_devices_chosen_may_be_elsewhere(tree: Tree) -> None:
+    tree.p150a(0, N300)
+    tree.p150a(1, P150A)
+    tree.process(4242, holds=(0,))
+    tree.pids(0, 4242)
+    assert "no process holds a device chosen with -d" in snapshot(tree, "-d", "1")
+    assert "no process holds" not in snapshot(tree, "-d", "0")
+
+
 def test_without_utf8_it_is_ascii(machine: Tree) -> None:
     for view in "123":
         assert snapshot(machine, "--view", view, LC_ALL="C").isascii()
@@ -122,6 +131,10 @@ def test_memory_of_a_tracked_process(tree: Tree, server: Server) -> None:
         rows = [line for line in origins.splitlines() if str(worker.pid) in line]
         assert len(rows) == 2 and "10.0M" in rows[0] and " 10 " in rows[0], origins
         assert "DRAM" in rows[0] and "L1" in rows[1], origins
+        text = snapshot(tree, "--view", "1", "-d", "9", server=server)
+        assert "No device chosen with -d is here." in text, text
+        text = snapshot(tree, "--view", "3", "-d", "9", server=server)
+        assert "nothing is allocated on devices chosen with -d" in text, text
 
 
 @pytest.mark.parametrize(

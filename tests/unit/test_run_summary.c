@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "analysis/report.h"
 #include "base/clock.h"
 #include "cli/run_summary.h"
 
@@ -240,6 +241,33 @@ static void what_was_held_when_a_device_was_closed_remains(void **state)
     assert_has(text_on(&plain), " · all held until the device was closed\n");
 }
 
+/* Of the worst process its suspects are listed; others are not taken for clean. */
+static void suspects_of_other_processes_are_told(void **state)
+{
+    const uint16_t device = 0;
+    struct ttm_report_origin suspect = {
+        .words = {.operation = "ttnn.add", .name = "", .context = "", .thread = ""},
+        .devices = &device,
+        .device_count = 1,
+        .allocs = 3,
+        .remaining = {.count = 3, .bytes = 4096, .footprint_bytes = 4096},
+        .verdict = {.class = TTM_CLASS_GROWING, .is_suspect = true},
+    };
+    struct ttm_report_process processes[] = {
+        {.pid = 1, .allocs = 3, .origins = &suspect, .origin_count = 1},
+        {.pid = 2, .allocs = 3, .origins = &suspect, .origin_count = 1},
+        {.pid = 3},
+    };
+    struct ttm_report report = {.processes = processes, .process_count = 3};
+    (void)state;
+
+    summary.report = &report;
+    add_process(1, 20, 10, 4096);
+    assert_has(text_on(&plain), "  2 suspects in 2 of 3 processes: 6 buffers");
+    report.process_count = 1;
+    assert_has(text_on(&plain), "  1 suspect: 3 buffers");
+}
+
 static void failures_are_counted(void **state)
 {
     const struct ttm_departed_process process = {.pid = 1, .sums = {.births = 1, .failures = 1234}};
@@ -437,6 +465,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_reads_the_same_is_one_row, set_up, tear_down),
         cmocka_unit_test_setup_teardown(where_they_come_from_is_said_with_the_largest_first, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(suspects_of_other_processes_are_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_held_when_a_device_was_closed_remains, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(failures_are_counted, set_up, tear_down),
