@@ -5,16 +5,31 @@
 #include "cli/report_sheet.h"
 #include "wire/region.h"
 
-static bool is_used(const struct ttm_report_region *region)
+/* Whether the table has a row for that region of the device. */
+static bool is_shown(const struct sheet *sheet, const struct ttm_report_device *device, unsigned r)
 {
-    return region->allocs > 0;
+    const int region = sheet->choice->region;
+
+    return device->region[r].allocs > 0 && (region < 0 || region == (int)r);
+}
+
+static bool is_chosen(const struct sheet *sheet, const struct ttm_report_device *device)
+{
+    bool has_rows = sheet->choice->region < 0;
+
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        has_rows |= is_shown(sheet, device, r);
+    return has_rows && ttm_device_filter_has(&sheet->choice->devices, device->id);
 }
 
 /* Devices that look alike are shown once: a mesh is not 32 times as long. */
-static bool looks_alike(const struct ttm_report_device *a, const struct ttm_report_device *b)
+static bool looks_alike(const struct sheet *sheet, const struct ttm_report_device *a,
+                        const struct ttm_report_device *b)
 {
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
         const struct ttm_report_region *x = &a->region[r], *y = &b->region[r];
+        if (!is_shown(sheet, a, r) && !is_shown(sheet, b, r))
+            continue;
         if (x->allocs != y->allocs ||
             x->remaining.footprint_bytes != y->remaining.footprint_bytes ||
             x->peak_footprint_bytes != y->peak_footprint_bytes ||
@@ -24,7 +39,16 @@ static bool looks_alike(const struct ttm_report_device *a, const struct ttm_repo
     return a->arch == b->arch && strcmp(a->board, b->board) == 0;
 }
 
-/* "0", "0-7", "0,2,5": those of the process that look like 'like', or are in the list. */
+/* Whether the device is a chosen one that looks like 'like'. */
+static bool is_like(const struct sheet *sheet, uint32_t i, const struct ttm_report_device *like)
+{
+    const struct ttm_report_process *process = sheet->process;
+
+    return i < process->device_count && is_chosen(sheet, &process->devices[i]) &&
+           looks_alike(sheet, &process->devices[i], like);
+}
+
+/* "0", "0-7", "0,2,5": those chosen that look like 'like'. Returns how many they are. */
 static uint32_t put_alike(const struct sheet *sheet, const struct ttm_report_device *like,
                           struct ttm_text *out)
 {
@@ -33,9 +57,9 @@ static uint32_t put_alike(const struct sheet *sheet, const struct ttm_report_dev
 
     for (uint32_t i = 0, next; i < process->device_count; i = next) {
         next = i + 1;
-        if (!looks_alike(&process->devices[i], like))
+        if (!is_like(sheet, i, like))
             continue;
-        while (next < process->device_count && looks_alike(&process->devices[next], like) &&
+        while (is_like(sheet, next, like) &&
                process->devices[next].id == process->devices[next - 1].id + 1)
             next++;
         ttm_text_format(out, next - i > 1 ? "%s%u-%u" : "%s%u", count > 0 ? "," : "",
@@ -94,8 +118,7 @@ static void put_device(struct sheet *sheet, const struct ttm_report_device *devi
         put_in(sheet, TTM_DIM, " remains       peak   capacity");
     end_line(sheet);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
-        if (is_used(&device->region[r]) &&
-            (sheet->choice->region < 0 || sheet->choice->region == (int)r))
+        if (is_shown(sheet, device, r))
             put_region(sheet, device, r);
     }
     sheet->out->failed |= label.failed || ids.failed;
@@ -114,9 +137,11 @@ void ttm_report_devices(struct sheet *sheet)
     for (uint32_t i = 0; i < process->device_count; i++) {
         const struct ttm_report_device *device = &process->devices[i];
         uint32_t before = 0;
-        while (before < i && !looks_alike(&process->devices[before], device))
+        if (!is_chosen(sheet, device))
+            continue;
+        while (before < i && !is_like(sheet, before, device))
             before++;
-        if (before < i || !ttm_device_filter_has(&sheet->choice->devices, device->id))
+        if (before < i)
             continue;
         if (shown == DEVICES_SHOWN && !sheet->choice->is_unfolded) {
             left_out++;

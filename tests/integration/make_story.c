@@ -164,6 +164,28 @@ static void serve_many(struct story *story)
     }
 }
 
+/* Eight devices, and a leak on four of them: 0, 1, 4 and 5. */
+static void leak_on_half(struct story *story)
+{
+    static const uint16_t half[] = {0, 1, 4, 5};
+    uint8_t list[sizeof(half)];
+
+    story_devices(story, 8);
+    const uint32_t note = story->next_note++;
+    for (size_t i = 0; i < sizeof(half) / sizeof(half[0]); i++)
+        put_le16(list + 2 * i, half[i]);
+    story_note(story, note, TTM_NOTED_DEVICES, list, sizeof(list));
+    story_birth(story, story_line(story, "half.py:5:load", "ttnn.zeros"), TTM_REGION_DRAM,
+                96 * KIB);
+    story->devices = note;
+    const uint32_t leak = story_line(story, "half.py:9:step", "ttnn.add");
+    for (unsigned i = 0; i < 20; i++) {
+        story_birth(story, leak, TTM_REGION_DRAM, 96 * KIB);
+        story_flash(story, leak, TTM_REGION_L1, 64 * KIB);
+        story_wait(story, 5 * STORY_MS);
+    }
+}
+
 /* A leak on one device of two that are known. */
 static void leak_on(struct story *story, uint32_t device, const char *line, uint64_t bytes)
 {
@@ -228,6 +250,9 @@ static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder 
         story.now_ns = other.now_ns;
         const struct ttm_recorded_process_end killed = {.how = TTM_PROCESS_SIGNALLED, .code = 9};
         story_must(ttm_encoder_process_end(enc, story.now_ns, 1, &killed), "end");
+    } else if (strcmp(name, "halves") == 0) {
+        leak_on_half(&story);
+        story_exit(&story, 0);
     } else if (strcmp(name, "apart") == 0) { /* two leaks, each on a device of its own */
         struct story other = story_begin(enc, 2, START_NS, 4243, "python3 small.py");
         leak_on(&story, 0, "large.py:9:step", 960 * KIB);

@@ -286,6 +286,26 @@ def test_a_device_that_is_not_there_is_refused() -> None:
     ).complains(1)
 
 
+def test_the_table_has_the_devices_that_were_chosen() -> None:
+    file = tell("halves")
+
+    def table(*args: str) -> dict[str, str]:
+        screen = run_ok("report", file, *args).out
+        return dict(re.findall(r"^  (devices? \S+) .*\n    DRAM +(\S+ \w+)", screen, re.M))
+
+    assert table() == {"devices 0-1,4-5": "2.0 MiB", "devices 2-3,6-7": "96.0 KiB"}
+    for device in (0, 1, 4, 5):
+        assert table("-d", str(device)) == {f"device {device}": "2.0 MiB"}
+    assert table("-d", "7") == {"device 7": "96.0 KiB"}
+    assert table("-d", "0,7") == {"device 0": "2.0 MiB", "device 7": "96.0 KiB"}
+    assert table("-d", "1", "-d", "4,5,6") == {
+        "devices 1,4-5": "2.0 MiB",
+        "device 6": "96.0 KiB",
+    }
+    # Devices without a row have no place in the table.
+    assert "device 7" not in run_ok("report", file, "--region", "L1", "-d", "7,0").out
+
+
 def test_missing_frees_come_with_what_was_allocated_and_freed() -> None:
     file = tell("leak")
     screen = run_ok("report", file, "--by", "frees").out
