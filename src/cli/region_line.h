@@ -23,6 +23,13 @@ struct ttm_region_line {
     size_t bar_columns; /* 0: no bar */
 };
 
+/*
+ * Below a table in which more remains than the peak: a device that is closed and opened again, or
+ * one process after another, leaves something each time, and what remains is the sum.
+ */
+#define TTM_REGION_SUM_NOTE                                                                        \
+    "  more remains than the peak: it was left at several times, never all at once"
+
 /* "    DRAM            72.0 KiB    144 KiB  11.99 GiB  ▏     0.0 %" */
 void ttm_region_line_text(const struct ttm_terminal *terminal, const struct ttm_region_line *row,
                           struct ttm_text *out);

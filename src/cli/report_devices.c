@@ -71,24 +71,34 @@ static uint32_t put_alike(const struct sheet *sheet, const struct ttm_report_dev
 
 #define LABEL_COLUMNS 26
 
-static void put_region(struct sheet *sheet, const struct ttm_report_device *device, unsigned r)
+/* What a row of the table tells of a region. */
+struct amounts {
+    uint64_t now_bytes;
+    uint64_t peak_bytes;
+};
+
+static struct amounts amounts_of(const struct ttm_report_device *device, unsigned r)
 {
     const struct ttm_report_region *region = &device->region[r];
-    const bool is_cb = r == TTM_REGION_CB;
+    const struct ttm_cb_totals *cbs = &device->cbs;
+
+    if (r != TTM_REGION_CB)
+        return (struct amounts){region->remaining.footprint_bytes, region->peak_footprint_bytes};
     /* Programs share that memory: what is there, not what all of them have. */
-    const bool is_resident = device->cbs.peak_resident_bytes > 0;
-    const uint64_t now = !is_cb        ? region->remaining.footprint_bytes
-                         : is_resident ? device->cbs.resident_bytes
-                                       : device->cbs.registered_bytes;
-    const uint64_t peak = !is_cb        ? region->peak_footprint_bytes
-                          : is_resident ? device->cbs.peak_resident_bytes
-                                        : device->cbs.peak_registered_bytes;
+    if (cbs->peak_resident_bytes > 0)
+        return (struct amounts){cbs->resident_bytes, cbs->peak_resident_bytes};
+    return (struct amounts){cbs->registered_bytes, cbs->peak_registered_bytes};
+}
+
+static void put_region(struct sheet *sheet, const struct ttm_report_device *device, unsigned r)
+{
+    const struct amounts amounts = amounts_of(device, r);
     const size_t width = sheet->terminal->columns;
     const struct ttm_region_line row = {
         .label = ttm_region_name(r),
-        .now_bytes = now,
-        .peak_bytes = peak,
-        .capacity_bytes = region->capacity_bytes,
+        .now_bytes = amounts.now_bytes,
+        .peak_bytes = amounts.peak_bytes,
+        .capacity_bytes = device->region[r].capacity_bytes,
         .label_columns = LABEL_COLUMNS - 2,
         .bar_columns = width > 100  ? 24
                        : width > 76 ? 8
@@ -126,6 +136,18 @@ static void put_device(struct sheet *sheet, const struct ttm_report_device *devi
     ttm_text_done(&ids);
 }
 
+/* Whether more remains in a row than there ever was at once. */
+static bool adds_up(const struct sheet *sheet, const struct ttm_report_device *device)
+{
+    bool is_more = false;
+
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+        const struct amounts amounts = amounts_of(device, r);
+        is_more |= is_shown(sheet, device, r) && amounts.now_bytes > amounts.peak_bytes;
+    }
+    return is_more;
+}
+
 /* At most so many kinds of devices, unless all are asked for. */
 #define DEVICES_SHOWN 3
 
@@ -133,6 +155,7 @@ void ttm_report_devices(struct sheet *sheet)
 {
     const struct ttm_report_process *process = sheet->process;
     uint32_t shown = 0, left_out = 0;
+    bool is_more = false;
 
     for (uint32_t i = 0; i < process->device_count; i++) {
         const struct ttm_report_device *device = &process->devices[i];
@@ -148,10 +171,15 @@ void ttm_report_devices(struct sheet *sheet)
             continue;
         }
         put_device(sheet, device, shown++ == 0);
+        is_more |= adds_up(sheet, device);
     }
     if (left_out > 0) {
         ttm_text_format(sheet->out, "  %s %u more that differ: --all",
                         ttm_terminal_ellipsis(sheet->terminal), left_out);
+        end_line(sheet);
+    }
+    if (is_more) {
+        put(sheet, TTM_REGION_SUM_NOTE);
         end_line(sheet);
     }
 }

@@ -166,6 +166,19 @@ static void put_region(const struct sheet *sheet, const struct ttm_departed_devi
     put(sheet, "\n");
 }
 
+/* Whether more remains than there ever was at once. */
+static bool adds_up(const struct ttm_departed *departed)
+{
+    for (uint32_t i = 0; i < departed->device_count; i++) {
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+            const struct ttm_totals totals = totals_of(&departed->devices[i], r);
+            if (remaining_bytes(&totals) > totals.peak_footprint_bytes)
+                return true;
+        }
+    }
+    return false;
+}
+
 static int by_peak(const void *a, const void *b)
 {
     const struct block *x = a, *y = b;
@@ -216,6 +229,9 @@ void ttm_run_devices(const struct sheet *sheet, size_t row_max)
         return;
     }
     put(sheet, "\n");
-    put_blocks(sheet, blocks, make_blocks(d, blocks), row_max);
+    const bool has_note = adds_up(d);
+    put_blocks(sheet, blocks, make_blocks(d, blocks), row_max - (has_note && row_max > 0));
+    if (has_note)
+        put(sheet, TTM_REGION_SUM_NOTE "\n");
     free(blocks);
 }

@@ -199,6 +199,25 @@ static void leak_on(struct story *story, uint32_t device, const char *line, uint
     }
 }
 
+/* The device is opened and closed three times, and each time something is left. */
+static void close_thrice(struct story *story)
+{
+    story_devices(story, 1);
+    const uint32_t line = story_line(story, "again.py:9:session", "ttnn.add");
+    for (unsigned session = 0; session < 3; session++) {
+        const uint64_t first = story->serial + 1;
+        for (unsigned i = 0; i < 5 + session; i++) {
+            story_birth(story, line, TTM_REGION_DRAM, 96 * KIB);
+            story_wait(story, STORY_MS);
+        }
+        cache_program(story, line, 77 + session);
+        story_mark(story, "full");
+        for (uint64_t serial = first, last = story->serial; serial <= last; serial++)
+            story_end(story, serial, TTM_ENDED_DEVICE_CLOSED);
+        story_wait(story, 5 * STORY_MS);
+    }
+}
+
 /* Whatever a program may call its things. */
 static void speak_evil(struct story *story)
 {
@@ -252,6 +271,9 @@ static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder 
         story_must(ttm_encoder_process_end(enc, story.now_ns, 1, &killed), "end");
     } else if (strcmp(name, "halves") == 0) {
         leak_on_half(&story);
+        story_exit(&story, 0);
+    } else if (strcmp(name, "again") == 0) {
+        close_thrice(&story);
         story_exit(&story, 0);
     } else if (strcmp(name, "apart") == 0) { /* two leaks, each on a device of its own */
         struct story other = story_begin(enc, 2, START_NS, 4243, "python3 small.py");

@@ -306,6 +306,15 @@ def test_the_table_has_the_devices_that_were_chosen() -> None:
     assert "device 7" not in run_ok("report", file, "--region", "L1", "-d", "7,0").out
 
 
+def test_what_was_left_at_several_times_is_not_compared_with_the_peak() -> None:
+    note = "  more remains than the peak: it was left at several times, never all at once"
+    lines = run_ok("report", tell("again")).lines
+    assert re.match(r"    DRAM +1.7 MiB +672 KiB ", lines[3]), lines[3]
+    assert note in lines
+    assert note not in run_ok("report", "again.ttmem", "--region", "CB").lines
+    assert note not in run_ok("report", tell("leak")).lines
+
+
 def test_missing_frees_come_with_what_was_allocated_and_freed() -> None:
     file = tell("leak")
     screen = run_ok("report", file, "--by", "frees").out

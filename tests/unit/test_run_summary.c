@@ -237,6 +237,10 @@ static void what_was_held_when_a_device_was_closed_remains(void **state)
     assert_has(text_on(&plain),
                "  10 allocations remain, 4.0 KiB · 4 until the device was closed\n");
     assert_has(text_on(&plain), "   4.0 KiB    8.0 KiB");
+    assert_lacks(text_on(&plain), "than the peak");
+    departed.devices[0].totals.region[TTM_REGION_DRAM].peak_footprint_bytes = 3072;
+    assert_has(text_on(&plain), "   4.0 KiB    3.0 KiB");
+    assert_has(text_on(&plain), "  more remains than the peak: it was left at several times, ");
     departed.sums.closed = 10;
     assert_has(text_on(&plain), " · all held until the device was closed\n");
 }
