@@ -545,12 +545,14 @@ static int make_group(struct making *making, uint32_t index, struct ttm_report_d
         status = draw_bank(making, index, r, &ret->region[r]);
     }
     memcpy(ret->kernel_bytes, group->kernel_bytes, sizeof(ret->kernel_bytes));
+    ret->has_cbs = group->region[TTM_REGION_CB].now.count > 0;
+    /* One device of several may be closed before the others. */
+    const bool is_closed = making->ledger->are_cbs_closed && !ret->has_cbs;
     ret->cbs = (struct ttm_cb_totals){
         .coreless_bytes = group->cbs.coreless_bytes,
-        .registered_bytes = making->ledger->are_cbs_closed ? group->cbs.kept_registered_bytes
-                                                           : group->cbs.registered_bytes,
-        .resident_bytes = making->ledger->are_cbs_closed ? group->cbs.kept_resident_bytes
-                                                         : group->cbs.resident_bytes,
+        .registered_bytes =
+            is_closed ? group->cbs.kept_registered_bytes : group->cbs.registered_bytes,
+        .resident_bytes = is_closed ? group->cbs.kept_resident_bytes : group->cbs.resident_bytes,
         .peak_registered_bytes = group->cbs.peak_registered_bytes,
         .peak_resident_bytes = group->cbs.peak_resident_bytes,
     };

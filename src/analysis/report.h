@@ -74,7 +74,8 @@ struct ttm_report_device {
     uint32_t bank_count[TTM_REGION_COUNT]; /* 0: not known */
     const char *board;
     struct ttm_report_region region[TTM_REGION_COUNT];
-    struct ttm_cb_totals cbs;
+    struct ttm_cb_totals cbs; /* once closed: what was there before */
+    bool has_cbs;             /* still: a device that was closed has none */
     uint64_t kernel_bytes[TTM_KERNEL_KIND_COUNT];
 };
 

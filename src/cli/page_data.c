@@ -433,8 +433,7 @@ static void put_bank(const struct part *part, const struct ttm_report_device *de
 static void put_region(const struct part *part, const struct ttm_report_device *device, unsigned r)
 {
     const struct ttm_report_region *region = &device->region[r];
-    const bool is_cb = r == TTM_REGION_CB;
-    const uint64_t resident = device->cbs.peak_resident_bytes;
+    const struct ttm_report_amounts amounts = ttm_report_amounts(device, r);
     struct ttm_json *json = &part->page->json;
 
     ttm_json_key(json, ttm_region_name(r));
@@ -442,13 +441,9 @@ static void put_region(const struct part *part, const struct ttm_report_device *
     ttm_json_put_u64(json, "allocs", region->allocs);
     ttm_json_put_u64(json, "frees", region->frees);
     put_held(json, "remaining", &region->remaining);
-    ttm_json_put_u64(json, "now",
-                     is_cb ? device->cbs.registered_bytes : region->remaining.footprint_bytes);
-    ttm_json_put_u64(json, "peak",
-                     !is_cb         ? region->peak_footprint_bytes
-                     : resident > 0 ? resident
-                                    : device->cbs.peak_registered_bytes);
-    if (!is_cb) /* of circular buffers it is not known to the nanosecond */
+    ttm_json_put_u64(json, "now", amounts.now_bytes);
+    ttm_json_put_u64(json, "peak", amounts.peak_bytes);
+    if (r != TTM_REGION_CB) /* of circular buffers it is not known to the nanosecond */
         ttm_json_put_u64(json, "peak_at", since_start(part, region->peak_ns));
     ttm_json_put_u64(json, "capacity", region->capacity_bytes);
     if (region->course)

@@ -3,6 +3,7 @@
 
 #include "cli/region_line.h"
 #include "cli/report_sheet.h"
+#include "cli/report_words.h"
 #include "wire/region.h"
 
 /* Whether the table has a row for that region of the device. */
@@ -71,28 +72,9 @@ static uint32_t put_alike(const struct sheet *sheet, const struct ttm_report_dev
 
 #define LABEL_COLUMNS 26
 
-/* What a row of the table tells of a region. */
-struct amounts {
-    uint64_t now_bytes;
-    uint64_t peak_bytes;
-};
-
-static struct amounts amounts_of(const struct ttm_report_device *device, unsigned r)
-{
-    const struct ttm_report_region *region = &device->region[r];
-    const struct ttm_cb_totals *cbs = &device->cbs;
-
-    if (r != TTM_REGION_CB)
-        return (struct amounts){region->remaining.footprint_bytes, region->peak_footprint_bytes};
-    /* Programs share that memory: what is there, not what all of them have. */
-    if (cbs->peak_resident_bytes > 0)
-        return (struct amounts){cbs->resident_bytes, cbs->peak_resident_bytes};
-    return (struct amounts){cbs->registered_bytes, cbs->peak_registered_bytes};
-}
-
 static void put_region(struct sheet *sheet, const struct ttm_report_device *device, unsigned r)
 {
-    const struct amounts amounts = amounts_of(device, r);
+    const struct ttm_report_amounts amounts = ttm_report_amounts(device, r);
     const size_t width = sheet->terminal->columns;
     const struct ttm_region_line row = {
         .label = ttm_region_name(r),
@@ -142,7 +124,7 @@ static bool adds_up(const struct sheet *sheet, const struct ttm_report_device *d
     bool is_more = false;
 
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
-        const struct amounts amounts = amounts_of(device, r);
+        const struct ttm_report_amounts amounts = ttm_report_amounts(device, r);
         is_more |= is_shown(sheet, device, r) && amounts.now_bytes > amounts.peak_bytes;
     }
     return is_more;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/region.h"
+
 uint64_t ttm_report_span_ns(const struct ttm_report *report,
                             const struct ttm_report_process *process)
 {
@@ -35,4 +37,20 @@ char *ttm_report_end_words(const struct ttm_report *report,
     else
         (void)snprintf(ret, TTM_END_WORDS_SIZE, "nobody knows how");
     return ret;
+}
+
+struct ttm_report_amounts ttm_report_amounts(const struct ttm_report_device *device,
+                                             unsigned region)
+{
+    const struct ttm_report_region *row = &device->region[region];
+    const struct ttm_cb_totals *cbs = &device->cbs;
+    const bool is_resident = cbs->peak_resident_bytes > 0;
+    const uint64_t there = is_resident ? cbs->resident_bytes : cbs->registered_bytes;
+
+    if (region != TTM_REGION_CB)
+        return (struct ttm_report_amounts){row->remaining.footprint_bytes,
+                                           row->peak_footprint_bytes};
+    return (struct ttm_report_amounts){device->has_cbs ? there : 0,
+                                       is_resident ? cbs->peak_resident_bytes
+                                                   : cbs->peak_registered_bytes};
 }

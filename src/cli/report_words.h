@@ -17,4 +17,17 @@ uint64_t ttm_report_span_ns(const struct ttm_report *report,
 char *ttm_report_end_words(const struct ttm_report *report,
                            const struct ttm_report_process *process, char ret[TTM_END_WORDS_SIZE]);
 
+/* What tables and charts tell of a region of a device. */
+struct ttm_report_amounts {
+    uint64_t now_bytes;
+    uint64_t peak_bytes;
+};
+
+/*
+ * Circular buffers share memory: they count as they lie in the cores, not as all programs have
+ * them, and are gone once the device is closed. Of other regions it is what remains.
+ */
+struct ttm_report_amounts ttm_report_amounts(const struct ttm_report_device *device,
+                                             unsigned region);
+
 #endif /* TTM_CLI_REPORT_WORDS_H */

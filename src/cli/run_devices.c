@@ -45,10 +45,12 @@ static struct ttm_totals totals_of(const struct ttm_departed_device *device, uns
 {
     struct ttm_totals totals = device->totals.region[region];
 
-    if (region == TTM_REGION_CB && device->totals.cb.peak_resident_bytes > 0) {
+    if (region != TTM_REGION_CB)
+        return totals;
+    totals.closed_footprint_bytes = 0;
+    if (device->totals.cb.peak_resident_bytes > 0) {
         totals.footprint_bytes = device->totals.cb.resident_bytes;
         totals.peak_footprint_bytes = device->totals.cb.peak_resident_bytes;
-        totals.closed_footprint_bytes = 0;
     }
     return totals;
 }

@@ -193,6 +193,21 @@ def test_circular_buffers_of_cached_programs_share_their_memory() -> None:
     assert cb["resident_bytes"] == cb["registered_bytes"] == cb["peak_resident_bytes"]
 
 
+def test_circular_buffers_go_with_the_device_that_is_closed() -> None:
+    def shown(*args: str) -> str:
+        found = re.search(r"^    CB +(\S+(?: \w+)?) +1.5 MiB ", run_ok("report", *args).out, re.M)
+        assert found, args
+        return found[1]
+
+    file = tell("two")
+    assert shown(file, "--pid", "4242") == "0"  # it was killed
+    assert shown(file, "--pid", "4243") == "1.5 MiB"  # it runs on
+    assert shown(tell("again")) == "0"
+    # In JSON it is what was there until then.
+    for process in run_json("report", file)["processes"]:
+        assert process["devices"][0]["regions"]["CB"]["resident_bytes"] == 3 * 512 * 1024
+
+
 def test_the_peak_is_the_sum_of_what_origins_held_then() -> None:
     (process,) = run_json("report", tell("leak"), "--at", "peak")["processes"]
     for name, region in process["devices"][0]["regions"].items():
