@@ -10,6 +10,7 @@ struct part {
     const struct ttm_report_origin *origin;
     struct ttm_held held;
     bool is_later;
+    bool is_short; /* names are compared by their last part, in all of them or in none */
 };
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -17,26 +18,70 @@ static int compare_numbers(uint64_t a, uint64_t b)
     return a < b ? -1 : a > b;
 }
 
-/* Functions and files without their folders; lines move. */
-static int compare_stacks(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
+/* The name alone: "step" of "Model.step", as Python before 3.11 has it. */
+static const char *last_part(const char *name)
 {
-    int order = compare_numbers(a->python_count, b->python_count);
+    const char *dot = strrchr(name, '.');
 
-    for (uint32_t i = 0; order == 0 && i < a->python_count; i++) {
-        order = strcmp(a->python[i].function, b->python[i].function);
-        if (order == 0)
-            order = strcmp(ttm_base_name(a->python[i].file), ttm_base_name(b->python[i].file));
-    }
-    if (order != 0 || a->python_count > 0)
-        return order;
-    order = compare_numbers(a->native_count, b->native_count);
+    return dot ? dot + 1 : name;
+}
+
+/* A comprehension has a frame of its own before Python 3.12, and then none any more. */
+static bool is_comprehension(const char *function)
+{
+    const char *name = last_part(function);
+
+    return strcmp(name, "<listcomp>") == 0 || strcmp(name, "<dictcomp>") == 0 ||
+           strcmp(name, "<setcomp>") == 0;
+}
+
+/* The first frame from '*at' on that every Python has, which is left behind; NULL: none. */
+static const struct ttm_frame_words *next_frame(const struct ttm_origin_words *words, uint32_t *at)
+{
+    while (*at < words->python_count && is_comprehension(words->python[*at].function))
+        (*at)++;
+    return *at < words->python_count ? &words->python[(*at)++] : NULL;
+}
+
+static int compare_frames(const struct ttm_frame_words *a, const struct ttm_frame_words *b,
+                          bool is_short)
+{
+    const int order = is_short ? strcmp(last_part(a->function), last_part(b->function))
+                               : strcmp(a->function, b->function);
+
+    return order != 0 ? order : strcmp(ttm_base_name(a->file), ttm_base_name(b->file));
+}
+
+static int compare_native(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
+{
+    int order = compare_numbers(a->native_count, b->native_count);
+
     for (uint32_t i = 0; order == 0 && i < a->native_count; i++)
         order = strcmp(a->native[i], b->native[i]);
     return order;
 }
 
-static int compare_origins(const struct ttm_report_origin *a, const struct ttm_report_origin *b)
+/* Functions and files without their folders; lines move. */
+static int compare_stacks(const struct ttm_origin_words *a, const struct ttm_origin_words *b,
+                          bool is_short)
 {
+    uint32_t at = 0, other_at = 0;
+    int order = 0;
+
+    if (a->python_count == 0 && b->python_count == 0)
+        return compare_native(a, b);
+    while (order == 0) {
+        const struct ttm_frame_words *x = next_frame(a, &at), *y = next_frame(b, &other_at);
+        if (!x || !y)
+            return compare_numbers(x != NULL, y != NULL);
+        order = compare_frames(x, y, is_short);
+    }
+    return order;
+}
+
+static int compare_parts(const struct part *x, const struct part *y)
+{
+    const struct ttm_report_origin *a = x->origin, *b = y->origin;
     int order = compare_numbers(a->region, b->region);
 
     if (order == 0)
@@ -45,14 +90,14 @@ static int compare_origins(const struct ttm_report_origin *a, const struct ttm_r
         order = compare_numbers(a->is_alias, b->is_alias);
     if (order == 0)
         order = strcmp(a->words.operation, b->words.operation);
-    return order != 0 ? order : compare_stacks(&a->words, &b->words);
+    return order != 0 ? order : compare_stacks(&a->words, &b->words, x->is_short);
 }
 
 /* Alike ones side by side; the later side's first, its largest before all. */
 static int by_origin(const void *a, const void *b)
 {
     const struct part *x = a, *y = b;
-    int order = compare_origins(x->origin, y->origin);
+    int order = compare_parts(x, y);
 
     if (order == 0)
         order = (int)y->is_later - (int)x->is_later;
@@ -78,7 +123,24 @@ static size_t count_origins(const struct ttm_report *report)
     return count;
 }
 
-static size_t add_side(const struct ttm_diff_side *side, bool is_later, struct part *parts)
+/* Whether functions are told with the classes and functions that they are in: since 3.11. */
+static bool has_qualified_names(const struct ttm_report *report)
+{
+    for (uint32_t p = 0; p < report->process_count; p++) {
+        const struct ttm_report_process *process = &report->processes[p];
+        for (uint32_t i = 0; i < process->origin_count; i++) {
+            const struct ttm_origin_words *words = &process->origins[i].words;
+            for (uint32_t f = 0; f < words->python_count; f++) {
+                if (strchr(words->python[f].function, '.'))
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
+static size_t add_side(const struct ttm_diff_side *side, bool is_later, bool is_short,
+                       struct part *parts)
 {
     size_t count = 0;
 
@@ -89,7 +151,7 @@ static size_t add_side(const struct ttm_diff_side *side, bool is_later, struct p
             const struct ttm_held held =
                 side->moment < 0 ? origin->remaining : origin->moments[side->moment];
             if (held.count > 0)
-                parts[count++] = (struct part){origin, held, is_later};
+                parts[count++] = (struct part){origin, held, is_later, is_short};
         }
     }
     return count;
@@ -108,11 +170,12 @@ int ttm_diff_make(const struct ttm_diff_side *from, const struct ttm_diff_side *
         free(rows);
         return -ENOMEM;
     }
-    size_t count = add_side(from, false, parts);
-    count += add_side(to, true, parts + count);
+    const bool is_short = has_qualified_names(from->report) != has_qualified_names(to->report);
+    size_t count = add_side(from, false, is_short, parts);
+    count += add_side(to, true, is_short, parts + count);
     qsort(parts, count, sizeof(parts[0]), by_origin);
     for (size_t i = 0; i < count; i++) {
-        if (i == 0 || compare_origins(parts[i - 1].origin, parts[i].origin) != 0)
+        if (i == 0 || compare_parts(&parts[i - 1], &parts[i]) != 0)
             rows[ret->count++].origin = parts[i].origin;
         struct ttm_diff_row *row = &rows[ret->count - 1];
         ttm_held_add(parts[i].is_later ? &row->to : &row->from, &parts[i].held);

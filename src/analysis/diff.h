@@ -4,7 +4,9 @@
  *
  * The moments are the ends of two recordings, or two marks of one. Origins are matched
  * by the functions of their stack, operation and region: lines may have moved between
- * two releases of a program. One thread.
+ * two releases of a program. Python 3.11 and later tell a method with its class; where
+ * one recording has such names and the other has none, their last parts are compared.
+ * Frames of comprehensions, which 3.12 has no more, do not count. One thread.
  */
 #ifndef TTM_ANALYSIS_DIFF_H
 #define TTM_ANALYSIS_DIFF_H

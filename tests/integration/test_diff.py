@@ -49,6 +49,21 @@ def test_lines_may_have_moved() -> None:
     assert rows["cache_kv"]["python"][0] == "decode.py:128:cache_kv"
 
 
+def test_versions_of_python_name_one_function_differently() -> None:
+    for story in ("py310", "py312"):
+        subprocess.run([os.environ["MAKE_STORY"], story, f"{story}.ttmem"], check=True)
+    diff = run_json("diff", "py310.ttmem", "py312.ttmem")
+    changed = {
+        row["python"][0]: row["growth_count"] for row in diff["origins"] if row["growth_count"]
+    }
+    # The other class is one more, and has the name of the first as far as 3.10 can tell.
+    assert changed == {"model.py:8:Model.step": 1}
+    assert len(diff["origins"]) == 4
+    # With the same Python both are told apart.
+    rows = by_function(run_json("diff", "py312.ttmem", "py312.ttmem"))
+    assert {"Model.step", "Other.step", "make.<locals>.cb", "load", "main"} == set(rows)
+
+
 def test_text() -> None:
     lines = run_ok("diff", "clean.ttmem", "leak.ttmem").lines
     assert lines[0].startswith("from clean.ttmem to leak.ttmem: +13.3 MiB, -0 B")
