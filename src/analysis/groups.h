@@ -41,7 +41,8 @@ static inline void ttm_held_take(struct ttm_held *held, const struct ttm_held *l
 /* A region of each device of a group. */
 struct ttm_group_region {
     struct ttm_held now;
-    struct ttm_held closed; /* ended with their device, allocator or process only */
+    struct ttm_held closed;  /* ended with their device, allocator or process only */
+    struct ttm_held at_mark; /* at the first of the marks that were asked for */
     uint64_t births;
     uint64_t frees;
     uint64_t peak_bytes;
@@ -64,6 +65,10 @@ struct ttm_group_cbs {
     uint64_t kept_resident_bytes;
     uint64_t programs[TTM_GROUP_PROGRAMS]; /* sent there, newest first */
     uint32_t program_count;
+    uint64_t mark_programs[TTM_GROUP_PROGRAMS]; /* likewise, at the mark */
+    uint32_t mark_program_count;
+    uint64_t mark_registered_bytes;
+    uint64_t mark_resident_bytes;
 };
 
 struct ttm_group {

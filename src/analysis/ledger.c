@@ -639,6 +639,8 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
                               .cell = index + 1};
     if (life->region == TTM_REGION_CB) {
         r = ttm_ledger_cbs_settle(ledger, time_ns);
+        if (r == 0)
+            r = ttm_ledger_cbs_sum_mark(ledger);
         ledger->are_cbs_closed = false;
         if (r == 0 && !cell->is_alias)
             r = ttm_ledger_cbs_birth(ledger, life, set, &live->is_placed);
@@ -697,6 +699,8 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
     if (life->region == TTM_REGION_CB) {
         r = ttm_ledger_cbs_settle(ledger, time_ns);
+        if (r == 0)
+            r = ttm_ledger_cbs_sum_mark(ledger);
         if (r == 0 && is_remaining_end(how) && !ledger->are_cbs_closed)
             r = ttm_ledger_cbs_close(ledger);
         if (live->is_placed)
@@ -786,6 +790,17 @@ static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life
 
 /* ---- moments ---- */
 
+/* What each device holds: cells keep that by themselves, and for more marks than one. */
+static void keep_mark(struct ttm_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->groups.count; i++) {
+        struct ttm_group *group = &ledger->groups.groups[i];
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+            group->region[r].at_mark = group->region[r].now;
+    }
+    ttm_ledger_cbs_mark(ledger);
+}
+
 static int take_mark(struct ttm_ledger *ledger, const struct ttm_recorded_mark *mark,
                      uint64_t time_ns)
 {
@@ -807,6 +822,8 @@ static int take_mark(struct ttm_ledger *ledger, const struct ttm_recorded_mark *
             ledger->moment_version[i]++;
             ledger->moment_ns[i] = time_ns;
             ledger->moment_births[i] = ledger->births;
+            if (i == 0)
+                keep_mark(ledger);
         }
     }
     return ledger->texts.failed ? -ENOMEM : 0;
@@ -935,6 +952,8 @@ int ttm_ledger_finish(struct ttm_ledger *ledger)
 {
     int r = ledger->are_cbs_changed ? ttm_ledger_cbs_sum(ledger) : 0;
 
+    if (r == 0)
+        r = ttm_ledger_cbs_sum_mark(ledger);
     for (uint32_t slot = 0; slot < ledger->live_room && r == 0; slot++) {
         const struct ttm_live *live = &ledger->lives[slot];
         if (live->cell != 0)

@@ -175,6 +175,7 @@ struct ttm_ledger {
     uint64_t cbs_summed_ns;
     uint64_t cbs_interval_ns;
     uint32_t cb_sums;
+    bool is_mark_unsummed; /* its circular buffers are to be summed before one comes or goes */
     struct ttm_cell *cells;
     uint32_t cell_count;
     uint32_t cell_room;

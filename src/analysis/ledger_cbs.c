@@ -127,6 +127,34 @@ int ttm_ledger_cbs_close(struct ttm_ledger *ledger)
     return r;
 }
 
+void ttm_ledger_cbs_mark(struct ttm_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->groups.count; i++) {
+        struct ttm_group_cbs *cbs = &ledger->groups.groups[i].cbs;
+        memcpy(cbs->mark_programs, cbs->programs, sizeof(cbs->mark_programs));
+        cbs->mark_program_count = cbs->program_count;
+    }
+    ledger->is_mark_unsummed = true;
+}
+
+/* A mark may come with each step, and only the last counts: programs are sent far more often than made. */
+int ttm_ledger_cbs_sum_mark(struct ttm_ledger *ledger)
+{
+    for (uint32_t i = 0; ledger->is_mark_unsummed && i < ledger->groups.count; i++) {
+        struct ttm_group *group = &ledger->groups.groups[i];
+        struct ttm_group_cbs *cbs = &group->cbs;
+        struct ttm_cb_sums sums;
+        const int r = ttm_cb_map_sum(&ledger->cbs, &ledger->cb_sets, group->first_device,
+                                     cbs->mark_programs, cbs->mark_program_count, &sums);
+        if (r < 0)
+            return r;
+        cbs->mark_registered_bytes = sums.registered_bytes + cbs->coreless_bytes;
+        cbs->mark_resident_bytes = sums.resident_bytes + cbs->coreless_bytes;
+    }
+    ledger->is_mark_unsummed = false;
+    return 0;
+}
+
 int ttm_ledger_cbs_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
                          const struct ttm_group_set *set, bool *ret_is_placed)
 {

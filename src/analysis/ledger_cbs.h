@@ -31,6 +31,12 @@ void ttm_ledger_cbs_change(struct ttm_ledger *ledger, uint64_t time_ns);
 /* The first that goes with its device or process: what is there now is what remains. */
 int ttm_ledger_cbs_close(struct ttm_ledger *ledger);
 
+/* The mark that was asked for: the programs there now are those of it. */
+void ttm_ledger_cbs_mark(struct ttm_ledger *ledger);
+
+/* Before a circular buffer comes or goes, and at the end: sums those of the mark. */
+int ttm_ledger_cbs_sum_mark(struct ttm_ledger *ledger);
+
 int ttm_ledger_cbs_sum(struct ttm_ledger *ledger);
 
 /* In ledger.c: what a region of a group has from now on, if drawings are wanted. */

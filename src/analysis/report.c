@@ -14,7 +14,6 @@
 #include "model/board.h"
 
 #define PROGRESS_RECORDS 65536
-#define REUSED_SHOWN 16
 #define BANK_RUNS_ALL 16384
 
 /* ---- reading ---- */
@@ -453,6 +452,7 @@ static void make_region(const struct ttm_group_region *from, struct ttm_report_r
         .allocs = from->births,
         .frees = from->frees,
         .remaining = from->now,
+        .at_mark = from->at_mark,
         .peak_bytes = from->peak_bytes,
         .peak_footprint_bytes = from->peak_footprint_bytes,
         .peak_ns = from->peak_ns,
@@ -556,6 +556,8 @@ static int make_group(struct making *making, uint32_t index, struct ttm_report_d
         .peak_registered_bytes = group->cbs.peak_registered_bytes,
         .peak_resident_bytes = group->cbs.peak_resident_bytes,
     };
+    ret->mark_cb_bytes = group->cbs.peak_resident_bytes > 0 ? group->cbs.mark_resident_bytes
+                                                            : group->cbs.mark_registered_bytes;
     free(sums);
     return status;
 }
@@ -626,12 +628,58 @@ static int make_failures(struct making *making)
     return 0;
 }
 
-static int by_reuse(const void *a, const void *b)
+static int by_use(const void *a, const void *b)
 {
-    const struct ttm_reused *x = a, *y = b;
+    const struct ttm_reused *x = &((const struct ttm_report_address *)a)->used;
+    const struct ttm_reused *y = &((const struct ttm_report_address *)b)->used;
     const int order = compare_numbers(y->births, x->births);
 
     return order != 0 ? order : compare_numbers(x->address, y->address);
+}
+
+/* The devices of each set, once for all addresses. Returns 0 or -ENOMEM. */
+static int find_devices(struct making *making, struct ttm_report_address *list, uint32_t count)
+{
+    const struct ttm_groups *groups = &making->ledger->groups;
+    uint16_t **kept = calloc(groups->set_count + 1, sizeof(kept[0]));
+    int r = kept ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; r == 0 && i < count; i++) {
+        const int found = ttm_groups_find(groups, list[i].used.devices);
+        const uint32_t at = found < 0 ? 0 : (uint32_t)found;
+        const struct ttm_group_set *set = &groups->sets[at];
+        if (!kept[at]) {
+            kept[at] = ttm_arena_take(&making->report->arena, set->device_count, sizeof(**kept));
+            r = kept[at] ? 0 : -ENOMEM;
+            if (r == 0)
+                memcpy(kept[at], set->devices, set->device_count * sizeof(**kept));
+        }
+        list[i].devices = kept[at];
+        list[i].device_count = set->device_count;
+    }
+    free(kept);
+    return r;
+}
+
+static int make_addresses(struct making *making)
+{
+    const struct ttm_addresses *from = &making->ledger->addresses;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < from->reused_count; i++)
+        count += from->reused[i].births > 1;
+    struct ttm_report_address *list =
+        ttm_arena_take(&making->report->arena, count, sizeof(list[0]));
+    if (!list)
+        return -ENOMEM;
+    making->process->addresses = list;
+    for (uint32_t i = 0; i < from->reused_count; i++) {
+        if (from->reused[i].births > 1)
+            list[making->process->address_count++] =
+                (struct ttm_report_address){.used = from->reused[i]};
+    }
+    qsort(list, count, sizeof(list[0]), by_use);
+    return find_devices(making, list, count);
 }
 
 static int make_rest(struct making *making)
@@ -640,10 +688,8 @@ static int make_rest(struct making *making)
     struct ttm_report_process *process = making->process;
     struct ttm_arena *arena = &making->report->arena;
     struct ttm_ledger_mark *marks = ttm_arena_take(arena, ledger->mark_count, sizeof(marks[0]));
-    const uint32_t n = ledger->addresses.reused_count;
-    struct ttm_reused *reused = ttm_arena_take(arena, n, sizeof(reused[0]));
 
-    if (!marks || !reused)
+    if (!marks)
         return -ENOMEM;
     for (uint32_t i = 0; i < ledger->mark_count; i++)
         marks[i] = (struct ttm_ledger_mark){
@@ -651,11 +697,6 @@ static int make_rest(struct making *making)
             .name = ttm_arena_text(arena, ledger->marks[i].name, strlen(ledger->marks[i].name))};
     process->marks = marks;
     process->mark_count = ledger->mark_count;
-    if (n > 0)
-        memcpy(reused, ledger->addresses.reused, n * sizeof(reused[0]));
-    qsort(reused, n, sizeof(reused[0]), by_reuse);
-    process->reused = reused;
-    process->reused_count = n < REUSED_SHOWN ? n : REUSED_SHOWN;
     process->overlaps = ledger->addresses.overlaps;
     memcpy(process->overlap, ledger->addresses.overlap, sizeof(process->overlap));
     process->overlap_region = ledger->addresses.overlap_region;
@@ -663,7 +704,7 @@ static int make_rest(struct making *making)
         process->has_moment[i] = ledger->moment_version[i] > 1;
         process->moment_ns[i] = ledger->moment_ns[i];
     }
-    return 0;
+    return make_addresses(making);
 }
 
 /* How far the numbers can be trusted; the weightiest reason is told. */

@@ -56,6 +56,7 @@ struct ttm_report_region {
     uint64_t allocs;
     uint64_t frees;
     struct ttm_held remaining;
+    struct ttm_held at_mark; /* at the first of the moments */
     uint64_t peak_bytes;
     uint64_t peak_footprint_bytes;
     uint64_t peak_ns;
@@ -75,6 +76,7 @@ struct ttm_report_device {
     const char *board;
     struct ttm_report_region region[TTM_REGION_COUNT];
     struct ttm_cb_totals cbs; /* once closed: what was there before */
+    uint64_t mark_cb_bytes;   /* resident, if known, else registered at the first of the moments */
     bool has_cbs;             /* still: a device that was closed has none */
     uint64_t kernel_bytes[TTM_KERNEL_KIND_COUNT];
 };
@@ -90,6 +92,15 @@ struct ttm_report_failure {
     const struct ttm_report_share *owners;
     uint32_t owner_count;
 };
+
+/* An address that was used more than once. */
+struct ttm_report_address {
+    struct ttm_reused used;
+    const uint16_t *devices; /* ascending */
+    uint16_t device_count;
+};
+
+#define TTM_REPORT_ADDRESSES 16 /* as many as screens and JSON show */
 
 struct ttm_report_process {
     int32_t pid;
@@ -120,8 +131,8 @@ struct ttm_report_process {
     uint64_t overlaps;
     struct ttm_extent overlap[2]; /* the first: what was put, and what lay there */
     uint8_t overlap_region;
-    const struct ttm_reused *reused; /* the most used first */
-    uint32_t reused_count;
+    const struct ttm_report_address *addresses; /* the most used first */
+    uint32_t address_count;
     bool has_moment[TTM_MOMENTS];
     uint64_t moment_ns[TTM_MOMENTS];
 };

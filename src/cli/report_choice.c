@@ -34,15 +34,35 @@ bool ttm_report_has_process(const struct ttm_report_choice *choice,
     return choice->pid == 0 || choice->pid == process->pid;
 }
 
-bool ttm_report_has_origin(const struct ttm_report_choice *choice,
-                           const struct ttm_report_origin *origin)
+static bool is_in_part(const struct ttm_report_choice *choice, const uint16_t *devices,
+                       uint16_t count, unsigned region)
 {
     bool is_on_device = choice->devices.is_all;
 
-    for (uint16_t i = 0; !is_on_device && i < origin->device_count; i++)
-        is_on_device = ttm_device_filter_has(&choice->devices, origin->devices[i]);
-    return is_on_device && (choice->region < 0 || choice->region == origin->region) &&
+    for (uint16_t i = 0; !is_on_device && i < count; i++)
+        is_on_device = ttm_device_filter_has(&choice->devices, devices[i]);
+    return is_on_device && (choice->region < 0 || choice->region == (int)region);
+}
+
+bool ttm_report_has_origin(const struct ttm_report_choice *choice,
+                           const struct ttm_report_origin *origin)
+{
+    return is_in_part(choice, origin->devices, origin->device_count, origin->region) &&
            ttm_report_held(choice, origin).footprint_bytes >= choice->min_bytes;
+}
+
+uint32_t ttm_report_addresses(const struct ttm_report_choice *choice,
+                              const struct ttm_report_process *process,
+                              const struct ttm_reused *ret[TTM_REPORT_ADDRESSES])
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < process->address_count && count < TTM_REPORT_ADDRESSES; i++) {
+        const struct ttm_report_address *address = &process->addresses[i];
+        if (is_in_part(choice, address->devices, address->device_count, address->used.region))
+            ret[count++] = &address->used;
+    }
+    return count;
 }
 
 /* qsort() hands no argument on; one list is sorted at a time. */

@@ -46,6 +46,11 @@ bool ttm_report_has_process(const struct ttm_report_choice *choice,
 bool ttm_report_has_origin(const struct ttm_report_choice *choice,
                            const struct ttm_report_origin *origin);
 
+/* The addresses that were used most, in the devices and region chosen. Returns how many. */
+uint32_t ttm_report_addresses(const struct ttm_report_choice *choice,
+                              const struct ttm_report_process *process,
+                              const struct ttm_reused *ret[TTM_REPORT_ADDRESSES]);
+
 /*
  * The origins that are shown, largest first at that moment; suspects before all with
  * 'is_suspects_first'. To be freed; NULL when memory is short. 'top' is not applied.

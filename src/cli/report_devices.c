@@ -23,18 +23,28 @@ static bool is_chosen(const struct sheet *sheet, const struct ttm_report_device 
     return has_rows && ttm_device_filter_has(&sheet->choice->devices, device->id);
 }
 
+/* What the row has in its columns. */
+static struct ttm_report_amounts amounts_of(const struct sheet *sheet,
+                                            const struct ttm_report_device *device, unsigned r)
+{
+    struct ttm_report_amounts amounts = ttm_report_amounts(device, r);
+
+    if (sheet->choice->at == TTM_AT_MARK)
+        amounts.now_bytes =
+            r == TTM_REGION_CB ? device->mark_cb_bytes : device->region[r].at_mark.footprint_bytes;
+    return amounts;
+}
+
 /* Devices that look alike are shown once: a mesh is not 32 times as long. */
 static bool looks_alike(const struct sheet *sheet, const struct ttm_report_device *a,
                         const struct ttm_report_device *b)
 {
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
-        const struct ttm_report_region *x = &a->region[r], *y = &b->region[r];
-        if (!is_shown(sheet, a, r) && !is_shown(sheet, b, r))
-            continue;
-        if (x->allocs != y->allocs ||
-            x->remaining.footprint_bytes != y->remaining.footprint_bytes ||
-            x->peak_footprint_bytes != y->peak_footprint_bytes ||
-            x->capacity_bytes != y->capacity_bytes)
+        const struct ttm_report_amounts x = amounts_of(sheet, a, r), y = amounts_of(sheet, b, r);
+        if (is_shown(sheet, a, r) != is_shown(sheet, b, r))
+            return false;
+        if (is_shown(sheet, a, r) && (x.now_bytes != y.now_bytes || x.peak_bytes != y.peak_bytes ||
+                                      a->region[r].capacity_bytes != b->region[r].capacity_bytes))
             return false;
     }
     return a->arch == b->arch && strcmp(a->board, b->board) == 0;
@@ -74,7 +84,7 @@ static uint32_t put_alike(const struct sheet *sheet, const struct ttm_report_dev
 
 static void put_region(struct sheet *sheet, const struct ttm_report_device *device, unsigned r)
 {
-    const struct ttm_report_amounts amounts = ttm_report_amounts(device, r);
+    const struct ttm_report_amounts amounts = amounts_of(sheet, device, r);
     const size_t width = sheet->terminal->columns;
     const struct ttm_region_line row = {
         .label = ttm_region_name(r),
@@ -107,7 +117,9 @@ static void put_device(struct sheet *sheet, const struct ttm_report_device *devi
     put_columns(sheet, ttm_text_string(&label), LABEL_COLUMNS + 2);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
     if (is_first)
-        put_in(sheet, TTM_DIM, " remains       peak   capacity");
+        put_in(sheet, TTM_DIM,
+               sheet->choice->at == TTM_AT_MARK ? " at mark       peak   capacity"
+                                                : " remains       peak   capacity");
     end_line(sheet);
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
         if (is_shown(sheet, device, r))
@@ -124,7 +136,7 @@ static bool adds_up(const struct sheet *sheet, const struct ttm_report_device *d
     bool is_more = false;
 
     for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
-        const struct ttm_report_amounts amounts = ttm_report_amounts(device, r);
+        const struct ttm_report_amounts amounts = amounts_of(sheet, device, r);
         is_more |= is_shown(sheet, device, r) && amounts.now_bytes > amounts.peak_bytes;
     }
     return is_more;

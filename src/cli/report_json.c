@@ -265,14 +265,14 @@ static void put_failures(const struct sheet *sheet)
 
 static void put_addresses(const struct sheet *sheet)
 {
+    const struct ttm_reused *list[TTM_REPORT_ADDRESSES];
+    const uint32_t count = ttm_report_addresses(sheet->choice, sheet->process, list);
     struct ttm_json *json = sheet->json;
 
     ttm_json_key(json, "reused_addresses");
     ttm_json_array_begin(json);
-    for (uint32_t i = 0; i < sheet->process->reused_count; i++) {
-        const struct ttm_reused *reused = &sheet->process->reused[i];
-        if (reused->births < 2)
-            break;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_reused *reused = list[i];
         ttm_json_object_begin(json);
         ttm_json_put_u64(json, "address", reused->address);
         ttm_json_put_string(json, "region", ttm_region_name(reused->region));

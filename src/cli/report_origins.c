@@ -533,7 +533,11 @@ void ttm_report_nothing(struct sheet *sheet)
     struct ttm_text text;
 
     ttm_text_init(&text);
-    if (!was_used(sheet)) {
+    if (part.at == TTM_AT_MARK && !sheet->process->has_moment[0]) {
+        ttm_text_append(&text, "this process has no mark '");
+        ttm_text_append_safe(&text, part.mark);
+        ttm_text_append(&text, "'");
+    } else if (!was_used(sheet)) {
         part.min_bytes = 0;
         ttm_text_append(&text, "nothing was allocated");
         ttm_report_part(&part, &text);

@@ -272,9 +272,8 @@ static void put_sizes(struct sheet *sheet)
 }
 
 /* The address that was used most often, in a line. */
-static void put_address(struct sheet *sheet)
+static void put_address(struct sheet *sheet, const struct ttm_reused *most)
 {
-    const struct ttm_reused *most = &sheet->process->reused[0];
     char births[TTM_NUMBER_SIZE], frees[TTM_NUMBER_SIZE];
 
     if (sheet->rows == 0)
@@ -289,20 +288,21 @@ static void put_address(struct sheet *sheet)
 /* The addresses that were used most often. */
 static void put_addresses(struct sheet *sheet)
 {
-    const struct ttm_report_process *process = sheet->process;
+    const struct ttm_reused *list[TTM_REPORT_ADDRESSES];
+    const uint32_t count = ttm_report_addresses(sheet->choice, sheet->process, list);
     char births[TTM_NUMBER_SIZE], frees[TTM_NUMBER_SIZE];
 
-    if (process->reused_count == 0 || process->reused[0].births < 2)
+    if (count == 0)
         return;
     if (!sheet->choice->is_unfolded) {
-        put_address(sheet);
+        put_address(sheet, list[0]);
         return;
     }
     end_line(sheet);
     put_in(sheet, TTM_DIM, "  addresses used most often       allocations      frees");
     end_line(sheet);
-    for (uint32_t i = 0; i < process->reused_count && process->reused[i].births > 1; i++) {
-        const struct ttm_reused *reused = &process->reused[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_reused *reused = list[i];
         ttm_text_format(sheet->out, "    %-13s 0x%-12llx %14s %10s",
                         ttm_region_name(reused->region), (unsigned long long)reused->address,
                         ttm_format_count(reused->births, births),
@@ -379,12 +379,14 @@ static uint64_t allocs_of(const struct ttm_report_process *process,
     return sum;
 }
 
-/* Of what was chosen: the worst process elsewhere may have nothing to do with it. */
+/* Of what was chosen, and with the mark if one was: the worst process elsewhere may have nothing to do with it. */
 static bool is_worse(const struct ttm_report_process *a, const struct ttm_report_process *b,
                      const struct ttm_report_choice *choice)
 {
     const uint64_t x = suspect_bytes(a, choice), y = suspect_bytes(b, choice);
 
+    if (choice->at == TTM_AT_MARK && a->has_moment[0] != b->has_moment[0])
+        return a->has_moment[0];
     return x != y ? x > y : allocs_of(a, choice) > allocs_of(b, choice);
 }
 

@@ -164,7 +164,19 @@ static void serve_many(struct story *story)
     }
 }
 
-/* Eight devices, and a leak on four of them: 0, 1, 4 and 5. */
+static void flash_at(struct story *story, uint32_t origin, uint8_t region, uint64_t address)
+{
+    const uint64_t next = story->next_address[region];
+
+    story->next_address[region] = address;
+    story_flash(story, origin, region, 12 * KIB);
+    story->next_address[region] = next;
+}
+
+/*
+ * Eight devices, and a leak on four of them: 0, 1, 4 and 5. On these, twenty addresses of L1 are
+ * used thrice; on all, one of DRAM twice.
+ */
 static void leak_on_half(struct story *story)
 {
     static const uint16_t half[] = {0, 1, 4, 5};
@@ -177,11 +189,15 @@ static void leak_on_half(struct story *story)
     story_note(story, note, TTM_NOTED_DEVICES, list, sizeof(list));
     story_birth(story, story_line(story, "half.py:5:load", "ttnn.zeros"), TTM_REGION_DRAM,
                 96 * KIB);
+    const uint32_t step = story_line(story, "half.py:8:step", "ttnn.add");
+    for (unsigned i = 0; i < 2; i++)
+        flash_at(story, step, TTM_REGION_DRAM, 1 << 24);
     story->devices = note;
     const uint32_t leak = story_line(story, "half.py:9:step", "ttnn.add");
     for (unsigned i = 0; i < 20; i++) {
         story_birth(story, leak, TTM_REGION_DRAM, 96 * KIB);
-        story_flash(story, leak, TTM_REGION_L1, 64 * KIB);
+        for (unsigned k = 0; k < 3; k++)
+            flash_at(story, step, TTM_REGION_L1, i << 12);
         story_wait(story, 5 * STORY_MS);
     }
 }

@@ -227,6 +227,45 @@ def test_what_was_live_at_a_mark() -> None:
     assert "no mark 'nowhere'" in run("report", file, "--at", "nowhere").complains(1)
 
 
+def test_the_table_has_what_devices_held_at_a_mark() -> None:
+    def table(file: str, *args: str) -> dict[str, str]:
+        screen = run_ok("report", file, *args).out
+        assert re.search(r"^  device 0 n150 wormhole_b0    at mark       peak ", screen, re.M)
+        return dict(re.findall(r"^    ([A-Z1]+) +(\d+(?:\.\d)?(?: \w+)?) ", screen, re.M))
+
+    file = tell("leak")
+    late = {"DRAM": "12.5 MiB", "L1": "416 KiB", "CB": "1.5 MiB", "KERNEL": "24.0 KiB"}
+    assert table(file, "--at", "warm") == {**late, "DRAM": "6.1 MiB", "L1": "0"}
+    assert table(file, "--at", "half") == late
+    # The last mark of that name, also where all was closed behind it, and nothing adds up.
+    file = tell("again")
+    assert table(file, "--at", "full") == {"DRAM": "672 KiB", "CB": "1.5 MiB", "KERNEL": "12.0 KiB"}
+    assert "than the peak" not in run_ok("report", file, "--at", "full").out
+
+
+def test_a_process_without_the_mark_is_not_one_that_held_nothing() -> None:
+    file = tell("bare")
+    assert " (pid 4243)" in run_ok("report", file, "--at", "here").lines[0]
+    screen = run_ok("report", file, "--at", "here", "--all").out
+    assert "  this process has no mark 'here'\n" in screen and "nothing was allocated\n" in screen
+
+
+def test_the_address_used_most_is_one_of_the_part_that_was_chosen() -> None:
+    file = tell("halves")
+
+    def most(*args: str) -> list[str]:
+        return re.findall(r"address used most: (.*)$", run_ok("report", file, *args).out, re.M)
+
+    dram = ["0x1010000 in DRAM, 2 allocations, 2 frees"]
+    assert most() == ["0x10000 in L1, 3 allocations, 3 frees"] == most("-d", "4")
+    assert most("--region", "DRAM") == dram == most("-d", "7")
+    assert most("--region", "CB") == []
+    (process,) = run_json("report", file, "--region", "DRAM")["processes"]
+    assert [a["address"] for a in process["reused_addresses"]] == [0x1010000]
+    (process,) = run_json("report", file)["processes"]
+    assert len(process["reused_addresses"]) == 16
+
+
 def test_filters() -> None:
     file = tell("two")
     report = run_json("report", file, "--pid", "4243", "--region", "dram".upper())
