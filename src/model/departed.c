@@ -56,6 +56,23 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/*
+ * Circular buffers lie in a core for as long as their process may run there. Those of one that
+ * has ended are no more than those of a device that was closed.
+ */
+static struct ttm_device_totals without_cbs(const struct ttm_device_totals *own)
+{
+    struct ttm_device_totals left = *own;
+    struct ttm_totals *cb = &left.region[TTM_REGION_CB];
+
+    cb->closed_count += cb->count;
+    cb->closed_bytes += cb->bytes;
+    cb->closed_footprint_bytes += cb->footprint_bytes;
+    cb->count = cb->bytes = cb->footprint_bytes = 0;
+    left.cb.registered_bytes = left.cb.resident_bytes = 0;
+    return left;
+}
+
 static void add_totals(struct ttm_device_totals *sum, const struct ttm_device_totals *own,
                        const struct ttm_device_totals *all)
 {
@@ -83,9 +100,10 @@ static void add_totals(struct ttm_device_totals *sum, const struct ttm_device_to
 }
 
 static void add_device(struct ttm_departed *departed, const struct ttm_device *known,
-                       const struct ttm_process_device *own)
+                       const struct ttm_process_device *own, bool is_running)
 {
     struct ttm_departed_device *device = ttm_departed_device_of(departed, own->id);
+    const struct ttm_device_totals totals = is_running ? own->totals : without_cbs(&own->totals);
 
     if (!device) {
         departed->is_short = true;
@@ -94,7 +112,7 @@ static void add_device(struct ttm_departed *departed, const struct ttm_device *k
     device->arch = known->arch;
     memcpy(device->capacity_bytes, known->capacity_bytes, sizeof(device->capacity_bytes));
     memcpy(device->board, known->board, sizeof(device->board));
-    add_totals(&device->totals, &own->totals, &known->totals);
+    add_totals(&device->totals, &totals, &known->totals);
 }
 
 /* ---- what remained ---- */
@@ -248,7 +266,7 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
         process.sums.ends += proc->sites.counts[i].ends;
     }
     for (uint32_t i = 0; i < proc->device_count; i++)
-        add_device(departed, reg->devices[proc->devices[i].id], &proc->devices[i]);
+        add_device(departed, reg->devices[proc->devices[i].id], &proc->devices[i], is_running);
     ttm_u64_map_init(&translation.numbers, reg->seed);
     add_lives(&translation, reg, &process.sums);
     add_closed(&translation, &process.sums);

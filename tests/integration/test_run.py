@@ -539,6 +539,20 @@ def test_circular_buffers_that_were_never_seen_alive_count_as_they_lay_in_the_co
     assert row and row.groups() == ("0", "2.0 MiB")  # of the larger one, in 16 cores
 
 
+def test_circular_buffers_go_with_a_process_that_is_killed(place: Place) -> None:
+    """As its report has it."""
+    with place.start("-o", "x.ttmem", LIBRARY_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("open 0 n150")
+        it.do("cb 8 0 0 65536 3 3")
+        wait_for(lambda: it.knows(it.child()), "the program to be known")
+        os.kill(it.child(), signal.SIGKILL)
+        text = summary_of(it.end())
+    row = re.compile(r"^    CB +(\S+) +(\S+ MiB) ", re.M)
+    assert row.findall(text) == [("0", "1.0 MiB")], text
+    report = run("report", str(place.work_folder / "x.ttmem")).out
+    assert row.findall(report) == [("0", "1.0 MiB")], report
+
+
 def test_a_forked_child_is_a_process_of_its_own(place: Place) -> None:
     with place.start(TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
         it.do("alloc 0 1 7 1000")

@@ -294,6 +294,31 @@ static void one_that_is_running_is_left_as_it_is(void **state)
     end(process, 0, TTM_REGION_L1, 1);
 }
 
+static void circular_buffers_go_with_their_process(void **state)
+{
+    struct ttm_process *first = new_process(1, "killed"), *second = new_process(2, "daemon");
+    (void)state;
+
+    give_birth(first, 0, TTM_REGION_CB, 1, 54);
+    give_birth(first, 0, TTM_REGION_L1, 1, 54);
+    first->devices[0].totals.cb = (struct ttm_cb_totals){.resident_bytes = 64};
+    depart(first);
+    const struct ttm_device_totals *totals = &departed.devices[0].totals;
+    assert_int_equal(totals->cb.resident_bytes, 0);
+    assert_int_equal(totals->region[TTM_REGION_CB].footprint_bytes, 0);
+    assert_int_equal(totals->region[TTM_REGION_CB].closed_footprint_bytes, 64);
+    assert_int_equal(totals->region[TTM_REGION_L1].footprint_bytes, 64);
+    assert_int_equal(departed.sums.remaining, 2);
+
+    give_birth(second, 0, TTM_REGION_CB, 1, 22);
+    second->devices[0].totals.cb = (struct ttm_cb_totals){.resident_bytes = 32};
+    ttm_departed_add(&departed, reg, second, true);
+    totals = &departed.devices[0].totals;
+    assert_int_equal(totals->cb.resident_bytes, 32);
+    assert_int_equal(totals->region[TTM_REGION_CB].footprint_bytes, 32);
+    end(second, 0, TTM_REGION_CB, 1);
+}
+
 static void one_that_ended_with_losses_is_not_exact(void **state)
 {
     struct ttm_process *process = new_process(1, "lossy");
@@ -477,6 +502,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(peaks_are_of_all_processes_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_view_of_memory_counts_nowhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_is_running_is_left_as_it_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(circular_buffers_go_with_their_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_ended_with_losses_is_not_exact, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_never_did_anything_is_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_ended_with_its_device_remained_too, set_up, tear_down),
