@@ -323,7 +323,7 @@ def test_of_several_processes_the_worst_of_the_chosen_part_is_shown() -> None:
     assert run_ok("report", file).lines[0].startswith("python3 decode.py (pid 4242)")
     assert run_ok("report", file, "-d", "1").lines[0].startswith("python3 small.py (pid 4243)")
     assert verdict(file, "-d", "1") == [
-        "1 suspect on device 1: 20 buffers that keep growing, 1.9 MiB"
+        "1 suspect on device 1 in 1 of 2 processes: 20 buffers that keep growing, 1.9 MiB"
     ]
     screen = run_ok("report", file, "--pid", "4243").out
     assert "\n  1 suspect of other processes is not shown\n" in screen
