@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "hook/allocators.h"
+#include "hook/origins.h"
 #include "hook/programs.h"
 #include "hook/ptr_map.h"
 #include "hook/tracking.h"
@@ -41,6 +42,7 @@ void ttm_devices_open(const struct ttm_runtime *runtime, const void *impl)
         meet(runtime, chips);
     free(chips);
     ttm_event_end(saved_errno);
+    ttm_origins_use_gil();
 }
 
 bool ttm_devices_behind(const struct ttm_runtime *runtime, const void *device,

@@ -49,6 +49,11 @@ void ttm_origins_begin(const void *ours)
     start(ours);
 }
 
+void ttm_origins_use_gil(void)
+{
+    ttm_stack_use_gil();
+}
+
 void ttm_origins_set_silent(bool is_silent)
 {
     is_silent_thread = is_silent;

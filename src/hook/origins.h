@@ -17,6 +17,12 @@
  */
 void ttm_origins_begin(const void *ours);
 
+/*
+ * For moments when the runtime's caller may have Python's GIL, outside the gate: so the
+ * first allocation on a device has its line, whichever thread makes it.
+ */
+void ttm_origins_use_gil(void);
+
 struct ttmem_guest_origin;
 
 /* While it is set, this thread tells of what others did long ago: it has no origin. */

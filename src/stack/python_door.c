@@ -24,11 +24,29 @@
  * A door that was shut opens again in the same way, in an interpreter that goes on
  * after atexit._run_exitfuncs(), or in the next one of a program that embeds it.
  *
- * To be added to the list takes the GIL and runs Python code, so it cannot be done
- * from an event. Py_AddPendingCall() has it done by Python's main thread between two
- * instructions. It takes a lock of Python's for the time of a few stores, once per
- * interpreter, and that lock goes with the interpreter; hence who may ask. Until it
- * is done, threads without the GIL other than the main thread have no Python frames.
+ * To be added to the list takes the GIL and calls Python, so it cannot be done from an
+ * event. There are three ways. Until one of them has led there, threads without the GIL
+ * other than the main thread have no Python frames.
+ *
+ *   - A thread that has the GIL outside of any event, as ttnn has it while it opens a
+ *     device, does it there and then. It may hold locks of the runtime that threads with
+ *     the GIL wait for, so it must not let go of the GIL for a moment: no Python code is
+ *     run (register() has to be Python's own), and the collector stays off.
+ *   - Py_AddPendingCall() has it done by Python's main thread between two instructions.
+ *     It takes a lock of Python's for the time of a few stores, once per interpreter,
+ *     and that lock goes with the interpreter; hence who may ask.
+ *   - The main thread of a server waits in a lock for its threads and comes to no
+ *     instruction for hours; and TT-Metal opens a device with threads of its own, so that
+ *     tracking begins in one that may not ask. Then a thread of ours, the opener, waits
+ *     for the GIL, does it and ends. It holds nothing of ours meanwhile, and the program
+ *     sees no more threads in threading and in sys._current_frames(); the collector
+ *     stays off here too, or the program's destructors would run in a thread that it does
+ *     not know. When the interpreter ends while the opener waits, Python does with it what
+ *     it does with any daemon thread: pthread_exit(), or from 3.14 on a sleep until the
+ *     process ends. Between the opener's look at Py_IsInitialized() and its wait for the
+ *     GIL lie a few instructions; only an interpreter that goes from its first step of
+ *     shutting down to its last within them would be harmed. Every thread of C that uses
+ *     Python has that gap.
  *
  * Whoever shuts the door has the GIL and waits at most WAIT_MS. A thread that is still
  * inside then is stopped by a debugger, or starved. It goes on reading later, so
@@ -45,6 +63,8 @@
 #include "stack/python_door.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -87,6 +107,18 @@ static struct {
     void *(*this_thread_state)(void);
     void *(*current_state)(void); /* of the thread that has the GIL, or ours if we have it */
     int (*add_pending_call)(int (*function)(void *), void *argument);
+    void *(*interpreter)(void); /* of the thread that calls, which has the GIL */
+    void *(*main_interpreter)(void);
+    int (*take_gil)(void);
+    void (*drop_gil)(int state);
+    int (*disable_collector)(void);                 /* returns whether it was on, */
+    int (*enable_collector)(void);                  /* as does this */
+    void *(*get_modules)(void);                     /* sys.modules, borrowed */
+    void *(*get_content)(void *module);             /* borrowed */
+    void *(*dict_get)(void *dict, const char *key); /* borrowed */
+    void *(*type_of)(void *object);
+    void *(*call)(void *function, ...);
+    void *module_type, *function_type;
     void *(*import)(const char *name);
     void *(*new_capsule)(void *pointer, const char *name, void (*destroy)(void *));
     void *(*new_function)(struct method *method, void *self, void *module);
@@ -113,6 +145,19 @@ void ttm_python_door_find(void *library)
         {"Py_IsInitialized", &py.is_initialized},
         {"PyGILState_GetThisThreadState", &py.this_thread_state},
         {"Py_AddPendingCall", &py.add_pending_call},
+        {"PyInterpreterState_Get", &py.interpreter},
+        {"PyInterpreterState_Main", &py.main_interpreter},
+        {"PyGILState_Ensure", &py.take_gil},
+        {"PyGILState_Release", &py.drop_gil},
+        {"PyGC_Disable", &py.disable_collector},
+        {"PyGC_Enable", &py.enable_collector},
+        {"PyImport_GetModuleDict", &py.get_modules},
+        {"PyModule_GetDict", &py.get_content},
+        {"PyDict_GetItemString", &py.dict_get},
+        {"PyObject_Type", &py.type_of},
+        {"PyObject_CallFunctionObjArgs", &py.call},
+        {"PyModule_Type", &py.module_type},
+        {"PyCFunction_Type", &py.function_type},
         {"PyImport_ImportModule", &py.import},
         {"PyCapsule_New", &py.new_capsule},
         {"PyCFunction_NewEx", &py.new_function},
@@ -226,42 +271,95 @@ static void unref(void *object)
         py.unref(object);
 }
 
-/* A pending call: Python's main thread, with the GIL. Never fails, as Python would raise it. */
-static int watch(void *nothing)
+static bool is_of(void *object, const void *type)
+{
+    void *own = object ? py.type_of(object) : NULL;
+
+    unref(own);
+    return own && own == type;
+}
+
+/* register() of atexit, borrowed; NULL when it is not there, or not Python's own. */
+static void *find_register(void)
+{
+    void *module = py.dict_get(py.get_modules(), "atexit");
+    void *function =
+        is_of(module, py.module_type) ? py.dict_get(py.get_content(module), "register") : NULL;
+
+    return is_of(function, py.function_type) ? function : NULL;
+}
+
+/* Whatever the program has made of it. */
+static void *import_and_register(void *function)
+{
+    void *module = py.import("atexit");
+    void *result = module ? py.call_method(module, "register", "O", function) : NULL;
+
+    unref(module);
+    return result;
+}
+
+/* With the GIL. */
+static void watch(bool may_run_python)
 {
     static struct method method = {"ttmem_close", on_exit_call, ARGUMENTS_NONE, NULL};
-    void *function = NULL, *result = NULL;
-    (void)nothing;
+    void *result = NULL;
 
     /* relaxed: only threads with the GIL open and shut it. */
     if (atomic_load_explicit(&ttm_python_door_state, memory_order_relaxed) == TTM_DOOR_OPEN ||
         !py.is_initialized())
-        return 0;
+        return;
+    void *own = find_register();
+    if (!own && !may_run_python)
+        return;
     void *capsule = py.new_capsule(&ttm_python_door_state, NULL, on_dropped);
-    void *module = py.import("atexit");
-    if (capsule && module)
-        function = py.new_function(&method, capsule, NULL);
+    void *function = capsule ? py.new_function(&method, capsule, NULL) : NULL;
     if (function)
-        result = py.call_method(module, "register", "O", function);
+        result = own ? py.call(own, function, NULL) : import_and_register(function);
     if (!result)
         py.clear_error();
     else
         /* While we hold a reference: if it was dropped already, the last lines shut the door. */
         atomic_store_explicit(&ttm_python_door_state, TTM_DOOR_OPEN, memory_order_seq_cst);
     unref(result);
-    unref(module);
     unref(function);
     unref(capsule);
+}
+
+/* The same in a thread whose business is another. */
+static void watch_without_collecting(bool may_run_python)
+{
+    const bool was_collecting = py.disable_collector() != 0;
+
+    watch(may_run_python);
+    if (was_collecting)
+        (void)py.enable_collector();
+}
+
+/* A pending call: Python's main thread. Never fails, as Python would raise it. */
+static int watch_between(void *nothing)
+{
+    (void)nothing;
+    watch(true);
     return 0;
+}
+
+static bool is_main_thread(void)
+{
+    return (pid_t)syscall(SYS_gettid) == getpid();
+}
+
+static bool has_gil(void)
+{
+    void *state = py.has_python ? py.this_thread_state() : NULL;
+
+    return state && state == py.current_state();
 }
 
 /* It cannot be overtaken by the end of the interpreter. */
 static bool is_safe_thread(void)
 {
-    if ((pid_t)syscall(SYS_gettid) == getpid())
-        return true;
-    void *state = py.has_python ? py.this_thread_state() : NULL;
-    return state && state == py.current_state();
+    return is_main_thread() || has_gil();
 }
 
 void ttm_python_door_ask(void)
@@ -274,8 +372,49 @@ void ttm_python_door_ask(void)
         is_safe_thread() &&
         atomic_compare_exchange_strong_explicit(&ttm_python_door_state, &expected, TTM_DOOR_ASKED,
                                                 memory_order_relaxed, memory_order_relaxed) &&
-        py.add_pending_call(watch, NULL) != 0)
+        py.add_pending_call(watch_between, NULL) != 0)
         ttm_python_door_forget(); /* there are too many of them; the next one tries again */
+}
+
+/* The opener. */
+static void *wait_and_watch(void *nothing)
+{
+    (void)pthread_setname_np(pthread_self(), "tt-mem");
+    if (!py.is_initialized())
+        return nothing;
+    const int state = py.take_gil(); /* may be the end of this thread */
+    watch_without_collecting(true);
+    py.drop_gil(state);
+    return nothing;
+}
+
+static bool send_opener(void)
+{
+    sigset_t all, before;
+    pthread_t thread;
+
+    sigfillset(&all); /* the program's signals are for the program's threads */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool is_sent = pthread_create(&thread, NULL, wait_and_watch, NULL) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (is_sent)
+        (void)pthread_detach(thread);
+    return is_sent;
+}
+
+void ttm_python_door_begin(void)
+{
+    /* The main thread comes back to its instructions when it is done here. */
+    if (py.has_python && (is_main_thread() || !send_opener()))
+        ttm_python_door_ask();
+}
+
+void ttm_python_door_open_here(void)
+{
+    /* relaxed: looked at again with the GIL. Other interpreters have lists of their own. */
+    if (atomic_load_explicit(&ttm_python_door_state, memory_order_relaxed) != TTM_DOOR_OPEN &&
+        has_gil() && py.interpreter() == py.main_interpreter())
+        watch_without_collecting(false);
 }
 
 void ttm_python_door_forget(void)

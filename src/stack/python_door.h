@@ -29,6 +29,19 @@ extern _Atomic int ttm_python_door_state;
 void ttm_python_door_find(void *library);
 
 /*
+ * Has the door of an initialized interpreter opened soon, whichever thread this is and
+ * whatever Python's main thread is waiting for. May start a thread, so outside of any
+ * event. Once.
+ */
+void ttm_python_door_begin(void);
+
+/*
+ * Opens the door if this thread has the GIL, which it keeps all the while. Outside of any
+ * event; runs no Python code.
+ */
+void ttm_python_door_open_here(void);
+
+/*
  * Asks an initialized interpreter to say when it ends, unless it was asked. Does
  * nothing on a thread that could be overtaken by that end: one that is neither the
  * main thread nor has the GIL.

@@ -153,7 +153,7 @@ void ttm_python_runtime_find(void)
     atomic_store_explicit(&ttm_python_runtime.state, TTM_PYTHON_FOUND, memory_order_release);
     /* Early, so that the door is open before the first event. */
     if (interpreter.is_initialized())
-        ttm_python_door_ask();
+        ttm_python_door_begin();
 }
 
 /* Is it a code object in every field that we use? */

@@ -144,6 +144,12 @@ void ttm_stack_find_python(void)
     ttm_python_runtime_find();
 }
 
+void ttm_stack_use_gil(void)
+{
+    if (is_started())
+        ttm_python_door_open_here();
+}
+
 void ttm_stack_forget(void)
 {
     /* relaxed: whoever changes the notes orders that against events itself. */

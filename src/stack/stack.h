@@ -65,6 +65,13 @@ void ttm_stack_start(const struct ttm_stack_options *options, ttm_stack_note_fn 
 void ttm_stack_find_python(void);
 
 /*
+ * If this thread has Python's GIL, what takes the GIL to be set up is set up now, without
+ * Python code being run. Without it threads have no Python lines until that is done in
+ * another way, a few milliseconds later. Outside of any event, at any time.
+ */
+void ttm_stack_use_gil(void);
+
+/*
  * Numbers of notes have lost their meaning: a new segment, or a forked child.
  * Each thread forgets before its next capture.
  */

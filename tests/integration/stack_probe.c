@@ -25,6 +25,7 @@ EXPORT void probe_spin(void);
 EXPORT uint32_t probe_note_count(void);
 EXPORT void probe_allow(uint32_t count);
 EXPORT void probe_forget(void);
+EXPORT void probe_use_gil(void);
 EXPORT const char *probe_trouble(void);
 EXPORT uint32_t probe_line(int has_location_table, const uint8_t *table, uint32_t length,
                            uint32_t first_line, uint32_t offset);
@@ -197,6 +198,11 @@ void probe_allow(uint32_t count)
 void probe_forget(void)
 {
     ttm_stack_forget();
+}
+
+void probe_use_gil(void)
+{
+    ttm_stack_use_gil();
 }
 
 const char *probe_trouble(void)

@@ -349,6 +349,42 @@ def case_threads():
         assert not errors, errors
 
 
+def case_waiting():
+    """As in a server: it begins in a thread while the main thread waits, and all work is there."""
+    threads = set()
+
+    def serve():
+        start()
+        while not operation()[1]:  # the test's time is limited
+            time.sleep(0.001)
+        for _ in range(3):
+            check()
+        assert thread_name() == "server", thread_name()
+        threads.update(sys._current_frames())
+        assert len(threading.enumerate()) == 2, threading.enumerate()
+
+    thread = threading.Thread(target=serve, name="server")
+    thread.start()
+    thread.join()
+    assert threads == {threading.main_thread().ident, thread.ident}, threads
+    assert checks == 3
+
+
+def case_opening():
+    """As ttnn opens a device: with the GIL, so that the very first allocation has its line."""
+
+    def serve():
+        held.probe_start(FRAMES, 48)
+        held.probe_use_gil()
+        check()
+        assert thread_name() == "server", thread_name()
+
+    thread = threading.Thread(target=serve, name="server")
+    thread.start()
+    thread.join()
+    assert checks == 1
+
+
 def case_names():
     assert thread_name() == "MainThread"
     names = []
@@ -674,8 +710,18 @@ def case_cleared():
     case_exit()
 
 
-def main():
+def case_overtaken():
+    """The interpreter ends while somebody waits for the GIL, to be told of that end."""
+    threading.Thread(target=held.probe_start, args=[FRAMES, 48]).start()
+
+
+def start():
     probe.probe_start(FRAMES, 48)
+
+
+def main():
+    if sys.argv[2] not in ("waiting", "opening", "overtaken"):  # which do so elsewhere
+        start()
     globals()["case_" + sys.argv[2]]()
     assert probe.probe_trouble() == b"", probe.probe_trouble()
     print(f"{checks} stacks compared")

@@ -30,6 +30,8 @@ CASES = [
     "texts",
     "held",
     "threads",
+    "waiting",
+    "opening",
     "names",
     "callbacks",
     "fork",
@@ -97,6 +99,13 @@ def test_threads_that_capture_while_the_interpreter_goes_come_to_no_harm(python)
     for _ in range(100 if os.environ.get("TTM_LONG") else 6):
         run_subject(python, "exit")
     run_subject(python, "cleared")
+
+
+@pytest.mark.parametrize("python", INTERPRETERS or ["none"])
+def test_an_interpreter_that_goes_before_it_was_asked_comes_to_no_harm(python):
+    for _ in range(200 if os.environ.get("TTM_LONG") else 10):
+        done = run_subject(python, "overtaken")
+        assert done.stderr == ""
 
 
 @pytest.mark.parametrize("python", INTERPRETERS or ["none"])

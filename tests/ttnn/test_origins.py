@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import re
 import subprocess
@@ -93,6 +94,71 @@ def test_after_a_kill_the_recording_has_what_the_allocator_had(
     remaining = [o for o in process["origins"] if o["region"] not in ("CB", "KERNEL")]
     assert sum(o["remaining"] for o in remaining) == sum(n for n, _ in truth.values())
     assert all(o["python"] for o in remaining if o["remaining"])
+
+
+SERVER = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+import ttnn
+
+kept = []
+
+def work(device):
+    new = lambda: ttnn.zeros((32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+    for _ in range(5):
+        kept.append(new())
+        kept.append(ttnn.add(kept[-1], kept[-1]))
+
+def serve():
+    device = ttnn.open_device(device_id=0)
+    work(device)
+    ttnn.close_device(device)
+
+def wait_for(*call):
+    thread = threading.Thread(target=call[0], args=call[1:], name="server")
+    thread.start()
+    thread.join()
+
+if sys.argv[1] == "opened in a thread":
+    wait_for(serve)
+else:
+    device = ttnn.open_device(device_id=0)
+    if sys.argv[1] == "pool":
+        with ThreadPoolExecutor(2, thread_name_prefix="server") as pool:
+            list(pool.map(work, [device] * 2))
+    else:
+        wait_for(work, device)
+    ttnn.close_device(device)
+"""
+
+
+@pytest.mark.parametrize("how", ["thread", "pool", "opened in a thread"])
+def test_threads_have_lines_while_the_main_thread_does_nothing_but_wait(
+    folder: Path, how: str
+) -> None:
+    program, recording = folder / "server.py", folder / "run.ttmem"
+    program.write_text(SERVER)
+    subprocess.run(
+        [TT_MEM, "run", "-o", recording, PYTHON, program, how],
+        capture_output=True,
+        check=True,
+        env=environment(folder, N150),
+        timeout=PATIENCE_S,
+        cwd=folder,
+    )
+    report = subprocess.run(
+        [TT_MEM, "report", recording, "--json"], capture_output=True, check=True
+    ).stdout
+    (process,) = json.loads(report)["processes"]
+    counts: collections.Counter[tuple[str, str]] = collections.Counter()
+    for origin in process["origins"]:
+        assert origin["thread"].startswith("server"), origin
+        if origin["region"] == "DRAM":
+            assert origin["class"] != "system"
+            place = origin["python"][0].rsplit(":", 1)[0]
+            counts[place, origin["operation"]] += origin["allocs"]
+    times = 10 if how == "pool" else 5
+    assert counts == {("server.py:9", "ttnn.zeros"): times, ("server.py:12", "ttnn.add"): times}
 
 
 WORK = """

@@ -8,6 +8,7 @@
 #include "testing.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -29,6 +30,18 @@ EXPORT int Py_IsInitialized(void);
 EXPORT const char *Py_GetVersion(void);
 EXPORT void *_PyThreadState_UncheckedGet(void);
 EXPORT int Py_AddPendingCall(int (*function)(void *), void *argument);
+EXPORT void *PyInterpreterState_Get(void);
+EXPORT void *PyInterpreterState_Main(void);
+EXPORT int PyGILState_Ensure(void);
+EXPORT void PyGILState_Release(int state);
+EXPORT int PyGC_Disable(void);
+EXPORT int PyGC_Enable(void);
+EXPORT void *PyImport_GetModuleDict(void);
+EXPORT void *PyModule_GetDict(void *module);
+EXPORT void *PyDict_GetItemString(void *dict, const char *key);
+EXPORT void *PyObject_Type(void *object);
+EXPORT void *PyObject_CallFunctionObjArgs(void *function, ...);
+EXPORT char PyModule_Type, PyCFunction_Type;
 EXPORT void *PyImport_ImportModule(const char *name);
 EXPORT void *PyCapsule_New(void *pointer, const char *name, void (*destroy)(void *));
 EXPORT void *PyCFunction_NewEx(void *method, void *self, void *module);
@@ -67,10 +80,16 @@ static struct {
     void *(*call)(void *, void *);
     bool is_registered;
     bool refuses;
+    bool is_other_interpreter;
+    bool is_ending;                     /* whoever wants the GIL ends */
+    bool is_collecting, was_collecting; /* now, and in register() */
     unsigned errors_cleared;
     void *allocators[3][5], *arenas[3];
-    char object;
-} fake;
+    char object, modules, atexit, content, own_register;
+    bool is_imported;                    /* atexit is in sys.modules */
+    bool is_changed;                     /* its register() is the program's */
+    sem_t wants_gil, gil, gave_gil_back; /* of who asks for it */
+} fake = {.is_collecting = true};
 static void *state_with_gil;
 
 void *_PyThreadState_UncheckedGet(void)
@@ -83,6 +102,89 @@ int Py_AddPendingCall(int (*function)(void *), void *argument)
     (void)argument;
     fake.pending = function;
     return 0;
+}
+
+void *PyInterpreterState_Get(void)
+{
+    return fake.is_other_interpreter ? &fake.object : &fake.modules;
+}
+
+void *PyInterpreterState_Main(void)
+{
+    return &fake.modules;
+}
+
+int PyGILState_Ensure(void)
+{
+    assert_int_equal(sem_post(&fake.wants_gil), 0);
+    assert_int_equal(sem_wait(&fake.gil), 0);
+    if (fake.is_ending)
+        pthread_exit(NULL);
+    return 7;
+}
+
+void PyGILState_Release(int state)
+{
+    assert_int_equal(state, 7);
+    assert_int_equal(sem_post(&fake.gave_gil_back), 0);
+}
+
+int PyGC_Disable(void)
+{
+    const int was_collecting = fake.is_collecting;
+
+    fake.is_collecting = false;
+    return was_collecting;
+}
+
+int PyGC_Enable(void)
+{
+    fake.is_collecting = true;
+    return 0;
+}
+
+char PyModule_Type, PyCFunction_Type;
+
+void *PyImport_GetModuleDict(void)
+{
+    return &fake.modules;
+}
+
+void *PyModule_GetDict(void *module)
+{
+    assert_ptr_equal(module, &fake.atexit);
+    return &fake.content;
+}
+
+void *PyDict_GetItemString(void *dict, const char *key)
+{
+    if (dict == &fake.content) {
+        assert_string_equal(key, "register");
+        return fake.is_changed ? &fake.object : &fake.own_register;
+    }
+    assert_ptr_equal(dict, &fake.modules);
+    assert_string_equal(key, "atexit");
+    return fake.is_imported ? &fake.atexit : NULL;
+}
+
+void *PyObject_Type(void *object)
+{
+    if (object == &fake.atexit)
+        return &PyModule_Type;
+    return object == &fake.own_register ? &PyCFunction_Type : &fake.object;
+}
+
+static void *add_to_list(void)
+{
+    fake.was_collecting = fake.is_collecting;
+    fake.is_registered = !fake.refuses;
+    return fake.refuses ? NULL : &fake.object;
+}
+
+void *PyObject_CallFunctionObjArgs(void *function, ...)
+{
+    assert_ptr_equal(function, &fake.own_register);
+    return add_to_list();
 }
 
 void *PyImport_ImportModule(const char *name)
@@ -112,8 +214,7 @@ void *PyObject_CallMethod(void *object, const char *name, const char *format, ..
     assert_non_null(object);
     assert_string_equal(name, "register");
     assert_string_equal(format, "O");
-    fake.is_registered = !fake.refuses;
-    return fake.refuses ? NULL : &fake.object;
+    return add_to_list();
 }
 
 void *Py_BuildValue(const char *format, ...)
@@ -124,7 +225,7 @@ void *Py_BuildValue(const char *format, ...)
 
 void Py_DecRef(void *object)
 {
-    assert_ptr_equal(object, &fake.object);
+    assert_true(object == &fake.object || object == &PyModule_Type || object == &PyCFunction_Type);
 }
 
 void PyErr_Clear(void)
@@ -727,6 +828,82 @@ static void open_and_shut(void)
     assert_null(fake.allocators[0][4]); /* nobody was inside */
 }
 
+static void *start_elsewhere(void *turns)
+{
+    start_other(turns);
+    return NULL;
+}
+
+/* As a server is: it opens the device in a thread, and the main thread comes to no instruction. */
+static void start_while_main_waits(const unsigned *turns)
+{
+    pthread_t starter;
+
+    assert_int_equal(sem_init(&fake.wants_gil, 0, 0), 0);
+    assert_int_equal(sem_init(&fake.gil, 0, 0), 0);
+    assert_int_equal(sem_init(&fake.gave_gil_back, 0, 0), 0);
+    assert_int_equal(pthread_create(&starter, NULL, start_elsewhere, (void *)turns), 0);
+    assert_int_equal(pthread_join(starter, NULL), 0); /* it has not waited for the GIL */
+    assert_null(fake.pending);
+    assert_int_equal(sem_wait(&fake.wants_gil), 0);
+    assert_int_equal(others_turn(), 0);
+    assert_int_equal(sem_post(&fake.gil), 0);
+}
+
+static void open_while_main_waits(void)
+{
+    static const unsigned turns = 3;
+
+    start_while_main_waits(&turns);
+    assert_int_equal(sem_wait(&fake.gave_gil_back), 0);
+    assert_true(fake.is_registered && !fake.was_collecting && fake.is_collecting);
+    assert_int_not_equal(others_turn(), 0);
+    assert_non_null(fake.call(NULL, NULL)); /* atexit */
+    assert_int_equal(others_turn(), 0);
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+}
+
+/* As ttnn has the GIL while it opens a device. */
+static void open_with_gil(void)
+{
+    static const unsigned turns = 2;
+
+    start_other(&turns);
+    fake.is_imported = true;
+    ttm_stack_use_gil();
+    assert_false(fake.is_registered); /* another has it */
+    state_with_gil = thread;
+    fake.is_other_interpreter = true;
+    ttm_stack_use_gil();
+    assert_false(fake.is_registered); /* that one may end before the first one does */
+    fake.is_other_interpreter = false;
+    fake.is_changed = true;
+    ttm_stack_use_gil();
+    assert_false(fake.is_registered); /* it would take Python code */
+    fake.is_imported = fake.is_changed = false;
+    ttm_stack_use_gil();
+    assert_false(fake.is_registered);
+    fake.is_imported = true;
+    ttm_stack_use_gil();
+    assert_true(fake.is_registered && !fake.was_collecting && fake.is_collecting);
+    state_with_gil = NULL;
+    assert_int_not_equal(others_turn(), 0);
+    fake.destroy(NULL); /* dropped from the list */
+    assert_int_equal(others_turn(), 0);
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+}
+
+static void end_while_main_waits(void)
+{
+    static const unsigned turns = 2;
+
+    fake.is_ending = true;
+    start_while_main_waits(&turns);
+    assert_int_equal(others_turn(), 0);
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+    assert_false(fake.is_registered);
+}
+
 static void wait_for_one_inside(bool is_stuck)
 {
     static const unsigned turns = 1;
@@ -823,6 +1000,15 @@ static void threads_read_only_while_the_end_would_wait_for_them(void **state)
     in_child(refuse_to_register);
 }
 
+static void threads_have_frames_while_the_main_thread_waits_for_them(void **state)
+{
+    (void)state;
+
+    in_child(open_while_main_waits);
+    in_child(open_with_gil);
+    in_child(end_while_main_waits);
+}
+
 static void the_end_waits_for_who_is_inside_or_keeps_the_memory(void **state)
 {
     (void)state;
@@ -841,6 +1027,7 @@ int main(void)
         cmocka_unit_test(a_layout_that_does_not_hold_gives_no_frames_and_says_so),
         cmocka_unit_test(a_thread_hears_where_ttnn_is_from_another),
         cmocka_unit_test(threads_read_only_while_the_end_would_wait_for_them),
+        cmocka_unit_test(threads_have_frames_while_the_main_thread_waits_for_them),
         cmocka_unit_test(the_end_waits_for_who_is_inside_or_keeps_the_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
