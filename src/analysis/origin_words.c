@@ -224,6 +224,7 @@ static void note_occasion(const struct ttm_notebook *notes,
                                                  "MeshDeviceImpl::create",
                                                  "::configure_fabric",
                                                  NULL};
+    static const char *const ttnns[] = {"ttnn::", NULL};
     static const char *const program[] = {"kernel_bin_buf", "load_binaries", "upload_program_binar",
                                           NULL};
     struct ttm_code_note code;
@@ -238,6 +239,7 @@ static void note_occasion(const struct ttm_notebook *notes,
     for (uint32_t i = 0; i < ret->native_count; i++) {
         const size_t length = strlen(ret->native[i]);
         ret->is_device_open |= has_word(ret->native[i], length, native_opening);
+        ret->is_ttnns |= has_word(ret->native[i], length, ttnns);
         ret->is_program |= has_word(ret->native[i], length, program);
     }
 }

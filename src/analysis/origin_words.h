@@ -33,6 +33,7 @@ struct ttm_origin_words {
     const char *context;
     const char *thread;
     bool is_device_open;               /* it happened while a device was opened */
+    bool is_ttnns;                     /* by a native function of ttnn's, not by TT-Metal alone */
     bool is_program;                   /* it is a part of a program that is kept to be used again */
     const char *const *native_modules; /* of each native frame: the file, without its folders */
 };

@@ -73,11 +73,11 @@ static void add_kindred(const struct making *making, const struct named *named,
 
     if (!kindred->is_known)
         begin_kindred(making, named, kindred);
-    /* Before the first line of the user's own: the runtime's own doing. */
+    /* Before the first line of the user's own: the runtime's own doing, unless an operation's. */
     e->is_device_open |=
         named->words.is_device_open ||
-        (named->words.python_count == 0 && e->has_origin && making->first_users_ns != UINT64_MAX &&
-         cell->last_ns < making->first_users_ns);
+        (named->words.python_count == 0 && !named->words.is_ttnns && e->has_origin &&
+         making->first_users_ns != UINT64_MAX && cell->last_ns < making->first_users_ns);
     e->is_program |= cell->is_program || named->words.is_program;
     e->is_l1_base &=
         cell->lowest_address == making->l1_base && cell->highest_address == making->l1_base;

@@ -851,6 +851,52 @@ static void what_opening_a_device_allocates_is_the_systems(void **state)
     ttm_report_done(&scene.report);
 }
 
+static uint32_t named_stack(struct story *story, const char *caller)
+{
+    static uint8_t buf[TTM_NAMED_STACK_NOTE_SIZE_MAX];
+    static const char callee[] = "tt::tt_metal::BufferImpl::create";
+    const struct ttm_named_stack_note stack = {
+        .count = 2,
+        .frames = {{.name = {callee, sizeof(callee) - 1}},
+                   {.name = {caller, (uint16_t)strlen(caller)}}},
+    };
+
+    story_note(story, story->next_note, TTM_NOTE_NAMED_STACK, buf,
+               ttm_named_stack_note_encode(&stack, buf));
+    return story->next_note++;
+}
+
+/* Threads of TT-Metal have no lines; one of the user's may have none either. */
+static void without_lines_what_no_operation_has_called_is_the_systems(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const struct story_words of_runtime = {
+        .operation = "", .native_note = named_stack(&scene.story, "tf::Executor::_invoke")};
+    const struct story_words of_user = {.operation = "",
+                                        .native_note = named_stack(&scene.story, "ttnn::zeros")};
+    const uint32_t origins[] = {story_origin(&scene.story, &of_runtime),
+                                story_origin(&scene.story, &of_user)};
+    story_birth(&scene.story, origins[0], TTM_REGION_DRAM, 4 * KIB);
+    story_birth(&scene.story, origins[1], TTM_REGION_DRAM, 4 * KIB);
+    run_steps(&scene, 50);
+    end_scene(&scene);
+    unsigned found = 0;
+    for (uint32_t i = 0; i < scene.process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &scene.process->origins[i];
+
+        if (origin->words.native_count != 2)
+            continue;
+        const bool is_users = strcmp(origin->words.native[1], "ttnn::zeros") == 0;
+        assert_int_equal(origin->verdict.class, is_users ? TTM_CLASS_STEADY : TTM_CLASS_SYSTEM);
+        found++;
+    }
+    assert_int_equal(found, 2);
+    ttm_report_done(&scene.report);
+}
+
 static void births_at_one_address_without_frees_are_an_artefact(void **state)
 {
     struct scene scene;
@@ -1143,6 +1189,7 @@ int main(void)
         cmocka_unit_test(a_cache_that_fills_ever_more_slowly_has_settled),
         cmocka_unit_test(what_is_freed_only_at_the_end_has_grown_but_does_not_remain),
         cmocka_unit_test(what_opening_a_device_allocates_is_the_systems),
+        cmocka_unit_test(without_lines_what_no_operation_has_called_is_the_systems),
         cmocka_unit_test(births_at_one_address_without_frees_are_an_artefact),
         cmocka_unit_test(overlaps_are_found_within_one_memory_only),
         cmocka_unit_test(a_failure_knows_who_held_the_memory_then),
