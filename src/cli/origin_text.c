@@ -3,12 +3,17 @@
 
 #include <string.h>
 
-/* "decode.py:28:cache_kv" as people read it: "decode.py:28 cache_kv". */
+/* "decode.py:28:cache_kv" as people read it: "decode.py:28 cache_kv"; and a file without folders. */
 static void put_frame(struct ttm_text *out, const char *lines)
 {
     char frame[256];
     size_t n = strcspn(lines, "\n");
 
+    if (lines[0] == '/') {
+        const char *file = (const char *)memrchr(lines, '/', n) + 1;
+        n -= (size_t)(file - lines);
+        lines = file;
+    }
     n = n < sizeof(frame) - 1 ? n : sizeof(frame) - 1;
     memcpy(frame, lines, n);
     frame[n] = '\0';

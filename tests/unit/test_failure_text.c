@@ -88,6 +88,14 @@ static void a_caller_stands_between_place_and_operation(void **state)
     assert_has(text_on(&plain), "of device 0 at model.py:210 ← forward\n");
 }
 
+static void a_place_in_a_library_is_told_without_folders(void **state)
+{
+    (void)state;
+    view.where.words = (struct ttm_origin_brief){
+        "/opt/ttnn/build/lib/libtt_metal.so+0xc77272\n/opt/ttnn/ttnn/_ttnncpp.so+0x12", "", "", ""};
+    assert_non_null(strstr(text_on(&broad), "device 0 at libtt_metal.so+0xc77272: 32.0 MiB"));
+}
+
 static void what_does_not_fit_a_line_takes_two(void **state)
 {
     (void)state;
@@ -254,6 +262,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_says_what_failed_how_much_is_free_and_who_holds_it,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_caller_stands_between_place_and_operation, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_place_in_a_library_is_told_without_folders, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_does_not_fit_a_line_takes_two, set_up, tear_down),
         cmocka_unit_test_setup_teardown(exhausted_is_told_from_fragmented, set_up, tear_down),
