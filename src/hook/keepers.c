@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The search itself is Python (python/ttmem/_holders.py, whose text is in this
- * library) and needs the GIL. A thread of ours takes it only where nobody can be
+ * library) and needs the GIL. A thread of the program takes it only where nobody can be
  * waiting for that thread: before a mesh is closed, from atexit, and in a pending
  * call. From inside an event it is never taken, as a thread that has it may be
  * waiting for a lock of the runtime.
+ *
+ * A thread that waits for the GIL while the interpreter ends is ended by Python there
+ * and then, in the middle of the runtime. That cannot happen to the main thread, and to
+ * one that has it. Of the others, those that Python waits for before it ends send a
+ * deputy, a thread of ours, and wait for its answer: for a moment, as who has the GIL may
+ * be waiting for us. Daemon threads do not: they have no time to lose if it is the end.
  *
  * The module is run in a dictionary of its own and never enters sys.modules, so the
  * program finds nothing that it did not import. What goes in and comes out is text:
@@ -21,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -29,6 +36,7 @@
 #include "hook/ending.h"
 #include "hook/keepers_source.h"
 #include "stack/python_door.h"
+#include "stack/stack.h"
 
 #define ORIGINS_MAX 256u /* the largest ones */
 #define LIVES_MAX (1u << 20)
@@ -36,6 +44,9 @@
 #define SHARE 10u      /* closing meshes again and again may cost a tenth of the run, not more */
 #define FILE_INPUT 257 /* Py_file_input */
 #define KEEPER_MARK "\x1f" /* before each text */
+#define DEPUTY_GIL_MS 500u /* until it has the GIL */
+#define DEPUTY_MS 20000u   /* until it has its answer */
+#define DEPUTY_LOOK_NS 100000L
 
 /* Of the interpreter; all or none. */
 static struct {
@@ -70,6 +81,10 @@ static void *finder;   /* the function of the module */
 static uint64_t begun_ns, spent_ns;
 static uint16_t round_number;
 static _Atomic bool was_failure_asked; /* without the GIL */
+
+/* Sent by who closes a mesh, which takes it back to NONE; LEFT: it came too late, and does so itself. */
+enum deputy { DEPUTY_NONE, DEPUTY_SENT, DEPUTY_ASKING, DEPUTY_DONE, DEPUTY_LEFT };
+static _Atomic int deputy;
 
 /* ---- what is asked about ---- */
 
@@ -275,19 +290,73 @@ static bool is_safe_thread(void)
     return py.has_gil() || (pid_t)syscall(SYS_gettid) == getpid();
 }
 
+static bool is_there(void)
+{
+    return is_wanted && py.is_initialized() && !ttm_ending_has_begun();
+}
+
 static bool can_ask(void)
 {
-    return is_wanted && py.is_initialized() && !ttm_ending_has_begun() && is_safe_thread();
+    return is_there() && is_safe_thread();
+}
+
+/* With the GIL. */
+static void ask_for_close(void)
+{
+    if (spent_ns == 0 || spent_ns < (ttm_clock_monotonic_ns() - begun_ns) / SHARE)
+        ask();
+}
+
+/* relaxed, here and below: it is the GIL that orders what is asked. */
+static bool move_deputy(int from, int to)
+{
+    return atomic_compare_exchange_strong_explicit(&deputy, &from, to, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
+static void ask_as_deputy(void)
+{
+    if (!move_deputy(DEPUTY_SENT, DEPUTY_ASKING)) {
+        (void)move_deputy(DEPUTY_LEFT, DEPUTY_NONE);
+        return;
+    }
+    ask_for_close();
+    (void)move_deputy(DEPUTY_ASKING, DEPUTY_DONE);
+}
+
+static void wait_for_deputy(void)
+{
+    const uint64_t start_ns = ttm_clock_monotonic_ns();
+
+    while (!move_deputy(DEPUTY_DONE, DEPUTY_NONE)) {
+        const uint64_t waited_ns = ttm_clock_monotonic_ns() - start_ns;
+        const bool is_ending = ttm_ending_has_begun();
+
+        if ((is_ending || waited_ns > DEPUTY_GIL_MS * 1000000ull) &&
+            move_deputy(DEPUTY_SENT, DEPUTY_LEFT))
+            return;
+        if (is_ending || waited_ns > DEPUTY_MS * 1000000ull)
+            return; /* there will be no other */
+        (void)nanosleep(&(struct timespec){.tv_nsec = DEPUTY_LOOK_NS}, NULL);
+    }
 }
 
 void ttm_keepers_before_close(void)
 {
-    if (!can_ask())
+    if (!is_there())
         return;
-    const int state = py.take_gil();
-    if (spent_ns == 0 || spent_ns < (ttm_clock_monotonic_ns() - begun_ns) / SHARE)
-        ask();
-    py.drop_gil(state);
+    if (is_safe_thread()) {
+        const int state = py.take_gil();
+        ask_for_close();
+        py.drop_gil(state);
+    } else if (ttm_stack_is_waited_for() && move_deputy(DEPUTY_NONE, DEPUTY_SENT)) {
+        const int saved_errno = errno;
+        if (ttm_python_door_send(ask_as_deputy))
+            wait_for_deputy();
+        else
+            (void)move_deputy(DEPUTY_SENT, DEPUTY_NONE);
+        errno = saved_errno;
+    }
 }
 
 static int ask_once(void *unused)

@@ -580,8 +580,8 @@ __attribute__((hot)) TTM_READS_FOREIGN uint32_t *ttm_python_stack(struct ttm_pyt
     return hint;
 }
 
-/* Inside the door. */
-static size_t read_thread_name(uintptr_t thread, char *buf, size_t size)
+/* Inside the door: the threading.Thread of a thread that began as one, 0 for none. */
+static uintptr_t thread_object(uintptr_t thread)
 {
     const struct ttm_python_view *view = &ttm_python_runtime.view;
     const struct ttm_python_layout *layout = view->layout;
@@ -607,10 +607,7 @@ static size_t read_thread_name(uintptr_t thread, char *buf, size_t size)
                              sizeof(text));
     if (length < 0 || !ends_with((struct ttm_note_text){text, (uint16_t)length}, "threading.py"))
         return 0;
-    const uintptr_t self = ttm_load_u64(outermost + layout->frame_locals);
-    length =
-        ttm_python_text(view, ttm_python_attribute(view, self, "_name"), TTM_KEEP_HEAD, buf, size);
-    return length > 0 ? (size_t)length : 0;
+    return ttm_load_u64(outermost + layout->frame_locals);
 }
 
 size_t ttm_python_thread_name(struct ttm_python *python, char *buf, size_t size)
@@ -619,7 +616,26 @@ size_t ttm_python_thread_name(struct ttm_python *python, char *buf, size_t size)
 
     if (thread == 0)
         return 0;
-    const size_t length = read_thread_name(thread, buf, size);
+    const uintptr_t object = thread_object(thread);
+    const struct ttm_python_view *view = &ttm_python_runtime.view;
+    const int length = object == 0
+                           ? 0
+                           : ttm_python_text(view, ttm_python_attribute(view, object, "_name"),
+                                             TTM_KEEP_HEAD, buf, size);
     ttm_python_door_leave(python->seat);
-    return length;
+    return length > 0 ? (size_t)length : 0;
+}
+
+bool ttm_python_is_waited_for(struct ttm_python *python)
+{
+    const uintptr_t thread = enter(python);
+
+    if (thread == 0)
+        return false;
+    const uintptr_t object = thread_object(thread);
+    const struct ttm_python_view *view = &ttm_python_runtime.view;
+    const bool is_waited_for =
+        object != 0 && view->no != 0 && ttm_python_attribute(view, object, "_daemonic") == view->no;
+    ttm_python_door_leave(python->seat);
+    return is_waited_for;
 }

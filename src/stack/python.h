@@ -8,6 +8,7 @@
 #ifndef TTM_STACK_PYTHON_H
 #define TTM_STACK_PYTHON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,5 +43,8 @@ uint32_t *ttm_python_stack(struct ttm_python *python, uint64_t sp, ttm_stack_not
  * 0 when the thread is not one of threading's. After ttm_python_stack() has found something.
  */
 size_t ttm_python_thread_name(struct ttm_python *python, char *buf, size_t size);
+
+/* Is it one of threading's that is no daemon? */
+bool ttm_python_is_waited_for(struct ttm_python *python);
 
 #endif /* TTM_STACK_PYTHON_H */

@@ -376,36 +376,49 @@ void ttm_python_door_ask(void)
         ttm_python_door_forget(); /* there are too many of them; the next one tries again */
 }
 
-/* The opener. */
-static void *wait_and_watch(void *nothing)
+/* A thread of ours. 'task' is one, which ISO C does not want to be a pointer to anything. */
+static void *run_with_gil(void *task)
 {
+    void (*function)(void);
+
+    memcpy(&function, &task, sizeof(task));
     (void)pthread_setname_np(pthread_self(), "tt-mem");
     if (!py.is_initialized())
-        return nothing;
+        return NULL;
     const int state = py.take_gil(); /* may be the end of this thread */
-    watch_without_collecting(true);
+    function();
     py.drop_gil(state);
-    return nothing;
+    return NULL;
 }
 
-static bool send_opener(void)
+bool ttm_python_door_send(void (*task)(void))
 {
     sigset_t all, before;
     pthread_t thread;
+    void *argument;
 
+    if (!py.has_python)
+        return false;
+    memcpy(&argument, &task, sizeof(task));
     sigfillset(&all); /* the program's signals are for the program's threads */
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool is_sent = pthread_create(&thread, NULL, wait_and_watch, NULL) == 0;
+    const bool is_sent = pthread_create(&thread, NULL, run_with_gil, argument) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (is_sent)
         (void)pthread_detach(thread);
     return is_sent;
 }
 
+/* The opener. */
+static void open_as_another(void)
+{
+    watch_without_collecting(true);
+}
+
 void ttm_python_door_begin(void)
 {
     /* The main thread comes back to its instructions when it is done here. */
-    if (py.has_python && (is_main_thread() || !send_opener()))
+    if (is_main_thread() || !ttm_python_door_send(open_as_another))
         ttm_python_door_ask();
 }
 

@@ -48,6 +48,12 @@ void ttm_python_door_open_here(void);
  */
 void ttm_python_door_ask(void);
 
+/*
+ * Starts a thread that waits for the GIL, runs 'task' with it and ends; one that the
+ * interpreter overtakes with its end never runs it. Returns false when there is none.
+ */
+bool ttm_python_door_send(void (*task)(void));
+
 /* Called with the GIL when the interpreter is about to end, before the door shuts. Once, early. */
 void ttm_python_door_set_listener(void (*listener)(void));
 

@@ -26,6 +26,7 @@ struct ttm_python_types {
 struct ttm_python_view {
     const struct ttm_python_layout *layout;
     struct ttm_python_types types;
+    uintptr_t no; /* the object False, 0: not known */
 };
 
 /* Is it an object of exactly that type, with 'size' bytes that can be read? */

@@ -147,6 +147,7 @@ void ttm_python_runtime_find(void)
         refuse_version("this build of it has another layout", version);
         return;
     }
+    ttm_python_runtime.view.no = (uintptr_t)dlsym(library, "_Py_FalseStruct");
     ttm_python_door_find(library);
     ttm_python_deaths_find(types->code);
     /* release: pairs with the acquire in ttm_python_runtime_enter(). */

@@ -343,3 +343,20 @@ __attribute__((noinline, hot)) TTM_READS_FOREIGN void ttm_stack_capture(struct t
     atomic_signal_fence(memory_order_seq_cst);
     own.is_busy = false;
 }
+
+bool ttm_stack_is_waited_for(void)
+{
+    struct memory *memory = own.memory ? own.memory : begin_thread();
+
+    if (!memory || own.is_busy || !memory->has_python)
+        return false;
+    const int saved_errno = errno;
+    own.is_busy = true;
+    /* A signal handler on this thread sees the flag before anything else of ours. */
+    atomic_signal_fence(memory_order_seq_cst);
+    const bool is_waited_for = ttm_python_is_waited_for(memory->python);
+    atomic_signal_fence(memory_order_seq_cst);
+    own.is_busy = false;
+    errno = saved_errno;
+    return is_waited_for;
+}

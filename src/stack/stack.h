@@ -19,6 +19,7 @@
 #ifndef TTM_STACK_STACK_H
 #define TTM_STACK_STACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -85,6 +86,12 @@ void ttm_stack_unloaded(void);
 
 /* Never fails; leaves errno alone. */
 void ttm_stack_capture(struct ttm_stack *ret);
+
+/*
+ * Does Python wait for this thread before it ends, as far as can be seen: is it one of
+ * threading's and no daemon? Leaves errno alone.
+ */
+bool ttm_stack_is_waited_for(void);
 
 /* Why frames are missing in this process, one line, "" while nothing is wrong. Never freed. */
 const char *ttm_stack_trouble(void);

@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ EXPORT uint32_t probe_note_count(void);
 EXPORT void probe_allow(uint32_t count);
 EXPORT void probe_forget(void);
 EXPORT void probe_use_gil(void);
+EXPORT bool probe_is_waited_for(void);
 EXPORT const char *probe_trouble(void);
 EXPORT uint32_t probe_line(int has_location_table, const uint8_t *table, uint32_t length,
                            uint32_t first_line, uint32_t offset);
@@ -203,6 +205,11 @@ void probe_forget(void)
 void probe_use_gil(void)
 {
     ttm_stack_use_gil();
+}
+
+bool probe_is_waited_for(void)
+{
+    return ttm_stack_is_waited_for();
 }
 
 const char *probe_trouble(void)

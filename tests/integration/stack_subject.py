@@ -33,6 +33,7 @@ probe = ctypes.CDLL(sys.argv[1])  # lets go of the GIL
 held = ctypes.PyDLL(sys.argv[1])  # keeps it
 for library in probe, held:
     library.probe_capture.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+probe.probe_is_waited_for.restype = ctypes.c_bool
 probe.probe_trouble.restype = ctypes.c_char_p
 probe.probe_line.argtypes = [ctypes.c_int, ctypes.c_char_p] + 3 * [ctypes.c_uint32]
 
@@ -383,6 +384,25 @@ def case_opening():
     thread.start()
     thread.join()
     assert checks == 1
+
+
+def case_daemons():
+    """Which threads Python waits for before it ends."""
+    found = {}
+
+    class Derived(threading.Thread):
+        def run(self):
+            found[self.name] = probe.probe_is_waited_for()
+
+    for daemon in (False, True):
+        for kind in (threading.Thread, Derived):
+            name = f"{kind.__name__} {daemon}"
+            thread = kind(target=lambda: Derived.run(threading.current_thread()), daemon=daemon)
+            thread.name = name
+            thread.start()
+            thread.join()
+            assert found[name] == (not daemon), found
+    assert not probe.probe_is_waited_for()  # the main thread: it would be the one that waits
 
 
 def case_names():

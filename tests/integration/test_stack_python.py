@@ -32,6 +32,7 @@ CASES = [
     "threads",
     "waiting",
     "opening",
+    "daemons",
     "names",
     "callbacks",
     "fork",

@@ -170,8 +170,17 @@ def test_each_holder_is_in_the_report(folder: Path, what: str) -> None:
     assert held(report) == (cause, [text])
 
 
+# By a thread without the GIL, while the main thread has nothing to do but wait.
+CLOSE_ELSEWHERE = """
+thread = threading.Thread(target=ttnn.close_device, args=[device])
+thread.start()
+thread.join()
+assert threading.enumerate() == [threading.main_thread()]
+"""
+
 ENDINGS = {
     "closed": ("ttnn.close_device(device)", 0),
+    "closed in a thread": (CLOSE_ELSEWHERE, 0),
     "left open": ("", 0),
     "raised": ("raise KeyError('over')", 1),
     "exited": ("sys.exit(7)", 7),
