@@ -111,6 +111,9 @@ def test_an_interpreter_that_goes_before_it_was_asked_comes_to_no_harm(python):
 
 @pytest.mark.parametrize("python", INTERPRETERS or ["none"])
 def test_an_interpreter_that_shuts_down_is_left_alone(python):
+    version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout
+    if version.split()[1] == "3.13.0":
+        pytest.skip("3.13.0 may crash by itself: daemon threads that wait for the GIL at its end")
     for _ in range(50 if os.environ.get("TTM_LONG") else 5):
         done = run_subject(python, "shutdown")
         assert "Error" not in done.stderr, done.stderr
