@@ -8,7 +8,8 @@ runs, an exception that Python remembers. What nothing of that kind holds, holds
 Neither are frames that run, nor dictionaries and tuples with nothing in them that could be part of
 a cycle, as a dictionary of tensors has: frames are asked for their variables, those containers
 looked for inside of others. Nothing of ours is named: only what was there before the search counts.
-Nothing is kept: the copy that Python makes of a frame's variables is emptied again.
+Nothing is kept: the copy that Python makes of a frame's variables is emptied again. And nothing
+changes by the search, which asks for more care than one would think: see "all objects" below.
 
 All objects are gone through once to find the tensors, and once for each step of the way back, for
 however many tensors at a time.
@@ -21,30 +22,42 @@ from __future__ import annotations
 
 import collections
 import gc
+import itertools
+import operator
 import os.path
 import sys
 import threading
 import time
 from types import (
     AsyncGeneratorType,
+    BuiltinFunctionType,
     CellType,
+    ClassMethodDescriptorType,
     CoroutineType,
     FrameType,
     FunctionType,
     GeneratorType,
     MemberDescriptorType,
+    MethodDescriptorType,
     ModuleType,
     TracebackType,
+    WrapperDescriptorType,
 )
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 
-LEVELS = 12  # from a tensor to its root
+LEVELS = 100  # from a tensor to its root
 WIDTH = 64  # objects looked at on one level
 HOLDERS = 8
-NESTED = 8  # containers that the collector does not know, inside of each other
+ENDS = 4 * HOLDERS  # of ways back from one tensor: several may be told by the same words
+REFERRERS = 1024  # of one object; what more have is in everybody's hands and tells nothing
 FIND_S = 5.0  # what a program that ends is kept waiting for, at most
-FIND_OBJECTS = 4_000_000  # it has many more: their numbers alone would take half a gigabyte
+WHO_S = 30.0  # the same of one that asks
+FIND_OBJECTS = 4_000_000  # that are gone through, at most
 LOOK_EVERY = 4096  # objects between looks at the clock
+KEY_LENGTH = 60  # of a key in a text
+KEY_PARTS = 4
+STEPS = 12  # of a path in a text; what is longer is the same again and again
+HELD_BY = ", held by "  # in a text
 
 # In the order in which they are told, where all else is equal; src/wire/keepers.h numbers them so.
 CAUSES = ("", "container", "cycle", "traceback", "closure", "frame")
@@ -123,18 +136,19 @@ def _is_ours(frame: FrameType) -> bool:
     return name == "ttmem" or name.startswith("ttmem.")
 
 
-def _running_frames() -> list[tuple[FrameType, int]]:
-    """Every frame that runs, with the number of its thread."""
-    found = []
+def _running_frames() -> tuple[list[tuple[FrameType, int]], set[int]]:
+    """Every frame that runs and is not ours, with the number of its thread; and the ids of all."""
+    found, numbers = [], set()
     for thread, top in sys._current_frames().items():
         frame: FrameType | None = top
         while frame is not None:
+            numbers.add(id(frame))
             if not _is_ours(frame):
                 found.append((frame, thread))
             frame = frame.f_back
     # Our own frame is among those: kept in a variable of itself it would be a cycle.
     top = frame = None  # type: ignore[assignment]
-    return found
+    return found, numbers
 
 
 def _variables(frame: FrameType) -> list[tuple[str, Any]]:
@@ -163,72 +177,203 @@ def _thread_name(number: int) -> str:
 
 
 # ---- all objects ----
+#
+# Two things that look harmless are not.
+#
+# To ask an object what it refers to (gc.get_referents) runs C code of its type that was made for
+# Python's collector. The collector only looks at what it is shown; we take it in our hands and let
+# it go again. That is nothing to an object that lives, and frees a dead one for a second time. The
+# module _asyncio of Python 3.12 does show dead ones, its free list, which becomes a circle by that:
+# the next who goes through it never ends. Whatever a type written in C may show, so,
+#
+# - modules are not asked, nor are classes, which would tell of their modules: both have state of
+#   all kinds in C. What a program can keep there are their names, and those are in a dictionary.
+# - Of types that are written in C by others than Python itself nobody knows. Their objects are not
+#   asked, nor are those of classes that are based on them: again, their attributes are what counts.
+# - Python's own show what they own. (Observed with all of its modules loaded, 3.10 to 3.13: nothing
+#   but the above had a referent that was dead.)
+#
+# To have an object in our hands is not harmless either. C code that fills a tuple or a frozenset
+# has it for itself; when it is in our hands, too, while another thread goes on with it, SystemError
+# is raised there. So neither is taken from the collector. They are found inside of what refers to
+# them, and are finished then. Python switches threads between any two lines of ours, so everything
+# is listed and sorted out within one call into C.
 
 
 class _Unfinished(Exception):
-    """Time is up."""
+    """Time is up, or there are more objects than we go through."""
+
+
+# Kinds are compared by id, here and below: a class may have its own idea of what it is equal to.
+_LEFT = frozenset(map(id, (tuple, frozenset)))
+
+
+def _containers() -> list[Any]:
+    """All that the collector knows, but for tuples and frozensets."""
+    if sum(map(len, map(gc.get_objects, (None,)))) > FIND_OBJECTS:
+        raise _Unfinished
+    everything: list[Any] = []
+    is_left = map(_LEFT.__contains__, map(id, map(type, everything)))
+    steps = itertools.chain(
+        map(everything.extend, map(gc.get_objects, (None,))),  # None, and so is the last
+        itertools.compress(everything, map(operator.not_, is_left)),
+        map(list.clear, (everything,)),
+    )
+    found = list(steps)  # here it is done, all of it
+    containers = [thing for thing in found if thing is not None and thing is not found]
+    found.clear()  # it has found itself
+    return containers
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made while the program runs
+_WRITTEN_IN_C = frozenset(
+    map(
+        id,
+        (
+            BuiltinFunctionType,  # __new__, of most
+            ClassMethodDescriptorType,
+            MethodDescriptorType,
+            WrapperDescriptorType,
+        ),
+    )
+)
+
+
+def _is_pythons(kind: type) -> bool:
+    """It is made by a class statement, or written in C but a part of Python."""
+    if str(kind.__module__).partition(".")[0] in sys.stdlib_module_names:
+        return True
+    is_in_c = any(id(type(member)) in _WRITTEN_IN_C for member in vars(kind).values())
+    return bool(kind.__flags__ & _HEAP_TYPE) and not is_in_c
+
+
+def _held_by_attributes(thing: Any) -> list[Any]:
+    own = _own_dict(thing)  # made just now, perhaps, and then the collector has not told of it
+    return [own, *_attributes_of(thing).values()]
+
+
+def _held_by_module(thing: ModuleType) -> list[Any]:
+    return [_own_dict(thing)]
+
+
+def _held_by_class(thing: type) -> list[Any]:
+    return gc.get_referents(_own_dict(thing))  # which is but a view of its dictionary
+
+
+def _held_by_frame(thing: Any) -> list[Any]:
+    return gc.get_referents(thing)  # but see _Heap: those that run are left out
+
+
+def _held_by_generator(thing: Any) -> list[Any]:
+    """While it runs its frame is asked for its variables, as others are."""
+    is_running = thing.gi_running if isinstance(thing, GeneratorType) else thing.cr_running
+    return [] if is_running else gc.get_referents(thing)
+
+
+def _way_to_ask(kind: type) -> Callable[[Any], list[Any]] | None:
+    if issubclass(kind, type):
+        return _held_by_class
+    if issubclass(kind, ModuleType):
+        return _held_by_module
+    if kind is FrameType:
+        return _held_by_frame
+    if kind is GeneratorType or kind is CoroutineType:
+        return _held_by_generator
+    if all(map(_is_pythons, kind.__mro__)):
+        return gc.get_referents
+    return _held_by_attributes if kind.__dictoffset__ else None
+
+
+# What it means that something refers to an object of a kind.
+_UNKNOWN, _PLAIN, _TENSOR, _DICT, _INSIDE = range(5)  # the last: see above
+
+
+def _role_of(kind: type) -> int:
+    if _is_tensor_type(kind):
+        return _TENSOR
+    if kind is dict:
+        return _DICT
+    return _INSIDE if id(kind) in _LEFT else _PLAIN
 
 
 class _Heap:
-    """
-    What there is: every tensor, and what holds it directly. Containers that the collector does not
-    know, and with them what they are in, are noted where there are tensors inside.
-    """
+    """What there is: every tensor, and what holds it directly."""
 
-    def __init__(self, existing: frozenset[int], until: float):
-        """Of what there was before it, by id. Raises _Unfinished when it takes longer."""
-        self._existing = existing
+    def __init__(self, containers: list[Any], until: float):
+        """Of what was there before it. Raises _Unfinished when it takes longer."""
         self._until = until
+        self._kinds: list[type] = []  # those below: kept, so that no other gets the id of one
+        self._roles: dict[int, int] = {}
+        self._ways_to_ask: dict[int, Callable[[Any], list[Any]] | None] = {}
+        self._plain: list[Any] = []  # those to ask by gc.get_referents()
+        self._special: list[tuple[Any, Callable[[Any], list[Any]]]] = []
+        self._inside: set[int] = set()
         self.tensors: dict[int, Any] = {}
         self._holders: dict[int, list[Any]] = {}
-        self._is_tensor: dict[type, bool] = {}
-        frames = _running_frames()
-        self._running = {id(frame) for frame, _ in frames}
+        frames, self._running = _running_frames()
+        for container in containers:
+            self._add(container)
         self.variables = [
             (frame, thread, {id(value): name for name, value in self._look_at_variables(frame)})
             for frame, thread in frames
             if frame.f_code.co_flags & _CO_OPTIMIZED  # of others they are found as a dictionary
         ]
-        for container in self._objects():
-            if self._is_old(container):
-                for thing in gc.get_referents(container):
-                    self._look_at(thing, container, NESTED)
+        for container, held in self._all():
+            for thing in held:
+                if self._roles.get(id(type(thing)), _UNKNOWN) != _PLAIN:
+                    self._look_at(thing, container)
 
-    def _objects(self) -> Iterator[Any]:
-        for number, thing in enumerate(gc.get_objects()):
-            if number % LOOK_EVERY == 0 and time.monotonic() > self._until:
+    def _learn_kind(self, kind: type) -> None:
+        self._kinds.append(kind)
+        try:
+            self._roles[id(kind)], self._ways_to_ask[id(kind)] = _role_of(kind), _way_to_ask(kind)
+        except Exception:  # its metaclass knows better
+            self._roles[id(kind)], self._ways_to_ask[id(kind)] = _PLAIN, None
+
+    def _add(self, container: Any) -> None:
+        kind = type(container)
+        if id(kind) not in self._roles:
+            self._learn_kind(kind)
+        ask = self._ways_to_ask[id(kind)]
+        if ask is gc.get_referents:
+            self._plain.append(container)
+        elif ask is not None and id(container) not in self._running:
+            self._special.append((container, ask))
+
+    def _all(self) -> Iterator[tuple[Any, list[Any]]]:
+        """Each and what it refers to; also those that are added while we go."""
+        pairs = itertools.chain(
+            ((container, ask(container)) for container, ask in self._special),
+            zip(self._plain, map(gc.get_referents, self._plain), strict=True),
+        )
+        for number, pair in enumerate(pairs):
+            if number % LOOK_EVERY == 0 and (
+                time.monotonic() > self._until or len(self._plain) > FIND_OBJECTS
+            ):
                 raise _Unfinished
-            yield thing
-
-    def _is_old(self, thing: Any) -> bool:
-        """It is not ours. A frame that runs is asked for its variables instead."""
-        return id(thing) in self._existing and id(thing) not in self._running
+            yield pair
 
     def _look_at_variables(self, frame: FrameType) -> list[tuple[str, Any]]:
         found = _variables(frame)
         for _, value in found:
-            self._look_at(value, None, NESTED)
+            self._look_at(value, None)
         return found
 
-    def _look_at(self, thing: Any, holder: Any, nested: int) -> bool:
-        """Whether it is a tensor, or something hidden with tensors inside."""
+    def _look_at(self, thing: Any, holder: Any) -> None:
         kind = type(thing)
-        is_tensor = self._is_tensor.get(kind)
-        if is_tensor is None:
-            is_tensor = self._is_tensor[kind] = _is_tensor_type(kind)
-        if is_tensor:
+        if id(kind) not in self._roles:
+            self._learn_kind(kind)
+        role = self._roles[id(kind)]
+        if role == _TENSOR:
             self.tensors[id(thing)] = thing
-        elif not self._has_hidden_tensors(thing, nested):
-            return False
-        known = self._holders.setdefault(id(thing), [])
-        if holder is not None and not any(holder is other for other in known):
-            known.append(holder)
-        return True
-
-    def _has_hidden_tensors(self, thing: Any, nested: int) -> bool:
-        if type(thing) not in (dict, tuple) or nested == 0 or gc.is_tracked(thing):
-            return False
-        return any([self._look_at(t, thing, nested - 1) for t in gc.get_referents(thing)])
+            known = self._holders.setdefault(id(thing), [])
+            if holder is not None and len(known) < REFERRERS:
+                known.append(holder)
+        elif id(thing) not in self._inside and (
+            role == _INSIDE or (role == _DICT and not gc.is_tracked(thing))
+        ):
+            self._inside.add(id(thing))
+            self._add(thing)
 
     def learn_holders(self, things: list[Any]) -> None:
         """What holds each of them, of all in one pass."""
@@ -236,12 +381,12 @@ class _Heap:
         if not wanted:
             return
         found: dict[int, list[Any]] = {number: [] for number in wanted}
-        for container in self._objects():
-            held = gc.get_referents(container)
-            if wanted.isdisjoint(map(id, held)) or not self._is_old(container):
+        for container, held in self._all():
+            if wanted.isdisjoint(map(id, held)):
                 continue
             for number in wanted.intersection(map(id, held)):
-                found[number].append(container)
+                if len(found[number]) < REFERRERS:
+                    found[number].append(container)
         self._holders.update(found)
 
     def holders_of(self, thing: Any) -> list[Any]:
@@ -270,14 +415,23 @@ class _Trail:
     """The ways back from one tensor, as far as they were gone."""
 
     def __init__(self, tensor: Any):
-        self.found: dict[str, Holder] = {}
+        self.ends: list[tuple[_Root, Way]] = []
         self.passed: list[Way] = []
         self.frontier: list[Way] = [(tensor, None)]
         self.seen = {id(tensor)}
 
-    def put(self, root: _Root, way: Way) -> None:
-        holder = _describe(root, way)
-        self.found.setdefault(holder.text, holder)
+    def is_open(self) -> bool:
+        return bool(self.frontier) and len(self.ends) < ENDS
+
+    def holders(self) -> list[Holder]:
+        """When all is found: to ask an object for its attributes may make a dictionary for it."""
+        found: dict[str, Holder] = {}
+        for root, way in self.ends:
+            holder = _describe(root, way)
+            # A coroutine that waits is in many hands of its loop, of which the nearest is enough.
+            what = holder.text.partition(HELD_BY)[0] if holder.kind == "frame" else holder.text
+            found.setdefault(what, holder)
+        return list(found.values())[:HOLDERS]
 
 
 class _Search:
@@ -296,35 +450,36 @@ class _Search:
     def holders_of(self, tensors: list[Any]) -> list[list[Holder]]:
         """Of each."""
         trails = [_Trail(tensor) for tensor in tensors]
+        try:
+            self._go_back_from_all(trails)
+            cycles = [None if t.ends else self._find_cycle(t.passed) for t in trails]
+        except _Unfinished:  # what was found so far is true all the same
+            cycles = [None] * len(trails)
+        return [[c] if c else t.holders() for c, t in zip(cycles, trails, strict=True)]
+
+    def _go_back_from_all(self, trails: list[_Trail]) -> None:
         for _ in range(LEVELS):
-            active = [trail for trail in trails if trail.frontier and len(trail.found) < HOLDERS]
+            active = [trail for trail in trails if trail.is_open()]
             if not active:
                 break
             self._heap.learn_holders([way[0] for trail in active for way in trail.frontier])
             for trail in active:
                 self._go_back(trail)
-        return [self._holders(trail) for trail in trails]
-
-    def _holders(self, trail: _Trail) -> list[Holder]:
-        cycle = None if trail.found else self._find_cycle(trail.passed)
-        return [cycle] if cycle else list(trail.found.values())
 
     def _go_back(self, trail: _Trail) -> None:
         """One step, from all that was reached."""
         rest: list[Way] = []
         for way in trail.frontier:
-            for root in self._frames_with(way[0]):
-                trail.put(root, way)
+            trail.ends += ((root, way) for root in self._frames_with(way[0]))
             for holder in self._heap.holders_of(way[0]):
-                if id(holder) in trail.seen:
-                    continue
-                trail.seen.add(id(holder))
                 further: Way = (holder, way)
                 end = self._root(further)
-                if end is None:
+                if end is not None:  # a module may be reached by several of its names
+                    if end.text:
+                        trail.ends.append((end, _inner(further)))
+                elif id(holder) not in trail.seen:
+                    trail.seen.add(id(holder))
                     rest.append(further)
-                elif end.text:
-                    trail.put(end, _inner(further))
         trail.frontier = rest[:WIDTH]
         trail.passed += trail.frontier
 
@@ -347,14 +502,18 @@ class _Search:
         if module is not None and inner is not None:
             if module.startswith("ttmem"):
                 return _Root("", "", "")
-            name = next((str(k) for k, v in list(thing.items()) if v is inner[0]), "")
-            text = f"{type(inner[0]).__name__} {name} in module {module}"
-            return _Root("container", text, name)
-        if isinstance(thing, type):
-            name = _step(thing, inner[0] if inner else None)
-            return _Root("container", f"class {thing.__qualname__}", thing.__qualname__ + name)
+            return _named_root(_key_of(thing, inner[0]), inner[0], module)
+        if isinstance(thing, type) and inner is not None and inner[1] is not None:
+            held = inner[1][0]  # between them is the dictionary of the class
+            name = f"{thing.__qualname__}.{_key_of(inner[0], held)}"
+            return _named_root(name, held, self._module_of(thing))
         remembered = self._remembered.get(id(thing))
         return _Root("traceback", remembered, "") if remembered else None
+
+    def _module_of(self, kind: type) -> str:
+        module = sys.modules.get(str(kind.__module__))
+        names = module.__dict__ if isinstance(module, ModuleType) else None
+        return self._modules.get(id(names), str(kind.__module__))
 
     def _find_cycle(self, passed: list[Way]) -> Holder | None:
         """Nothing that lives by itself holds it, so some holder is held by what it holds."""
@@ -382,10 +541,16 @@ class _Search:
         return next(owners, thing)
 
 
+def _named_root(name: str, held: Any, module: str) -> _Root:
+    return _Root("container", f"{type(held).__name__} {name} in module {module}", name)
+
+
 def _inner(way: Way) -> Way:
-    """The part of the way that a root's name stands for: all of it for an exception."""
+    """What follows on a root's name: all of the way for an exception."""
     thing, inner = way
-    return inner if inner is not None and isinstance(thing, (dict, type)) else way
+    if inner is not None and isinstance(thing, type):
+        return inner[1] or inner
+    return inner if inner is not None and isinstance(thing, dict) else way
 
 
 # ---- words ----
@@ -405,7 +570,7 @@ def _slots_of(thing: Any) -> Iterator[tuple[str, Any]]:
             if type(member) is MemberDescriptorType:
                 try:
                     yield name, member.__get__(thing)
-                except AttributeError:  # not set
+                except Exception:  # not set, or not to be read
                     continue
 
 
@@ -414,12 +579,30 @@ def _attributes_of(thing: Any) -> dict[str, Any]:
     return {**dict(_slots_of(thing)), **(own if isinstance(own, dict) else {})}
 
 
+def _key_of(names: dict[Any, Any], held: Any) -> str:
+    return next((str(k) for k, v in list(names.items()) if v is held and type(k) is str), "…")
+
+
+def _index(key: Any) -> str:
+    """The same in every run, and without asking the program: no address is in it, nor code run."""
+    if isinstance(key, type):
+        return f"[{key.__name__}]"
+    if type(key) is tuple:
+        return "[" + ", ".join(_index(part)[1:-1] for part in key[:KEY_PARTS]) + "]"
+    if type(key) in (str, bytes):
+        return f"[{key[:KEY_LENGTH]!r}]"
+    is_plain = type(key) in (int, float, bool, type(None))
+    return f"[{key!r}]" if is_plain else f"[{type(key).__name__} …]"
+
+
 def _step(holder: Any, held: Any) -> str:
     """ ".layers", "[3]", "['k']": from a holder to what it holds; "" where it is but a wrapping."""
     if isinstance(holder, dict):
-        return next((f"[{k!r}]" for k, v in list(holder.items()) if v is held), "[…]")
+        return next((_index(k) for k, v in list(holder.items()) if v is held), "[…]")
     if isinstance(holder, (list, tuple, collections.deque)):
         return next((f"[{n}]" for n, v in enumerate(holder) if v is held), "[…]")
+    if isinstance(holder, (set, frozenset)):
+        return "[…]"
     if isinstance(holder, (CellType, FunctionType, TracebackType, FrameType)):
         return ""
     if _own_dict(holder) is held:
@@ -428,20 +611,31 @@ def _step(holder: Any, held: Any) -> str:
     return next((f".{name}" for name, value in own.items() if value is held), ".…")
 
 
-def _path(way: Way) -> str:
-    text = ""
+def _attributes_on(way: Way) -> Way | None:
+    """The way from the dictionary that has a thing's attributes, if it leads through that."""
+    thing, inner = way
+    if inner is None or not isinstance(inner[0], dict):
+        return None
+    if isinstance(thing, threading.local):  # one for each thread, in another
+        return inner[1] if inner[1] and isinstance(inner[1][0], dict) else None
+    return inner if _step(thing, inner[0]) == "" else None
+
+
+def _path(way: Way) -> list[str]:
+    """In steps."""
+    steps = []
     holder, inner = way
     while inner is not None:
         held: Any = inner[0]
         further = inner[1]
-        if isinstance(held, dict) and further and _step(holder, held) == "":
-            key = next((k for k, v in list(held.items()) if v is further[0]), "…")
-            text += f".{key}"
-            holder, inner = further
+        attributes = _attributes_on((holder, inner))
+        if attributes and attributes[1]:
+            steps.append(f".{_key_of(attributes[0], attributes[1][0])}")
+            holder, inner = attributes[1]
         else:
-            text += _step(holder, held)
+            steps.append(_step(holder, held))
             holder, inner = held, further
-    return text
+    return [step for step in steps if step]
 
 
 _SUSPENDED = (
@@ -476,12 +670,31 @@ def _closure(way: Way) -> tuple[str, str] | None:
     return None
 
 
+def _default(way: Way) -> tuple[str, str] | None:
+    thing, inner = way
+    if not isinstance(thing, FunctionType) or inner is None or inner[1] is None:
+        return None
+    code, held = thing.__code__, inner[1][0]
+    defaults, keywords = thing.__defaults__, thing.__kwdefaults__
+    name = None
+    if defaults is not None and inner[0] is defaults:
+        last = code.co_varnames[: code.co_argcount][-len(defaults) :]
+        name = next((n for n, value in zip(last, defaults, strict=True) if value is held), None)
+    elif keywords is not None and inner[0] is keywords:
+        name = _key_of(keywords, held)
+    return ("container", f"default of {thing.__qualname__}, argument {name}") if name else None
+
+
 def _dead_frame(way: Way) -> tuple[str, str] | None:
     thing, inner = way
     if not isinstance(thing, FrameType) or inner is None:
         return None
     name = _name_in_frame(thing, inner[0])
     return "traceback", f"variable {name} of {_place(thing)}" if name else _place(thing)
+
+
+def _joined(steps: list[str]) -> str:
+    return "".join(steps if len(steps) <= STEPS else [*steps[:4], " … ", *steps[-3:]])
 
 
 def _describe(root: _Root, way: Way) -> Holder:
@@ -491,18 +704,18 @@ def _describe(root: _Root, way: Way) -> Holder:
     while step is not None:
         if isinstance(step[0], BaseException):
             raised = type(step[0]).__name__
-        found = _suspended(step) or _closure(step) or _dead_frame(step)
+        found = _suspended(step) or _closure(step) or _default(step) or _dead_frame(step)
         if found and found[0] == "traceback":
             is_root = root.kind == "traceback"
             of = root.text if is_root else raised or "an exception"
-            held = "" if is_root else f", held by {root.text}"
+            held = "" if is_root else f"{HELD_BY}{root.text}"
             return Holder("traceback", f"traceback of {of}: {found[1]}{held}")
         if found:
-            return Holder(found[0], f"{found[1]}, held by {root.text}")
+            return Holder(found[0], f"{found[1]}{HELD_BY}{root.text}")
         step = step[1]
-    path = _path(way)
-    is_plain = path.count("[") + path.count(".") <= 1
-    return Holder(root.kind, root.text, "" if is_plain else root.name + path)
+    steps = _path(way)
+    path = root.name + _joined(steps) if len(steps) > 1 else ""
+    return Holder(root.kind, root.text, path)
 
 
 # ---- asking ----
@@ -523,10 +736,21 @@ class _CollectorOff:
             gc.enable()
 
 
+def _holders_at(address: int, region: str | None) -> list[list[Holder]]:
+    heap = _Heap(_containers(), time.monotonic() + WHO_S)
+    tensors = [
+        tensor
+        for tensor in heap.tensors.values()
+        if _address_of(tensor) == address and (region is None or _region_of(tensor) == region)
+    ]
+    heap.tensors.clear()
+    return _Search(heap).holders_of(tensors)
+
+
 def who_holds(target: Any, *, region: str | None = None) -> list[Holder]:
     """
     The Python objects that keep a buffer alive; 'target' is its address or a tensor. Empty when
-    none can be seen: then it is held outside Python, or not at all.
+    none can be seen: then it is held outside Python, or not at all, or there are too many objects.
     """
     address = target if isinstance(target, int) else _address_of(target)
     if address is None:
@@ -534,23 +758,22 @@ def who_holds(target: Any, *, region: str | None = None) -> list[Holder]:
     if not isinstance(target, int):
         region = region or _region_of(target)
     with _CollectorOff():
-        heap = _Heap(frozenset(map(id, gc.get_objects())), float("inf"))
-        tensors = [
-            tensor
-            for tensor in heap.tensors.values()
-            if _address_of(tensor) == address and (region is None or _region_of(tensor) == region)
-        ]
-        heap.tensors.clear()
-        found = _Search(heap).holders_of(tensors)
+        try:
+            found = _holders_at(address, region)
+        except _Unfinished:
+            return []
     holders = {holder.text: holder for one in found for holder in one}
     return list(holders.values())[:HOLDERS]
 
 
 def _most_telling(found: list[Holder]) -> list[Holder]:
-    """Those that several of the samples have come first."""
+    """Those that several of the samples have come first, then those that are nearest."""
     counts = collections.Counter(holder.text for holder in found)
     once = {holder.text: holder for holder in reversed(found)}
-    return sorted(once.values(), key=lambda h: (-counts[h.text], CAUSES.index(h.kind), h.text))
+    return sorted(
+        once.values(),
+        key=lambda h: (-counts[h.text], CAUSES.index(h.kind), len(h.path), h.text),
+    )
 
 
 def _printable(text: str) -> str:
@@ -585,7 +808,7 @@ def _samples(heap: _Heap, question: bytes) -> list[tuple[int, list[Any]]]:
 def find(question: bytes) -> bytes:
     """
     For libttmem-hook (src/hook/keepers.c, which has the format, and switches the collector off):
-    allocations in, origins with what holds them out. Nothing when there was no time.
+    allocations in, origins with what holds them out. Nothing when there was no time to find them.
     """
     try:
         return _find(question)
@@ -595,9 +818,7 @@ def find(question: bytes) -> bytes:
 
 def _find(question: bytes) -> bytes:
     until = time.monotonic() + FIND_S
-    if len(gc.get_objects()) > FIND_OBJECTS:
-        return b""
-    heap = _Heap(frozenset(map(id, gc.get_objects())), until)
+    heap = _Heap(_containers(), until)
     samples = _samples(heap, question)
     heap.tensors.clear()
     found = _Search(heap).holders_of([tensor for _, some in samples for tensor in some])

@@ -371,7 +371,47 @@ HOLDERS = {
         "container",
         "Thing MODEL in module script: MODEL.layers[0]['k']",
     ),
-    "a class": ("Thing.shared = new()", "container", "class Thing"),
+    "a class": ("Thing.shared = new()", "container", "Tensor Thing.shared in module script"),
+    "a list of a class": (
+        "Thing.seen = [{'k': new()}]",
+        "container",
+        "list Thing.seen in module script: Thing.seen[0]['k']",
+    ),
+    "a default argument": (
+        "stats([new()])",
+        "container",
+        "default of stats, argument seen, held by function stats in module script",
+    ),
+    "a keyword's default": (
+        "count(new())",
+        "container",
+        "default of count, argument seen, held by function count in module script",
+    ),
+    "a thread's own": (
+        "LOCAL.seen = [new()]",
+        "container",
+        "_local LOCAL in module script: LOCAL.seen[0]",
+    ),
+    "a key that has an address": (
+        "CACHE[Thing()] = [new()]",
+        "container",
+        "dict CACHE in module script: CACHE[Thing …][0]",
+    ),
+    "a key of several": (
+        "CACHE['k', 1, Thing] = [new()]",
+        "container",
+        "dict CACHE in module script: CACHE['k', 1, Thing][0]",
+    ),
+    "tuples": (
+        "global ROWS; ROWS = ((frozenset([new()]),),)",
+        "container",
+        "tuple ROWS in module script: ROWS[0][0][…]",
+    ),
+    "a coroutine that waits": (
+        "wait()",
+        "frame",
+        "coroutine waits (script.py), variable inside, held by coroutine WAITS in module script",
+    ),
     "a closure": (
         "global FUNCTION; FUNCTION = (lambda t: lambda: t)(new())",
         "closure",
@@ -418,6 +458,19 @@ def test_holders_are_found(folder: Path, what: str) -> None:
             {plant}
         def steps():
             inside = new(); yield 1
+        async def waits():
+            inside = [new()]
+            await Later()
+        class Later:
+            def __await__(self): yield
+        def wait():
+            global WAITS
+            WAITS = waits(); WAITS.send(None)
+        def stats(tensors, scale=1, seen=[]):
+            seen.extend(tensors)
+        def count(tensor, *, seen={{}}):
+            seen["k"] = tensor
+        LOCAL = threading.local()
         def raises():
             inside = new()
             raise ValueError
@@ -462,3 +515,87 @@ def test_what_nobody_holds_is_said_so(folder: Path) -> None:
     assert sorted(outcome[0])[0] == "list LEFT in module script"
     assert "variable mine of holds (script.py:7)" in outcome[0]
     assert outcome[1:] == [["list LEFT in module script"], [], []]
+
+
+def test_all_names_of_a_module_that_hold_it_are_told(folder: Path) -> None:
+    found = run_script(
+        folder,
+        """
+        import ttmem, ttnn
+        KEPT, CACHE = [ttnn.zeros()], {}
+        CACHE["k"] = KEPT[0]
+        result = sorted(str(h) for h in ttmem.who_holds(KEPT[0]))
+        """,
+    )
+    assert found == ["dict CACHE in module script", "list KEPT in module script"]
+
+
+def test_nobody_is_asked_whose_answer_could_do_harm(folder: Path) -> None:
+    """
+    Modules tell of whatever their C code has, as the asyncio of Python 3.12 does of dead objects,
+    which are freed once more when somebody lets go of them. Classes tell of their modules.
+    """
+    asked, found = run_script(
+        folder,
+        """
+        import gc, types
+        import ttmem, ttnn
+        KEPT = [ttnn.zeros()]
+        get_referents, asked = gc.get_referents, set()
+        def record(*things):
+            asked.update(map(type, things))
+            return get_referents(*things)
+        gc.get_referents = record
+        found = [str(h) for h in ttmem.who_holds(KEPT[0])]
+        gc.get_referents = get_referents
+        result = [sorted(k.__name__ for k in asked), found]
+        """,
+    )
+    assert {"list", "dict"} <= set(asked)
+    assert not {"module", "type", "ABCMeta"} & set(asked)
+    assert found == ["list KEPT in module script"]
+
+
+def test_other_threads_go_on_with_what_they_are_making(folder: Path) -> None:
+    """A tuple that is being made may be in nobody else's hands, or SystemError is raised."""
+    failures = run_script(
+        folder,
+        """
+        import sys, threading
+        import ttmem, ttnn
+        KEPT, failures, over = [ttnn.zeros()], [], threading.Event()
+        def work():
+            while not over.is_set():
+                try: tuple(n for n in range(300))
+                except SystemError as failure: failures.append(str(failure))
+        sys.setswitchinterval(1e-5)
+        thread = threading.Thread(target=work)
+        thread.start()
+        for _ in range(20):
+            ttmem.who_holds(KEPT[0])
+        over.set()
+        thread.join()
+        result = failures
+        """,
+    )
+    assert failures == []
+
+
+def test_nothing_is_kept_of_a_search(folder: Path) -> None:
+    kept = run_script(
+        folder,
+        """
+        import gc, sys
+        import ttmem, ttnn
+        KEPT = [ttnn.zeros()]
+        ttmem.who_holds(KEPT[0])
+        gc.collect()
+        gc.disable()
+        before = sys.getrefcount(KEPT), sys.getrefcount(KEPT[0]), len(gc.get_objects())
+        ttmem.who_holds(KEPT[0])
+        after = sys.getrefcount(KEPT), sys.getrefcount(KEPT[0]), len(gc.get_objects())
+        result = [list(before), list(after)]
+        """,
+    )
+    assert kept[0][:2] == kept[1][:2]
+    assert abs(kept[0][2] - kept[1][2]) < 10, "lists of all objects"
