@@ -40,9 +40,11 @@
 
 #define ORIGINS_MAX 256u /* the largest ones */
 #define LIVES_MAX (1u << 20)
-#define SAMPLES 3u     /* of each origin: the oldest, the middle, the newest */
-#define SHARE 10u      /* closing meshes again and again may cost a tenth of the run, not more */
-#define FILE_INPUT 257 /* Py_file_input */
+#define SAMPLES 3u /* of each origin: the oldest, the middle, the newest */
+/* What closing meshes again and again may cost: a tenth of the run, or that much of a short one. */
+#define SHARE 10u
+#define SHARE_MIN_NS 1000000000u
+#define FILE_INPUT 257     /* Py_file_input */
 #define KEEPER_MARK "\x1f" /* before each text */
 #define DEPUTY_GIL_MS 500u /* until it has the GIL */
 #define DEPUTY_MS 20000u   /* until it has its answer */
@@ -78,7 +80,8 @@ static struct {
 static bool is_wanted; /* written before any event */
 static bool is_asking; /* all below: with the GIL */
 static void *finder;   /* the function of the module */
-static uint64_t begun_ns, spent_ns;
+static uint64_t begun_ns;
+static uint64_t closing_ns; /* what was spent before meshes were closed, so far */
 static uint16_t round_number;
 static _Atomic bool was_failure_asked; /* without the GIL */
 
@@ -263,7 +266,6 @@ static void ask(void)
         return;
     is_asking = true;
     const int saved_errno = errno;
-    const uint64_t start_ns = ttm_clock_monotonic_ns();
     ttm_text_init(&question);
     write_question(&question);
     if (question.length > 0 && !ttm_text_failed(&question)) {
@@ -279,7 +281,6 @@ static void ask(void)
         py.restore_error(kind, value, trace);
     }
     ttm_text_done(&question);
-    spent_ns += ttm_clock_monotonic_ns() - start_ns;
     errno = saved_errno;
     is_asking = false;
 }
@@ -303,8 +304,12 @@ static bool can_ask(void)
 /* With the GIL. */
 static void ask_for_close(void)
 {
-    if (spent_ns == 0 || spent_ns < (ttm_clock_monotonic_ns() - begun_ns) / SHARE)
+    const uint64_t start_ns = ttm_clock_monotonic_ns();
+
+    if (closing_ns < SHARE_MIN_NS || closing_ns < (start_ns - begun_ns) / SHARE) {
         ask();
+        closing_ns += ttm_clock_monotonic_ns() - start_ns;
+    }
 }
 
 /* relaxed, here and below: it is the GIL that orders what is asked. */

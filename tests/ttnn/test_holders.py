@@ -302,6 +302,25 @@ def test_after_a_failed_allocation_the_holders_of_then_are_known(folder: Path) -
     assert (owner["cause"], owner["holders"]) == ("container", ["list KEPT in module decode"])
 
 
+def test_after_a_failure_the_holders_at_the_close_are_known_too(folder: Path) -> None:
+    """Of a program that is short: what was asked after the failure is not held against it."""
+    program = """
+    KEPT.append(new(device))
+    try:
+        ttnn.zeros((32768, 2048), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device,
+                   memory_config=ttnn.L1_MEMORY_CONFIG)
+        assert False, "room for 128 MiB"
+    except RuntimeError as failure:
+        assert "Out of Memory" in str(failure)
+    CACHE["later"] = ttnn.ones((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
+    """
+    status, out, report = run(folder, program, "--holders", ending="ttnn.close_device(device)")
+    assert status == 0, out
+    (process,) = report["processes"]
+    found = {origin["operation"]: origin["holders"] for origin in process["origins"]}
+    assert found["ttnn.ones"] == ["dict CACHE in module decode"]
+
+
 def test_a_program_with_asyncio_is_not_harmed(folder: Path) -> None:
     """
     The module _asyncio of Python 3.12 shows dead objects to whom it tells what it refers to, who
