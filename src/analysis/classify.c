@@ -10,6 +10,10 @@
  *   one may lie follows from the gaps there were between them, and from whether the
  *   program worked meanwhile, which is to give something back: a phase in which all
  *   is kept is one that loads, and is over when anything else begins.
+ * - What did not reach the end has settled, if the loop went on without it. If the loop
+ *   is over as well, it was loaded or it leaked, and only the operations tell: loading
+ *   makes tensors from data and brings them into another form, and who keeps a result
+ *   of each of more rounds than a model has layers, leaks.
  * - A thread that ends takes its loop with it: its births must reach its own end.
  * - Where some were freed, what remains must be of all ages, and be more than there
  *   was before: the newest few, or always as many, are a working set (a pool,
@@ -26,6 +30,7 @@
 #define GROWING_LEAST 3         /* births */
 #define SLOW_LEAST 10           /* births without visits that may still be a loop */
 #define TIGHT_LEAST 20          /* the same, if they take no time */
+#define ROUNDS_LEAST 128        /* no model has so many layers */
 #define SETTLING_LEAST 10       /* births of which it can be said that they came early */
 #define SECOND_NS 1000000000ull /* a log tells times no better */
 #define IDLE_NS 30000000000ull  /* after which a program without births has changed what it does */
@@ -52,7 +57,14 @@ static uint64_t kept_by(const struct ttm_evidence *e)
     return e->remaining > 0 ? e->remaining : e->late;
 }
 
-enum course { COURSE_FEW, COURSE_AT_ONCE, COURSE_STOPPED, COURSE_NEWEST, COURSE_GROWING };
+enum course {
+    COURSE_FEW,
+    COURSE_AT_ONCE,
+    COURSE_SETTLED,
+    COURSE_OVER,
+    COURSE_NEWEST,
+    COURSE_GROWING
+};
 
 static double larger(double a, double b)
 {
@@ -94,10 +106,21 @@ static double older_half(const struct ttm_evidence *e)
     return all > 0 ? (double)older / (double)all : 0;
 }
 
+static bool is_result(const struct ttm_evidence *e)
+{
+    return !e->is_creation && !e->is_conversion;
+}
+
 /* Something was given back while these were born. */
 static bool has_worked(const struct ttm_evidence *e)
 {
     return e->work > e->visits / 4;
+}
+
+/* Nothing was given back, or only what a conversion began with. */
+static bool is_loading(const struct ttm_evidence *e)
+{
+    return !has_worked(e) || (!is_result(e) && !e->is_computing);
 }
 
 static bool has_stopped_keeping(const struct ttm_evidence *e)
@@ -114,7 +137,7 @@ static bool has_stopped_coming(const struct ttm_evidence *e)
     const uint64_t tail = e->all_visits - e->last_visit;
     const double own = (double)(e->all_visits - e->first_visit + 1);
 
-    if (!has_worked(e))
+    if (is_loading(e))
         return tail > e->longest_gap || e->has_successor;
     if (tail <= e->longest_gap)
         return false;
@@ -130,16 +153,27 @@ static bool is_cut_short(const struct ttm_evidence *e)
            e->kept_by_threads > e->remaining / 2 && has_worked(e);
 }
 
-static bool has_stopped(const struct ttm_evidence *e)
+/* The program has not allocated for most of the time. */
+static bool is_idle(const struct ttm_evidence *e)
 {
     const uint64_t idle_ns = e->run_last_ns - e->last_ns;
 
-    if (idle_ns >= IDLE_NS && idle_ns / 4 >= (e->run_last_ns - e->first_ns) / 5)
+    return idle_ns >= IDLE_NS && idle_ns / 4 >= (e->run_last_ns - e->first_ns) / 5;
+}
+
+static bool has_stopped(const struct ttm_evidence *e)
+{
+    if (is_idle(e))
         return true;
-    const bool has_settled =
-        has_stopped_coming(e) || (is_mixed(e) && has_stopped_keeping(e)) ||
-        (kept_by(e) >= SETTLING_LEAST && e->remaining > 0 && older_half(e) > 0.8);
-    return has_settled && !is_cut_short(e);
+    const bool is_early = has_stopped_coming(e) || (is_mixed(e) && has_stopped_keeping(e)) ||
+                          (kept_by(e) >= SETTLING_LEAST && e->remaining > 0 && older_half(e) > 0.8);
+    return is_early && !is_cut_short(e);
+}
+
+/* What stopped did so while its loop went on. */
+static bool has_settled(const struct ttm_evidence *e)
+{
+    return e->has_returned || !(has_stopped_coming(e) || is_idle(e));
 }
 
 /*
@@ -175,9 +209,35 @@ static enum course course_of(const struct ttm_evidence *e)
         return e->visits < 2 || has_stopped(e) ? COURSE_AT_ONCE : COURSE_FEW;
     if (!is_loop(e))
         return COURSE_AT_ONCE;
-    if (has_stopped(e) || (is_mixed(e) && youth(e) < 0.1))
-        return COURSE_STOPPED;
+    if (is_mixed(e) && youth(e) < 0.1)
+        return COURSE_SETTLED;
+    if (has_stopped(e))
+        return has_settled(e) ? COURSE_SETTLED : COURSE_OVER;
     return COURSE_GROWING;
+}
+
+static bool has_many_rounds(const struct ttm_evidence *e)
+{
+    return e->visits >= ROUNDS_LEAST && e->remaining >= ROUNDS_LEAST;
+}
+
+/* Of what a loop kept that is over. */
+static enum ttm_class class_of_over(const struct ttm_evidence *e)
+{
+    if (!is_result(e))
+        return has_many_rounds(e) && e->is_computing ? TTM_CLASS_UNSURE : TTM_CLASS_STEADY;
+    return has_many_rounds(e) && (e->is_computing || !e->is_fed) ? TTM_CLASS_GROWING
+                                                                 : TTM_CLASS_UNSURE;
+}
+
+/* Whether what did not grow to the end, and is not of a loop that is over, is told by nothing. */
+static bool is_doubtful(const struct ttm_evidence *e, enum course course)
+{
+    if (!is_result(e))
+        return false;
+    /* A loop of one line, or one statement; a leak that ended, or a cache that is full. */
+    return (course == COURSE_AT_ONCE && e->remaining >= TIGHT_LEAST) ||
+           (course == COURSE_SETTLED && has_many_rounds(e));
 }
 
 /*
@@ -210,7 +270,9 @@ static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
         return TTM_CLASS_GROWING;
     if (course == COURSE_FEW || !e->has_origin)
         return TTM_CLASS_UNSURE;
-    return TTM_CLASS_STEADY;
+    if (course == COURSE_OVER)
+        return class_of_over(e);
+    return is_doubtful(e, course) ? TTM_CLASS_UNSURE : TTM_CLASS_STEADY;
 }
 
 /* ---- words ---- */
@@ -218,8 +280,9 @@ static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
 #define WHY(...) (void)snprintf(v->why, sizeof(v->why), __VA_ARGS__)
 #define ADVICE(text) (void)snprintf(v->advice, sizeof(v->advice), "%s", text)
 
-static void tell_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
+static void tell_growth(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)
 {
+    const char *until = course == COURSE_OVER ? "in a loop that is over" : "up to the end";
     char count[TTM_NUMBER_SIZE], freed[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE];
     char span[TTM_NUMBER_SIZE];
 
@@ -230,14 +293,14 @@ static void tell_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
     else
         (void)ttm_format_duration(e->last_ns - e->first_ns, span);
     if (e->remaining == 0)
-        WHY("%s were born over %s, and freed only when the program ended",
+        WHY("%s were born over %s, and freed only when nothing more was allocated",
             ttm_format_count(e->late, count), span);
     else if (e->frees == 0)
-        WHY("%s were born over %s, up to the end, and none was freed",
-            ttm_format_count(e->remaining, count), span);
+        WHY("%s were born over %s, %s, and none was freed", ttm_format_count(e->remaining, count),
+            span, until);
     else
-        WHY("%s of %s were never freed, born over %s up to the end; %s were",
-            ttm_format_count(e->remaining, count), ttm_format_count(e->allocs, all), span,
+        WHY("%s of %s were never freed, born over %s %s; %s were",
+            ttm_format_count(e->remaining, count), ttm_format_count(e->allocs, all), span, until,
             ttm_format_count(e->frees, freed));
 }
 
@@ -267,24 +330,8 @@ static void advise_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
                        "; one call frees it on all %u devices", e->device_count);
 }
 
-static void tell_steady(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)
+static void advise_steady(const struct ttm_evidence *e, struct ttm_verdict *v)
 {
-    char count[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE], later[TTM_NUMBER_SIZE];
-
-    (void)ttm_format_count(e->remaining, count);
-    if (course == COURSE_NEWEST)
-        WHY("the newest %s of %s, the older ones were freed: a working set", count,
-            ttm_format_count(e->allocs, all));
-    else if (course == COURSE_STOPPED)
-        WHY("%s were kept, and then no more while %s others were born: it has settled", count,
-            ttm_format_count(e->births - 1 - e->last_birth, later));
-    else if (e->frees > 0)
-        WHY("%s of %s kept, not one of the newest; the others were freed", count,
-            ttm_format_count(e->allocs, all));
-    else if (e->remaining == 1)
-        WHY("born once and kept");
-    else
-        WHY("%s born at one moment and kept", count);
     if (e->is_native)
         ADVICE("meant to stay, as weights and caches are? then nothing; else free it after its "
                "last use");
@@ -294,6 +341,34 @@ static void tell_steady(const struct ttm_evidence *e, enum course course, struct
     else
         ADVICE("meant to stay, as weights and caches are? then nothing; else ttnn.deallocate() it "
                "after its last use");
+}
+
+static void tell_steady(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)
+{
+    char count[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE], later[TTM_NUMBER_SIZE];
+
+    (void)ttm_format_count(e->remaining, count);
+    if (course == COURSE_NEWEST)
+        WHY("the newest %s of %s, the older ones were freed: a working set", count,
+            ttm_format_count(e->allocs, all));
+    else if (course == COURSE_OVER)
+        WHY("%s were loaded in a phase that is over, and kept", count);
+    else if (course == COURSE_SETTLED)
+        WHY("%s were kept, and then no more while %s others were born: it has settled", count,
+            ttm_format_count(e->births - 1 - e->last_birth, later));
+    else if (e->frees > 0)
+        WHY("%s%s of %s kept, the others were freed",
+            youth(e) > 0.9   ? "the newest "
+            : youth(e) < 0.1 ? "the oldest "
+                             : "",
+            count, ttm_format_count(e->allocs, all));
+    else if (e->remaining == 1)
+        WHY("born once and kept");
+    else if (e->visits < 2)
+        WHY("%s born one after the other and kept", count);
+    else
+        WHY("%s born in %s goes and kept", count, ttm_format_count(e->visits, later));
+    advise_steady(e, v);
 }
 
 static void tell_replaced(const struct ttm_evidence *e, struct ttm_verdict *v)
@@ -312,7 +387,7 @@ static void tell_replaced(const struct ttm_evidence *e, struct ttm_verdict *v)
 
 static void tell_unsure(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)
 {
-    char count[TTM_NUMBER_SIZE];
+    char count[TTM_NUMBER_SIZE], later[TTM_NUMBER_SIZE];
 
     if (e->replaced > 0 && e->replaced >= e->allocs / 2) {
         tell_replaced(e, v);
@@ -323,8 +398,20 @@ static void tell_unsure(const struct ttm_evidence *e, enum course course, struct
         WHY("its end was not heard");
     else if (course == COURSE_FEW)
         WHY("%s born at different times: too few to tell growth from intent", count);
-    else
+    else if (!e->has_origin)
         WHY("%s remain and nothing is known of where they come from", count);
+    else if (course == COURSE_OVER)
+        WHY("%s were kept by a loop that is over: a leak of each round, or meant to stay", count);
+    else if (course == COURSE_SETTLED)
+        WHY("%s were kept, and then no more while %s others were born: a leak that ended, or a "
+            "cache that is full",
+            count, ttm_format_count(e->births - 1 - e->last_birth, later));
+    else
+        WHY("%s results were kept one after the other: a leak of each, or meant to stay", count);
+    if (e->has_origin && e->remaining > 0 && course != COURSE_FEW) {
+        advise_steady(e, v);
+        return;
+    }
     ADVICE(e->has_origin ? "run it longer, or set marks with ttmem.mark() around a step"
                          : "track it with call stacks to see the lines");
 }
@@ -337,7 +424,7 @@ static void tell_program(const struct ttm_evidence *e, enum course course, struc
         WHY("given back with its program");
         ADVICE("nothing to do");
     } else if (course == COURSE_GROWING) {
-        tell_growth(e, v);
+        tell_growth(e, course, v);
         advise_growth(e, v);
     } else {
         WHY("%s kept by programs in the program cache", ttm_format_count(e->remaining, count));
@@ -365,7 +452,7 @@ void ttm_classify(const struct ttm_evidence *e, struct ttm_verdict *v)
     *v = (struct ttm_verdict){.class = class_of(e, course)};
     switch (v->class) {
     case TTM_CLASS_GROWING:
-        tell_growth(e, v);
+        tell_growth(e, course, v);
         advise_growth(e, v);
         v->is_suspect = e->remaining > 0;
         break;

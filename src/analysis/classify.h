@@ -40,12 +40,17 @@ struct ttm_evidence {
     bool is_device_open; /* allocated by opening a device */
     bool has_origin;
     bool is_creation;   /* makes a tensor from data rather than from other tensors */
+    bool is_conversion; /* gives a tensor another form, as is done while weights are loaded */
     bool has_successor; /* code that was new allocated after its last birth */
     bool is_followed;   /* the same, and the program came back to it: another loop */
-    bool is_logged;     /* known from a text log alone, */
-    bool is_untimed;    /* which has no times: those below tell the order */
-    bool is_native;     /* of a program that has shown no Python and no operation of ttnn */
-    bool is_l1_base;    /* all of it at the lowest address of L1 that anything has */
+    /* Of the last round of its loop: */
+    bool has_returned; /* the loop went on when this code came no more */
+    bool is_fed;       /* others made a tensor from data */
+    bool is_computing; /* others computed */
+    bool is_logged;    /* known from a text log alone, */
+    bool is_untimed;   /* which has no times: those below tell the order */
+    bool is_native;    /* of a program that has shown no Python and no operation of ttnn */
+    bool is_l1_base;   /* all of it at the lowest address of L1 that anything has */
     uint16_t device_count;
     uint64_t allocs;
     uint64_t frees;

@@ -249,8 +249,17 @@ static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *lif
     }
     if (ttm_u64_map_add(&ledger->kin_places, key, ledger->kin_count) < 0)
         return -ENOMEM;
+    /* Regions apart, as a kin is of one; keys of both kinds are hashes, in one map. */
+    const uint64_t spot = ttm_hash_u64(line.spot ^ ((uint64_t)life->region << 56));
+    if (!ttm_u64_map_find(&ledger->kin_places, spot, &place)) {
+        place = ledger->kin_count;
+        if (ttm_u64_map_add(&ledger->kin_places, spot, place) < 0)
+            return -ENOMEM;
+    }
     ledger->kins[ledger->kin_count] = (struct ttm_kin){
-        .line = line.line,
+        .code = line.code,
+        .function = line.function,
+        .spot = place,
         .first_birth = ledger->births,
         .given_back = ledger->given_back,
     };
@@ -287,7 +296,7 @@ static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     cell.thread = (uint32_t)thread;
     cell.thread_first = ledger->threads[thread].births;
     /* Without any origin, sizes take the place of lines. */
-    cell.line = line.line ? ttm_hash_u64(line.line ^ line.context) | 1 : 0;
+    cell.line = line.code ? ttm_hash_u64(line.code ^ line.context) | 1 : 0;
     cell.peaks = calloc(ledger->groups.sets[set].group_count, sizeof(cell.peaks[0]));
     if (!cell.peaks)
         return -ENOMEM;
@@ -598,7 +607,12 @@ static void count_kin(struct ttm_ledger *ledger, struct ttm_cell *cell, struct t
         kin->most = kin->live;
         kin->most_birth = live->ordinal;
     }
-    cell->thread_last = ledger->threads[cell->thread].births++;
+    struct ttm_ledger_thread *thread = &ledger->threads[cell->thread];
+    cell->thread_last = thread->births++;
+    if (cell->region < TTM_REGION_CB && !cell->is_program && thread->kin != cell->kin + 1) {
+        kin->before = thread->kin;
+        thread->kin = cell->kin + 1;
+    }
 }
 
 static void count_birth(const struct ttm_ledger *ledger, struct ttm_cell *cell,

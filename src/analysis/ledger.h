@@ -69,15 +69,19 @@ struct ttm_kin {
     uint32_t most;       /* that were live together */
     uint32_t most_birth; /* at which it came to that */
     /* What is not looked at with each birth: */
-    uint64_t line;        /* tells the lines of code apart that allocate; 0: not known */
+    uint64_t code;        /* tells lines and their operations apart; 0: not known */
     uint64_t first_birth; /* counted in births of the process */
     uint64_t first_visit;
     uint64_t remaining_ranks; /* the sum of the numbers of what remains */
+    uint32_t function;        /* number of a note, 0: not known */
+    uint32_t spot;            /* the first kin of the same line, whoever called its function */
+    uint32_t before;          /* + 1: whose turn it was in its thread before its last; 0: none's */
 };
 
 /* A thread that allocates. */
 struct ttm_ledger_thread {
     uint32_t note; /* 0: not known */
+    uint32_t kin;  /* + 1: the last that made a buffer in it; 0: none */
     uint64_t births;
 };
 
@@ -100,7 +104,7 @@ struct ttm_cell {
     uint32_t set; /* of the groups */
     uint32_t kin;
     uint32_t thread; /* index */
-    uint64_t line;   /* that of the kin, in its context */
+    uint64_t line;   /* the code of the kin, in its context */
     struct ttm_held now;
     uint64_t allocs;
     uint64_t born_bytes; /* footprints of all that were allocated */

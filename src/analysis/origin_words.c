@@ -37,17 +37,18 @@ static bool read_python(const struct ttm_notebook *notes, uint32_t number,
     return note && ttm_python_stack_note_decode(note->bytes, note->length, ret) == 0;
 }
 
-static bool has_users_frame(const struct ttm_notebook *notes,
-                            const struct ttm_python_stack_note *stack)
+/* The innermost, or NULL. */
+static const struct ttm_python_frame *users_frame(const struct ttm_notebook *notes,
+                                                  const struct ttm_python_stack_note *stack)
 {
     struct ttm_code_note code;
 
     for (uint16_t i = 0; i < stack->count; i++) {
         if (read_code(notes, stack->frames[i].code, &code) &&
             ttm_is_users_file(code.file.bytes, code.file.length))
-            return true;
+            return &stack->frames[i];
     }
-    return false;
+    return NULL;
 }
 
 struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_t number)
@@ -60,13 +61,17 @@ struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_
         return ret;
     ret.context = origin.context;
     ret.thread = origin.thread;
-    if (read_python(notes, origin.python, &stack) && has_users_frame(notes, &stack))
-        ret.line = ttm_hash_u64(origin.python) | 1;
-    const uint32_t frames = ret.line ? origin.python : origin.native;
+    const struct ttm_python_frame *frame =
+        read_python(notes, origin.python, &stack) ? users_frame(notes, &stack) : NULL;
+    const uint32_t frames = frame ? origin.python : origin.native;
     if (frames || origin.operation)
         ret.code = ttm_hash_u64((uint64_t)frames << 32 | origin.operation) | 1;
-    if (ret.line == 0)
-        ret.line = ret.code;
+    ret.spot = ret.code;
+    if (frame) {
+        ret.function = frame->code;
+        ret.spot = ttm_hash_u64(((uint64_t)frame->code << 32 | frame->line) ^
+                                ttm_hash_u64(origin.operation));
+    }
     return ret;
 }
 

@@ -54,9 +54,10 @@ void ttm_origin_words_read(const struct ttm_notebook *notes, uint32_t number,
 
 /* Numbers that tell apart what allocates. */
 struct ttm_origin_line {
-    uint64_t line;    /* the innermost user frame, else the native stack; 0: not known */
-    uint64_t code;    /* the Python stack, else the native one, and the operation */
-    uint32_t context; /* numbers of notes, 0: none */
+    uint64_t code;     /* the Python stack, else the native one, and the operation; 0: not known */
+    uint64_t spot;     /* the innermost line of the user's and the operation, whoever called it */
+    uint32_t function; /* of that line; number of a note, 0: not known */
+    uint32_t context;  /* numbers of notes, 0: none */
     uint32_t thread;
 };
 

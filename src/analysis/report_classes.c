@@ -13,6 +13,7 @@
 /* What all cells of a kin have in common, summed up. */
 struct kindred {
     struct ttm_evidence evidence;
+    uint64_t spot_visit; /* of the first of a spot: the last visit of any */
     struct ttm_spread births;
     struct ttm_verdict verdict;
     bool is_known;
@@ -31,6 +32,24 @@ static bool is_creation(const char *operation)
     return operation[0] == '\0';
 }
 
+/* By how its name begins: ttnn.to_layout, ttnn.typecast. */
+static bool is_conversion(const char *operation)
+{
+    static const char *const words[] = {
+        "to_",       "typecast", "tilize",  "untilize", "interleaved_to", "sharded_to",
+        "reshard",   "permute",  "reshape", "pad",      "transpose",      "squeeze",
+        "unsqueeze", "concat",   "split",   "chunk",    "slice",          "stack",
+        "repeat",    "clone",    "copy",    "assign",   "move",           "fold",
+        "prepare",   NULL};
+    const char *dot = strrchr(operation, '.');
+    const char *name = dot ? dot + 1 : operation;
+    size_t i = 0;
+
+    while (words[i] && strncmp(name, words[i], strlen(words[i])) != 0)
+        i++;
+    return words[i] != NULL;
+}
+
 static void begin_kindred(const struct making *making, const struct named *named,
                           struct kindred *kindred)
 {
@@ -40,8 +59,9 @@ static void begin_kindred(const struct making *making, const struct named *named
     kindred->evidence = (struct ttm_evidence){
         .region = named->cell->region,
         .device_count = ledger->groups.sets[named->cell->set].device_count,
-        .has_origin = kin->line != 0,
+        .has_origin = kin->code != 0,
         .is_creation = is_creation(named->words.operation),
+        .is_conversion = is_conversion(named->words.operation),
         .is_logged = making->process->is_logged,
         .is_native = making->first_users_ns == UINT64_MAX && named->words.operation[0] == '\0' &&
                      !making->process->is_logged,
@@ -203,6 +223,48 @@ static uint64_t last_beginning(const struct making *making, const struct kindred
     return last;
 }
 
+/*
+ * The last visit of the code beside 'kin' in its loop; if both are of one function, whoever
+ * called it, as long as that did not make the like of 'kin' again.
+ */
+static uint64_t last_visit_of(const struct ttm_ledger *ledger, const struct kindred *kindred,
+                              uint32_t kin, uint32_t other)
+{
+    const struct ttm_kin *x = &ledger->kins[kin], *y = &ledger->kins[other];
+    const uint64_t own = kindred[kin].evidence.last_visit + kindred[kin].evidence.longest_gap;
+
+    if (x->function != 0 && x->function == y->function && kindred[x->spot].spot_visit <= own)
+        return kindred[y->spot].spot_visit;
+    return kindred[other].evidence.last_visit;
+}
+
+/*
+ * What else the last round of its loop did, from its end back, until it meets code that went on
+ * when this one came no more. If nothing gave back in between, or nothing new began after it, that
+ * is the same loop, which needed this code no longer, as when a cache is full. Else it may be what
+ * many loops have in common, as a fixture of tests.
+ */
+static void add_round(const struct ttm_ledger *ledger, struct kindred *kindred, uint32_t kin)
+{
+    struct ttm_evidence *e = &kindred[kin].evidence;
+    uint32_t at = ledger->kins[kin].before;
+    bool has_worked = false;
+
+    for (uint32_t i = 0; i < ledger->kin_count && at != 0 && at != kin + 1; i++) {
+        const struct ttm_evidence *other = &kindred[at - 1].evidence;
+        if (!kindred[at - 1].is_known || other->last_visit + e->longest_gap < e->last_visit)
+            return;
+        if (last_visit_of(ledger, kindred, kin, at - 1) > e->last_visit + e->longest_gap) {
+            e->has_returned = !has_worked || !e->has_successor;
+            return;
+        }
+        has_worked |= other->frees > other->remaining;
+        e->is_fed |= other->is_creation;
+        e->is_computing |= !other->is_creation && !other->is_conversion;
+        at = ledger->kins[at - 1].before;
+    }
+}
+
 int ttm_report_classify(struct making *making, uint32_t count)
 {
     const uint32_t kin_count = making->ledger->kin_count;
@@ -221,9 +283,15 @@ int ttm_report_classify(struct making *making, uint32_t count)
     const uint64_t begun = last_beginning(making, kindred, 1);
     const uint64_t loop = last_beginning(making, kindred, TTM_LOOP_VISITS);
     for (uint32_t i = 0; i < kin_count; i++) {
+        struct kindred *spot = &kindred[making->ledger->kins[i].spot];
+        if (kindred[i].evidence.last_visit > spot->spot_visit)
+            spot->spot_visit = kindred[i].evidence.last_visit;
+    }
+    for (uint32_t i = 0; i < kin_count; i++) {
         kindred[i].evidence.remaining_births = &kindred[i].births;
         kindred[i].evidence.has_successor = kindred[i].evidence.last_visit < begun;
         kindred[i].evidence.is_followed = kindred[i].evidence.last_visit < loop;
+        add_round(making->ledger, kindred, i);
         if (kindred[i].is_known)
             ttm_classify(&kindred[i].evidence, &kindred[i].verdict);
     }

@@ -654,7 +654,7 @@ static void put_temporaries(struct sheet *sheet)
     end_line(sheet);
 }
 
-/* What grew and was freed only at the end: nothing remains, but it was there. */
+/* What grew and was freed only when nothing more came: nothing remains, but it was there. */
 static void put_kept(struct sheet *sheet)
 {
     const struct ttm_report_process *process = sheet->process;
@@ -666,7 +666,7 @@ static void put_kept(struct sheet *sheet)
             !ttm_report_has_origin(sheet->choice, origin))
             continue;
         put(sheet, "  ");
-        put_in(sheet, TTM_YELLOW, "grew all through the run, freed only at its end: ");
+        put_in(sheet, TTM_YELLOW, "grew as long as anything was allocated, freed only after: ");
         ttm_text_format(sheet->out, "%s %s, %s", ttm_format_count(origin->late.count, count),
                         plural(origin->late.count, "buffer", "buffers"),
                         ttm_format_bytes(origin->late.footprint_bytes, bytes));

@@ -5,8 +5,8 @@ usage: leak_programs.py CHIPS PROGRAM:STEPS…
 
 For each a line is printed: process id, program, steps. A line of code that leaks says so at its
 end: "leak: N", with how many remain of it, an expression of 'steps'; "shapes: N" that it fills the
-program cache. What is not marked is meant to stay or goes by itself. What a program returns is held
-until the device is closed.
+program cache; "unsure: N" and "steady: N" of which class they are. What is not marked is meant to
+stay or goes by itself. What a program returns is held until the device is closed.
 """
 
 # ruff: noqa: F841 - a variable that is not read holds a tensor until it is set again
@@ -408,6 +408,197 @@ def before_another_loop(dev: Any, steps: int) -> None:
         z = ttnn.divide(y, y)
 
 
+@program
+def before_an_evaluation(dev: Any, steps: int) -> None:
+    x = zeros(dev)
+
+    def train() -> None:
+        for _ in range(40 * steps):
+            y = ttnn.add(x, x)
+            KEPT.append(ttnn.multiply(y, y))  # leak: 40 * steps
+
+    def evaluate() -> None:
+        for _ in range(8 * steps):
+            y = ttnn.add(x, x)
+            z = ttnn.subtract(y, y)
+
+    train()
+    evaluate()
+
+
+@program
+def on_one_line(dev: Any, steps: int) -> None:
+    x = zeros(dev)
+    for _ in range(40 * steps):
+        KEPT.append(ttnn.subtract(ttnn.add(x, x), x))  # leak: 40 * steps
+    for _ in range(20 * steps):
+        y = ttnn.multiply(x, x)
+
+
+@program
+def with_uploads(dev: Any, steps: int) -> None:
+    """Each step has an input of its own."""
+    weight = zeros(dev)
+    for _ in range(40 * steps):
+        x = zeros(dev)
+        y = ttnn.matmul(x, weight)
+        KEPT.append(ttnn.softmax(y, dim=-1))  # leak: 40 * steps
+    for _ in range(20 * steps):
+        x = zeros(dev)
+        y = ttnn.matmul(x, weight)
+
+
+@program
+def all_lines_of_a_phase(dev: Any, steps: int) -> None:
+    x = zeros(dev)
+    for _ in range(40 * steps):
+        a = ttnn.add(x, x)  # leak: 40 * steps
+        b = ttnn.multiply(a, a)  # leak: 40 * steps
+        KEPT.append((a, b))
+    for _ in range(20 * steps):
+        y = ttnn.add(x, x)
+        z = ttnn.subtract(y, y)
+
+
+@program
+def some_of_a_phase(dev: Any, steps: int) -> None:
+    x = zeros(dev)
+    for step in range(80 * steps):
+        y = ttnn.add(x, x)
+        z = ttnn.multiply(y, y)  # leak: 40 * steps
+        if step % 2:
+            KEPT.append(z)
+    z = None
+    for _ in range(40 * steps):
+        y = ttnn.add(x, x)
+        z = ttnn.subtract(y, y)
+
+
+@program
+def between_evaluations(dev: Any, steps: int) -> None:
+    x = zeros(dev)
+
+    def evaluate() -> None:
+        for _ in range(20 * steps):
+            y = ttnn.add(x, x)
+            z = ttnn.subtract(y, y)
+
+    def train() -> None:
+        for _ in range(40 * steps):
+            y = ttnn.add(x, x)
+            KEPT.append(ttnn.multiply(y, y))  # leak: 40 * steps
+
+    for phase in (evaluate, train, evaluate):
+        phase()
+
+
+# ---- phases that are over: leaks or meant, nobody can tell ----
+
+
+@program
+def short_phases(dev: Any, steps: int) -> None:
+    x = zeros(dev)
+    for _ in range(4 * steps):
+        y = ttnn.add(x, x)
+        KEPT.append(ttnn.multiply(y, y))  # unsure: 4 * steps
+    for _ in range(4 * steps):
+        y = ttnn.add(x, x)
+        KEPT.append(ttnn.subtract(y, y))  # unsure: 4 * steps
+    for _ in range(4 * steps):
+        y = ttnn.add(x, x)
+
+
+@program
+def parameters_of_a_test(dev: Any, steps: int) -> None:
+    """What makes the input comes again for the next test, what leaked does not."""
+
+    def fixture() -> Any:
+        return zeros(dev)
+
+    def first(x: Any) -> None:
+        y = ttnn.add(x, x)
+        KEPT.append(ttnn.multiply(y, y))  # unsure: 6
+
+    def second(x: Any) -> None:
+        y = ttnn.add(x, x)
+        z = ttnn.subtract(y, y)
+
+    for test in 6 * [first] + 6 * steps * [second]:
+        test(fixture())
+
+
+@program
+def one_line_and_then_others(dev: Any, steps: int) -> None:
+    x = zeros(dev)
+    for _ in range(4 * steps):
+        KEPT.append(ttnn.multiply(x, x))  # unsure: 4 * steps
+    for _ in range(steps):
+        y = ttnn.add(x, x)
+        z = ttnn.subtract(y, y)
+
+
+@program
+def inputs_of_a_phase(dev: Any, steps: int) -> None:
+    weight = zeros(dev)
+    for _ in range(40 * steps):
+        x = zeros(dev)  # unsure: 40 * steps
+        KEPT.append(x)
+        y = ttnn.matmul(x, weight)
+    for _ in range(20 * steps):
+        y = ttnn.add(weight, weight)
+        z = ttnn.subtract(y, y)
+
+
+@program
+def computed_weights(dev: Any, steps: int) -> Any:
+    loaded = []
+    for _ in range(40 * steps):
+        raw = zeros(dev)
+        loaded.append(ttnn.multiply(raw, raw))  # unsure: 40 * steps
+    for _ in range(20 * steps):
+        x = ttnn.add(loaded[0], loaded[1])
+        y = ttnn.multiply(x, x)
+    return loaded
+
+
+@program
+def keys_of_a_prompt(dev: Any, steps: int) -> Any:
+    keys = []
+    x = zeros(dev)
+    for _ in range(32):
+        y = ttnn.add(x, x)
+        keys.append(ttnn.matmul(y, y))  # unsure: 32
+        x = ttnn.subtract(y, y)
+    for _ in range(8 * steps):
+        for key in keys:
+            y = ttnn.multiply(key, x)
+    return keys
+
+
+@program
+def one_loop_for_both(dev: Any, steps: int) -> None:
+    x = zeros(dev)
+    for mode in ("train", "evaluate"):
+        for _ in range(40 * steps):
+            y = ttnn.add(x, x)
+            if mode == "train":
+                KEPT.append(ttnn.multiply(y, y))  # unsure: 40 * steps
+
+
+@program
+def one_function_for_both(dev: Any, steps: int) -> None:
+    x = zeros(dev)
+
+    def forward() -> None:
+        y = ttnn.add(x, x)
+        KEPT.append(ttnn.multiply(y, y))  # leak: 60 * steps
+
+    for _ in range(40 * steps):
+        forward()
+    for _ in range(20 * steps):
+        forward()
+
+
 # ---- clean ----
 
 
@@ -802,6 +993,133 @@ def marked_phases(dev: Any, steps: int) -> Any:
             x = ttnn.add(loaded[0], loaded[1])
             y = ttnn.multiply(x, x)
     return loaded
+
+
+@program
+def converted_weights(dev: Any, steps: int) -> Any:
+    loaded = []
+    for _ in range(40 * steps):
+        raw = ttnn.zeros((64, 64), dtype=ttnn.bfloat16, device=dev)
+        tiled = ttnn.to_layout(raw, ttnn.TILE_LAYOUT)
+        turned = ttnn.transpose(tiled, 0, 1)
+        loaded.append(ttnn.typecast(turned, ttnn.bfloat8_b))  # steady: 40 * steps
+    for _ in range(steps):
+        x = ttnn.add(loaded[0], loaded[1])
+        y = ttnn.multiply(x, x)
+    return loaded
+
+
+@program
+def converted_on_one_line(dev: Any, steps: int) -> Any:
+    count = 40 * steps
+    loaded = [ttnn.typecast(zeros(dev), ttnn.bfloat8_b) for _ in range(count)]  # steady: 40 * steps
+    for _ in range(20 * steps):
+        x = ttnn.add(loaded[0], loaded[1])
+        y = ttnn.multiply(x, x)
+    return loaded
+
+
+@program
+def uploaded_beside_conversions(dev: Any, steps: int) -> Any:
+    loaded = []
+    for _ in range(40 * steps):
+        loaded.append(zeros(dev))  # steady: 40 * steps
+        bias = ttnn.typecast(zeros(dev, 32, 32), ttnn.bfloat8_b)
+    for _ in range(20 * steps):
+        x = ttnn.add(loaded[0], loaded[1])
+        y = ttnn.multiply(x, x)
+    return loaded
+
+
+@program
+def first_call(dev: Any, steps: int) -> Any:
+    """What a layer has is made in the call that compiles it, which is on a line of its own."""
+
+    class Layer:
+        cache: Any = None
+
+        def __call__(self, x: Any) -> Any:
+            y = ttnn.add(x, x)
+            if self.cache is None:
+                self.cache = zeros(dev, 32, 64)  # steady: 48
+            return ttnn.multiply(y, y)
+
+    model = [Layer() for _ in range(48)]
+
+    def forward(x: Any) -> None:
+        for layer in model:
+            x = layer(x)
+
+    x = zeros(dev)
+    forward(x)
+    for _ in range(steps):
+        forward(x)
+    return model
+
+
+@program
+def keys_of_a_first_call(dev: Any, steps: int) -> Any:
+    """As before, but computed: what calls the same function later finds them there."""
+
+    class Layer:
+        key: Any = None
+
+        def __call__(self, x: Any) -> Any:
+            y = ttnn.add(x, x)
+            if self.key is None:
+                self.key = ttnn.matmul(y, y)  # steady: 48
+            return ttnn.multiply(y, self.key)
+
+    model = [Layer() for _ in range(48)]
+
+    def forward(x: Any) -> None:
+        for layer in model:
+            x = layer(x)
+
+    x = zeros(dev)
+    forward(x)
+    for _ in range(steps):
+        forward(x)
+    return model
+
+
+@program
+def masks_by_shape(dev: Any, steps: int) -> Any:
+    """Computed when a shape is first seen, and then used again; at last something else is done."""
+    masks: dict[int, Any] = {}
+    chance = random.Random(5)
+    x = zeros(dev)
+
+    def mask(size: int) -> Any:
+        if size not in masks:
+            masks[size] = ttnn.multiply(x, x)  # steady: 12
+        return masks[size]
+
+    for _ in range(60 + 20 * steps):
+        y = ttnn.add(x, mask(chance.randrange(12)))
+        z = ttnn.multiply(y, y)
+    for _ in range(5 * steps):
+        y = ttnn.subtract(x, x)
+        z = ttnn.add(y, y)
+    return masks
+
+
+@program
+def masks_from_data(dev: Any, steps: int) -> Any:
+    masks: dict[int, Any] = {}
+    chance = random.Random(5)
+    x = zeros(dev)
+
+    def mask(size: int) -> Any:
+        if size not in masks:
+            ones = zeros(dev)
+            masks[size] = ttnn.multiply(ones, ones)  # steady: 12
+        return masks[size]
+
+    for _ in range(60 + 20 * steps):
+        y = ttnn.add(x, mask(chance.randrange(12)))
+        z = ttnn.multiply(y, y)
+    return masks
 
 
 def run(name: str, steps: int, chips: int) -> None:

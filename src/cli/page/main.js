@@ -80,7 +80,7 @@ function make_verdict() {
     if (kept.length > 0)
         verdict.append("; " + plural(kept.length, "origin", "origins") +
                        " grew all through the run and " + (kept.length === 1 ? "was" : "were") +
-                       " freed only at its end");
+                       " freed only after all births");
 }
 
 function make_failure(failure) {

@@ -84,7 +84,7 @@ function facts_of(origin) {
     }
     put("at the peak", count_text(origin.peak[0]) + ", " + bytes_text(origin.peak[2]));
     if (origin.late[0] > 0)
-        put("freed only at the end",
+        put("freed only after all births",
             count_text(origin.late[0]) + ", " + bytes_text(origin.late[2]));
     if (origin.remaining[0] > 0) {
         put("oldest", time_text(Math.max(0, end - origin.first)));
