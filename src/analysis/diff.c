@@ -157,6 +157,33 @@ static size_t add_side(const struct ttm_diff_side *side, bool is_later, bool is_
     return count;
 }
 
+/* The most that circular buffers take of the devices of a side, if they add up to so much. */
+static uint64_t cbs_of(const struct ttm_diff_side *side, uint64_t bytes)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t p = 0; p < side->report->process_count; p++)
+        sum += ttm_report_cb_taken(&side->report->processes[p], bytes);
+    return sum < bytes ? sum : bytes;
+}
+
+static void add_up(const struct ttm_diff_side *from, const struct ttm_diff_side *to,
+                   struct ttm_diff *diff)
+{
+    uint64_t cbs_grown = 0, cbs_shrunk = 0;
+
+    for (uint32_t i = 0; i < diff->count; i++) {
+        const int64_t growth = ttm_diff_growth(&diff->rows[i]);
+        const bool is_cb = diff->rows[i].origin->region == TTM_REGION_CB;
+        if (growth > 0)
+            *(is_cb ? &cbs_grown : &diff->grown_bytes) += (uint64_t)growth;
+        else
+            *(is_cb ? &cbs_shrunk : &diff->shrunk_bytes) += (uint64_t)-growth;
+    }
+    diff->grown_bytes += cbs_of(to, cbs_grown);
+    diff->shrunk_bytes += cbs_of(from, cbs_shrunk);
+}
+
 int ttm_diff_make(const struct ttm_diff_side *from, const struct ttm_diff_side *to,
                   struct ttm_diff *ret)
 {
@@ -183,6 +210,7 @@ int ttm_diff_make(const struct ttm_diff_side *from, const struct ttm_diff_side *
     free(parts);
     qsort(rows, ret->count, sizeof(rows[0]), by_growth);
     ret->rows = rows;
+    add_up(from, to, ret);
     return 0;
 }
 

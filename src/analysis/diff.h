@@ -28,6 +28,9 @@ struct ttm_diff_row {
 struct ttm_diff {
     struct ttm_diff_row *rows; /* what grew most first, what shrank most last */
     uint32_t count;
+    /* Sums of what grew and what shrank; circular buffers, which share addresses, as they lay. */
+    uint64_t grown_bytes;
+    uint64_t shrunk_bytes;
 };
 
 static inline int64_t ttm_diff_growth(const struct ttm_diff_row *row)

@@ -833,21 +833,70 @@ void ttm_report_done(struct ttm_report *report)
     *report = (struct ttm_report){0};
 }
 
+uint64_t ttm_report_cb_taken(const struct ttm_report_process *process, uint64_t bytes)
+{
+    uint64_t most = 0;
+
+    /* An origin counts once for all devices that are alike, and so do these. */
+    for (uint32_t i = 0; i < process->device_count; i++) {
+        uint32_t first = 0;
+        while (process->devices[first].group != process->devices[i].group)
+            first++;
+        most += first == i ? ttm_report_cb_peak(&process->devices[i]) : 0;
+    }
+    return most > 0 && most < bytes ? most : bytes;
+}
+
+typedef bool (*counts_fn)(const struct ttm_verdict *verdict);
+
+static bool is_suspect(const struct ttm_verdict *verdict)
+{
+    return verdict->is_suspect;
+}
+
+static bool is_unsure(const struct ttm_verdict *verdict)
+{
+    return verdict->class == TTM_CLASS_UNSURE;
+}
+
+/* What those of a process that count take of one of its devices. */
+static uint64_t taken_of(const struct ttm_report_process *process,
+                         const struct ttm_report_device *device, counts_fn counts)
+{
+    const uint64_t most = ttm_report_cb_peak(device);
+    uint64_t sum = 0, cbs = 0;
+
+    for (uint32_t o = 0; o < process->origin_count; o++) {
+        const struct ttm_report_origin *origin = &process->origins[o];
+        for (uint16_t d = 0; counts(&origin->verdict) && d < origin->device_count; d++) {
+            if (origin->devices[d] == device->id)
+                *(origin->region == TTM_REGION_CB ? &cbs : &sum) +=
+                    origin->remaining.footprint_bytes;
+        }
+    }
+    return sum + (most > 0 && most < cbs ? most : cbs);
+}
+
+static uint64_t taken_at_worst(const struct ttm_report *report, counts_fn counts)
+{
+    uint64_t sums[TTM_DEVICE_COUNT] = {0}, worst = 0;
+
+    for (uint32_t p = 0; p < report->process_count; p++) {
+        const struct ttm_report_process *process = &report->processes[p];
+        for (uint32_t i = 0; i < process->device_count; i++)
+            sums[process->devices[i].id] += taken_of(process, &process->devices[i], counts);
+    }
+    for (unsigned device = 0; device < TTM_DEVICE_COUNT; device++)
+        worst = sums[device] > worst ? sums[device] : worst;
+    return worst;
+}
+
 uint64_t ttm_report_leaked_bytes(const struct ttm_report *report)
 {
-    uint64_t worst = 0;
+    return taken_at_worst(report, is_suspect);
+}
 
-    for (unsigned device = 0; device < TTM_DEVICE_COUNT; device++) {
-        uint64_t sum = 0;
-        for (uint32_t p = 0; p < report->process_count; p++) {
-            const struct ttm_report_process *process = &report->processes[p];
-            for (uint32_t o = 0; o < process->origin_count; o++) {
-                const struct ttm_report_origin *origin = &process->origins[o];
-                for (uint16_t d = 0; origin->verdict.is_suspect && d < origin->device_count; d++)
-                    sum += origin->devices[d] == device ? origin->remaining.footprint_bytes : 0;
-            }
-        }
-        worst = sum > worst ? sum : worst;
-    }
-    return worst;
+uint64_t ttm_report_unsure_bytes(const struct ttm_report *report)
+{
+    return taken_at_worst(report, is_unsure);
 }

@@ -164,8 +164,24 @@ struct ttm_report_options {
 int ttm_report_read(struct ttm_recording *recording, const struct ttm_report_options *options,
                     struct ttm_report *ret);
 
+/* The most that circular buffers took of a device at a time; 0: not known. */
+static inline uint64_t ttm_report_cb_peak(const struct ttm_report_device *device)
+{
+    return device->cbs.peak_resident_bytes > 0 ? device->cbs.peak_resident_bytes
+                                               : device->cbs.peak_registered_bytes;
+}
+
+/*
+ * What circular buffers of a process whose sizes add up to so much take of its devices at most:
+ * those of cached programs share their addresses.
+ */
+uint64_t ttm_report_cb_taken(const struct ttm_report_process *process, uint64_t bytes);
+
 /* What suspects take of the device that has most of it, of all processes together. */
 uint64_t ttm_report_leaked_bytes(const struct ttm_report *report);
+
+/* The same of what may be a leak or meant. */
+uint64_t ttm_report_unsure_bytes(const struct ttm_report *report);
 
 /* Fine for a report that was never read. */
 void ttm_report_done(struct ttm_report *report);

@@ -137,21 +137,16 @@ static void put_text(const struct ttm_diff *diff, const struct wish *wish,
 {
     const uint32_t most = rows_for(wish, terminal);
     char number[TTM_NUMBER_SIZE];
-    uint64_t up = 0, down = 0;
     uint32_t shown = 0, same = 0;
 
-    for (uint32_t i = 0; i < diff->count; i++) {
-        const int64_t growth = ttm_diff_growth(&diff->rows[i]);
-        up += growth > 0 ? (uint64_t)growth : 0;
-        down += growth < 0 ? (uint64_t)-growth : 0;
-        same += growth == 0;
-    }
+    for (uint32_t i = 0; i < diff->count; i++)
+        same += ttm_diff_growth(&diff->rows[i]) == 0;
     ttm_text_append(out, "from ");
     ttm_text_append_safe(out, wish->labels[0]);
     ttm_text_append(out, " to ");
     ttm_text_append_safe(out, wish->labels[1]);
-    ttm_text_format(out, ": +%s", ttm_format_bytes(up, number));
-    ttm_text_format(out, ", -%s\n", ttm_format_bytes(down, number));
+    ttm_text_format(out, ": +%s", ttm_format_bytes(diff->grown_bytes, number));
+    ttm_text_format(out, ", -%s\n", ttm_format_bytes(diff->shrunk_bytes, number));
     for (uint32_t i = 0; i < diff->count && shown < most; i++) {
         if (ttm_diff_growth(&diff->rows[i]) == 0 && !wish->is_unfolded)
             continue;

@@ -431,16 +431,20 @@ static bool analyse(struct run *run, const char *path, struct ttm_report *ret)
 /* Whether the limit on leaks is passed; in words in 'text'. */
 static bool has_leaked(const struct run *run, const struct ttm_report *report, char text[160])
 {
-    char leaked[TTM_NUMBER_SIZE], limit[TTM_NUMBER_SIZE], known[48] = "";
+    char leaked[TTM_NUMBER_SIZE], limit[TTM_NUMBER_SIZE], number[TTM_NUMBER_SIZE];
+    char known[48] = "", doubt[TTM_NUMBER_SIZE + 16] = "";
     const uint64_t bytes = report ? ttm_report_leaked_bytes(report) : 0;
+    const uint64_t unsure = report ? ttm_report_unsure_bytes(report) : 0;
     const bool is_over = bytes > run->leak_limit_bytes;
 
     if (report && report->suppressed > 0)
         (void)snprintf(known, sizeof(known), ", %u suppressed", report->suppressed);
-    (void)snprintf(text, 160, "%s: suspects take %s of a device, the limit is %s%s",
+    if (unsure > 0)
+        (void)snprintf(doubt, sizeof(doubt), ", %s unsure", ttm_format_bytes(unsure, number));
+    (void)snprintf(text, 160, "%s: suspects take %s of a device, the limit is %s%s%s",
                    is_over ? "leaks found" : "no leaks over the limit",
                    ttm_format_bytes(bytes, leaked), ttm_format_bytes(run->leak_limit_bytes, limit),
-                   known);
+                   known, doubt);
     if (!report)
         (void)snprintf(text, 160, "leaks were not looked for: nothing was recorded");
     return is_over;

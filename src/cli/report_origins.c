@@ -407,17 +407,21 @@ struct suspects {
     uint64_t bytes;
 };
 
-static void add_suspects(struct suspects *sum, const struct ttm_report_row *rows, uint32_t count)
+static void add_suspects(struct suspects *sum, const struct ttm_report_process *process,
+                         const struct ttm_report_row *rows, uint32_t count)
 {
     const uint64_t before = sum->count;
+    uint64_t cbs = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         if (!rows[i].origin->verdict.is_suspect)
             continue;
         sum->count++;
         sum->buffers += rows[i].held.count;
-        sum->bytes += rows[i].held.footprint_bytes;
+        *(rows[i].origin->region == TTM_REGION_CB ? &cbs : &sum->bytes) +=
+            rows[i].held.footprint_bytes;
     }
+    sum->bytes += ttm_report_cb_taken(process, cbs);
     sum->processes += sum->count > before;
 }
 
@@ -489,7 +493,7 @@ static int put_all_suspects(struct sheet *sheet, const struct suspects *own, uin
         const int r = make_rows(sheet, process, &rows, &count);
         if (r < 0)
             return r;
-        add_suspects(&all, rows, count);
+        add_suspects(&all, process, rows, count);
         free(rows);
     }
     put_suspects(sheet, &all, processes);
@@ -603,7 +607,7 @@ static int put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, ui
         buffers += rows[i].held.count;
         unsure += rows[i].origin->verdict.class == TTM_CLASS_UNSURE ? rows[i].held.count : 0;
     }
-    add_suspects(&suspects, rows, count);
+    add_suspects(&suspects, sheet->process, rows, count);
     put(sheet, "  ");
     if (suspects.count > 0 && processes > 1)
         r = put_all_suspects(sheet, &suspects, processes);

@@ -359,14 +359,14 @@ static int put_process(struct sheet *sheet)
 static uint64_t suspect_bytes(const struct ttm_report_process *process,
                               const struct ttm_report_choice *choice)
 {
-    uint64_t sum = 0;
+    uint64_t sum = 0, cbs = 0;
 
     for (uint32_t i = 0; i < process->origin_count; i++) {
         const struct ttm_report_origin *origin = &process->origins[i];
         if (origin->verdict.is_suspect && ttm_report_has_origin(choice, origin))
-            sum += origin->remaining.footprint_bytes;
+            *(origin->region == TTM_REGION_CB ? &cbs : &sum) += origin->remaining.footprint_bytes;
     }
-    return sum;
+    return sum + ttm_report_cb_taken(process, cbs);
 }
 
 static uint64_t allocs_of(const struct ttm_report_process *process,

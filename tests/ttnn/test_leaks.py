@@ -141,3 +141,44 @@ def test_every_leak_is_named_and_nobody_else(folder: Path, cluster: Cluster) -> 
     print(f"precision {right / named:.1%}, recall {right / leaks:.1%} of {leaks} leaks")
     print("\n".join(wrong))
     assert right >= len(planted) / 3 and not wrong
+
+
+def fail_on_leak(
+    folder: Path, program: str, limit: str, name: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs one of the programs with a limit, recorded under that name."""
+    option = "--fail-on-leak" + limit
+    return subprocess.run(
+        [TT_MEM, "run", option, "-o", folder / name, PYTHON, PROGRAMS, "1", program],
+        capture_output=True,
+        text=True,
+        env=environment(folder, N150, PYTHONPATH=PACKAGE),
+        timeout=PATIENCE_S,
+        cwd=folder,
+    )
+
+
+def test_what_is_unsure_is_told_beside_the_limit_and_does_not_count(folder: Path) -> None:
+    done = fail_on_leak(folder, "parameters_of_a_test:5", "", "run.ttmem")
+    assert done.returncode == 0
+    assert re.search(
+        r"no leaks over the limit: suspects take 0 B .* the limit is 0 B, 144 KiB unsure",
+        done.stdout + done.stderr,
+    )
+
+
+def test_circular_buffers_that_share_addresses_take_no_more_than_there_were(folder: Path) -> None:
+    def tell(*words: Any) -> str:
+        return subprocess.run(
+            [TT_MEM, *words], capture_output=True, text=True, check=True, cwd=folder
+        ).stdout
+
+    assert fail_on_leak(folder, "shapes:4", "", "few.ttmem").returncode == 3
+    assert fail_on_leak(folder, "shapes:40", "=1M", "many.ttmem").returncode == 0
+    recording = folder / "many.ttmem"
+    process = json.loads(tell("report", recording, "--json"))["processes"][-1]
+    cbs = [row for row in process["origins"] if row["suspect"] and row["region"] == "CB"]
+    assert sum(row["remaining_footprint_bytes"] for row in cbs) > 2**20
+    assert process["devices"][0]["regions"]["CB"]["peak_resident_bytes"] < 2**19
+    assert re.search(r"suspects?: .* that keep growing, [\d.]+ KiB", tell("report", recording))
+    assert re.search(r": \+[\d.]+ KiB, -0 B$", tell("diff", folder / "few.ttmem", recording), re.M)
