@@ -51,6 +51,19 @@ static const struct ttm_python_frame *users_frame(const struct ttm_notebook *not
     return NULL;
 }
 
+/* A stack however deep a recursion was: frames that follow their like are left out. */
+static uint64_t hash_stack(const struct ttm_python_stack_note *stack)
+{
+    uint64_t hash = 0;
+
+    for (uint16_t i = 0; i < stack->count; i++) {
+        const struct ttm_python_frame *frame = &stack->frames[i];
+        if (i == 0 || frame->code != frame[-1].code || frame->line != frame[-1].line)
+            hash = ttm_hash_u64(hash ^ ((uint64_t)frame->code << 32 | frame->line));
+    }
+    return hash;
+}
+
 struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_t number)
 {
     struct ttm_origin_line ret = {0};
@@ -63,9 +76,9 @@ struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_
     ret.thread = origin.thread;
     const struct ttm_python_frame *frame =
         read_python(notes, origin.python, &stack) ? users_frame(notes, &stack) : NULL;
-    const uint32_t frames = frame ? origin.python : origin.native;
+    const uint64_t frames = frame ? hash_stack(&stack) : origin.native;
     if (frames || origin.operation)
-        ret.code = ttm_hash_u64((uint64_t)frames << 32 | origin.operation) | 1;
+        ret.code = ttm_hash_u64(frames ^ ttm_hash_u64(origin.operation)) | 1;
     ret.spot = ret.code;
     if (frame) {
         ret.function = frame->code;

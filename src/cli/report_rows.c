@@ -14,17 +14,37 @@ static bool is_same_text(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+static bool is_same_frame(const struct ttm_frame_words *a, const struct ttm_frame_words *b)
+{
+    return a->line == b->line && is_same_text(a->file, b->file) &&
+           is_same_text(a->function, b->function);
+}
+
+/* The first from there on that is not the same as the one before: a recursion is one, if deep. */
+static uint32_t skip_like(const struct ttm_origin_words *words, uint32_t i)
+{
+    while (i > 0 && i < words->python_count &&
+           is_same_frame(&words->python[i - 1], &words->python[i]))
+        i++;
+    return i;
+}
+
 static bool has_same_frames(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
 {
-    if (a->python_count != b->python_count || a->native_count != b->native_count)
-        return false;
-    for (uint32_t i = 0; i < a->python_count; i++) {
-        if (a->python[i].line != b->python[i].line ||
-            !is_same_text(a->python[i].file, b->python[i].file) ||
-            !is_same_text(a->python[i].function, b->python[i].function))
+    uint32_t i = 0, j = 0;
+
+    while (i < a->python_count && j < b->python_count) {
+        if (!is_same_frame(&a->python[i], &b->python[j]))
             return false;
+        i = skip_like(a, i + 1);
+        j = skip_like(b, j + 1);
     }
-    for (uint32_t i = 0; a->python_count == 0 && i < a->native_count; i++) {
+    if (i < a->python_count || j < b->python_count)
+        return false;
+    /* Native stacks are not shown beside others, and are as deep as a recursion is. */
+    if (a->python_count == 0 && a->native_count != b->native_count)
+        return false;
+    for (i = 0; a->python_count == 0 && i < a->native_count; i++) {
         if (!is_same_text(a->native[i], b->native[i]))
             return false;
     }
@@ -48,7 +68,7 @@ static uint64_t hash_of(const struct ttm_report_origin *origin)
     uint64_t hash = (uint64_t)origin->region << 8 | (uint64_t)origin->verdict.class;
 
     hash = ttm_hash_text(hash, words->operation);
-    for (uint32_t i = 0; i < words->python_count; i++)
+    for (uint32_t i = 0; i < words->python_count; i = skip_like(words, i + 1))
         hash = ttm_hash_text(hash ^ words->python[i].line, words->python[i].function);
     for (uint32_t i = 0; words->python_count == 0 && i < words->native_count; i++)
         hash = ttm_hash_text(hash, words->native[i]);

@@ -475,6 +475,22 @@ def some_of_a_phase(dev: Any, steps: int) -> None:
 
 
 @program
+def recursion(dev: Any, steps: int) -> None:
+    """Of each depth there are too few to tell."""
+    x = zeros(dev)
+
+    def walk(depth: int) -> None:
+        y = ttnn.add(x, x)
+        if depth > 0:
+            walk(depth - 1)
+        else:
+            KEPT.append(ttnn.multiply(y, y))  # leak: 6
+
+    for step in range(6):
+        walk(1 + step % 3)
+
+
+@program
 def between_evaluations(dev: Any, steps: int) -> None:
     x = zeros(dev)
 

@@ -30,6 +30,7 @@ STEPS = {
     "long_init": (1, 5),
     "only_weights": (1,),
     "per_epoch": (4,),
+    "recursion": (1,),
 }
 OTHERS = (5, 30)
 

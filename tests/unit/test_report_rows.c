@@ -92,6 +92,33 @@ static void another_region_class_context_or_line_is_another_row(void **state)
     free(rows);
 }
 
+static void a_recursion_is_one_row_however_deep_but_not_other_lines(void **state)
+{
+    const struct ttm_frame_words frames[] = {leak_line, weights_line, weights_line, weights_line,
+                                             leak_line, weights_line, leak_line};
+    struct ttm_report_origin origins[COUNT];
+    const struct ttm_report_origin *order[COUNT];
+    struct ttm_report_row *rows;
+    uint32_t count;
+    (void)state;
+
+    make(origins, order);
+    for (uint32_t i = 0; i < 5; i++)
+        origins[i] = origin_at(frames, "", 10);
+    origins[0].words.python_count = 2; /* leak, weights: once, twice and three times */
+    origins[1].words.python_count = 3;
+    origins[1].words.native_count = 5;
+    origins[2].words.python_count = 4;
+    origins[3].words.python_count = 5; /* and who called that */
+    origins[4].words.python = frames + 4;
+    origins[4].words.python_count = 3;
+    assert_int_equal(ttm_report_rows(&remaining, order, COUNT, true, &rows, &count), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(rows[0].origins, 3);
+    assert_int_equal(rows[1].origins, 2);
+    free(rows);
+}
+
 static void rows_that_grew_by_folding_move_up(void **state)
 {
     struct ttm_report_origin origins[COUNT];
@@ -131,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_differs_in_its_name_alone_is_one_row),
         cmocka_unit_test(another_region_class_context_or_line_is_another_row),
+        cmocka_unit_test(a_recursion_is_one_row_however_deep_but_not_other_lines),
         cmocka_unit_test(rows_that_grew_by_folding_move_up),
         cmocka_unit_test(unfolded_each_that_remains_has_a_row),
     };
