@@ -50,7 +50,5 @@ struct ttm_report_amounts ttm_report_amounts(const struct ttm_report_device *dev
     if (region != TTM_REGION_CB)
         return (struct ttm_report_amounts){row->remaining.footprint_bytes,
                                            row->peak_footprint_bytes};
-    return (struct ttm_report_amounts){device->has_cbs ? there : 0,
-                                       is_resident ? cbs->peak_resident_bytes
-                                                   : cbs->peak_registered_bytes};
+    return (struct ttm_report_amounts){device->has_cbs ? there : 0, ttm_report_cb_peak(device)};
 }
