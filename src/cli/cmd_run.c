@@ -381,6 +381,7 @@ static void print_summary(const struct run *run, const struct ttm_child_end *end
         .leak_verdict = found->leak_verdict,
         .recording = found->recording,
         .recording_bytes = found->recording_bytes,
+        .recording_stopped = found->recording_stopped,
     };
     ttm_run_summary_text(&summary, &terminal, &whole);
     ttm_terminal_fit(&terminal, &whole, &out);
@@ -395,11 +396,13 @@ static void print_summary(const struct run *run, const struct ttm_child_end *end
 
 /* A file that has nothing in it is in nobody's interest, unless it was asked for by name. */
 static char *finish_recording(struct run *run, const struct ttm_departed *departed,
-                              uint64_t *ret_bytes)
+                              uint64_t *ret_bytes, int *ret_error)
 {
+    char *path;
+
     if (run->embedded.server)
         ttm_server_set_recorder(run->embedded.server, NULL);
-    char *path = ttm_record_file_close(run->recorder, ret_bytes);
+    *ret_error = ttm_record_file_close(run->recorder, &path, ret_bytes);
     run->recorder = NULL;
     if (path && (!run->output || run->is_unrecorded) && !ttm_departed_has_news(departed)) {
         (void)unlink(path);
@@ -428,12 +431,23 @@ static bool analyse(struct run *run, const char *path, struct ttm_report *ret)
     return true;
 }
 
+/* What suspects take. In a recording that was cut, what was freed later is among them. */
+static uint64_t leaked_bytes(const struct ttm_report *report, const struct ttm_departed *departed,
+                             bool is_cut)
+{
+    const uint64_t bytes = report ? ttm_report_leaked_bytes(report) : 0;
+    const uint64_t remaining = departed->sums.remaining_footprint_bytes;
+
+    return is_cut && bytes > remaining ? remaining : bytes;
+}
+
 /* Whether the limit on leaks is passed; in words in 'text'. */
-static bool has_leaked(const struct run *run, const struct ttm_report *report, char text[160])
+static bool has_leaked(const struct run *run, const struct ttm_report *report,
+                       const struct ttm_departed *departed, bool is_cut, char text[160])
 {
     char leaked[TTM_NUMBER_SIZE], limit[TTM_NUMBER_SIZE], number[TTM_NUMBER_SIZE];
     char known[48] = "", doubt[TTM_NUMBER_SIZE + 16] = "";
-    const uint64_t bytes = report ? ttm_report_leaked_bytes(report) : 0;
+    const uint64_t bytes = leaked_bytes(report, departed, is_cut);
     const uint64_t unsure = report ? ttm_report_unsure_bytes(report) : 0;
     const bool is_over = bytes > run->leak_limit_bytes;
 
@@ -447,6 +461,8 @@ static bool has_leaked(const struct run *run, const struct ttm_report *report, c
                    known, doubt);
     if (!report)
         (void)snprintf(text, 160, "leaks were not looked for: nothing was recorded");
+    else if (is_cut && !is_over)
+        (void)snprintf(text, 160, "leaks were looked for in a part alone: the recording stopped");
     return is_over;
 }
 
@@ -465,7 +481,7 @@ static int run_program(struct run *run)
     struct ttm_report report = {0};
     char verdict[160] = "";
     uint64_t bytes;
-    int status = start_program(run);
+    int error, status = start_program(run);
 
     if (status != 0)
         return status;
@@ -473,17 +489,20 @@ static int run_program(struct run *run)
     ttm_child_wait(&run->child, &end);
     const struct ttm_departed *departed = finish_server(run);
     ttm_child_reap(&run->child);
-    char *path = finish_recording(run, departed, &bytes);
+    char *path = finish_recording(run, departed, &bytes, &error);
     ttm_debug_log_file_close(run->debug_log);
     ttm_log_stop(LOG_STOP_MS); /* what was said in between comes before the summary */
     const bool has_report = analyse(run, path, &report);
-    const bool is_leaky =
-        run->has_leak_limit && has_leaked(run, has_report ? &report : NULL, verdict);
+    /* One that is finished has all of it, whatever went wrong then. */
+    const bool is_cut = error < 0 && !(has_report && report.info.is_finished);
+    const bool is_leaky = run->has_leak_limit &&
+                          has_leaked(run, has_report ? &report : NULL, departed, is_cut, verdict);
     const struct ttm_run_summary summary = {
         .report = has_report ? &report : NULL,
         .leak_verdict = run->has_leak_limit ? verdict : NULL,
         .recording = run->is_unrecorded ? NULL : path,
         .recording_bytes = bytes,
+        .recording_stopped = is_cut ? strerror(-error) : NULL,
     };
     print_summary(run, &end, departed, &summary);
     ttm_report_done(&report);

@@ -293,8 +293,9 @@ static int open_recording(struct serve *serve)
 static void close_recording(struct serve *serve)
 {
     uint64_t bytes;
-    char *path = ttm_record_file_close(serve->recorder, &bytes);
+    char *path;
 
+    (void)ttm_record_file_close(serve->recorder, &path, &bytes); /* it has been said */
     ttm_debug_log_file_close(serve->debug_log);
     if (serve->spool[0] != '\0') {
         if (path)

@@ -41,20 +41,20 @@ struct ttm_recorder *ttm_record_folder_open(const char *folder)
     return open_with(&options, folder, "");
 }
 
-char *ttm_record_file_close(struct ttm_recorder *recorder, uint64_t *ret_bytes)
+int ttm_record_file_close(struct ttm_recorder *recorder, char **ret_path, uint64_t *ret_bytes)
 {
     struct ttm_recorder_status before;
     struct stat st;
-    char *path = NULL;
 
+    *ret_path = NULL;
     *ret_bytes = 0;
     if (!recorder)
-        return NULL;
+        return 0;
     ttm_recorder_status(recorder, &before);
-    const int r = ttm_recorder_close(recorder, &path);
-    if (r < 0 && before.error == 0) /* else it was said when it happened */
+    const int r = ttm_recorder_close(recorder, ret_path);
+    if (r < 0 && !before.is_error_said)
         ttm_log("cannot finish the recording: %s", strerror(-r));
-    if (path && stat(path, &st) == 0)
+    if (*ret_path && stat(*ret_path, &st) == 0)
         *ret_bytes = (uint64_t)st.st_size;
-    return path;
+    return r;
 }

@@ -14,9 +14,10 @@ struct ttm_recorder *ttm_record_file_open(const char *path);
 struct ttm_recorder *ttm_record_folder_open(const char *folder);
 
 /*
- * Finishes it; what went wrong is said in one line. Returns where it is, to be
- * freed, or NULL; its size in '*ret_bytes'.
+ * Finishes it. Where it is comes in '*ret_path', to be freed, or NULL; its size in
+ * '*ret_bytes'. NULL is fine. Returns 0 or a negative errno that has stopped it or kept
+ * it from being finished, which was said in one line, here or when it happened.
  */
-char *ttm_record_file_close(struct ttm_recorder *recorder, uint64_t *ret_bytes);
+int ttm_record_file_close(struct ttm_recorder *recorder, char **ret_path, uint64_t *ret_bytes);
 
 #endif /* TTM_CLI_RECORD_FILE_H */

@@ -167,6 +167,18 @@ static void put_trouble(const struct sheet *sheet)
     put(sheet, "\n");
 }
 
+/* What the server knows, totals and the plain list of what remains, is exact all the same. */
+static void put_recording_stopped(const struct sheet *sheet)
+{
+    const char *why = sheet->summary->recording_stopped;
+
+    if (!why)
+        return;
+    put(sheet, "  ");
+    put_in(sheet, TTM_YELLOW, "the recording stopped");
+    ttm_text_format(sheet->out, " (%s): suspects and origins are of the time before\n", why);
+}
+
 static void add_oddity(const struct sheet *sheet, struct ttm_text *list, uint64_t count,
                        const char *what)
 {
@@ -321,7 +333,7 @@ static void put_next(const struct sheet *sheet)
     char bytes[TTM_NUMBER_SIZE];
 
     if (summary->recording) {
-        put(sheet, "\n  recorded in ");
+        put(sheet, summary->recording_stopped ? "\n  recorded in part in " : "\n  recorded in ");
         ttm_text_append_safe(sheet->out, summary->recording);
         ttm_text_format(sheet->out, " (%s)%s", ttm_format_bytes(summary->recording_bytes, bytes),
                         ttm_terminal_dot(sheet->terminal));
@@ -375,6 +387,7 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     }
     put_oddities(&sheet);
     put_trouble(&sheet);
+    put_recording_stopped(&sheet);
     /* Three for the head, two around the devices, three for what comes last, one for the prompt. */
     const bool has_suspects = summary->report && ttm_report_leaked_bytes(summary->report) > 0;
     const size_t analysis_rows = is_high || !terminal->is_terminal ? 24 : 8;
@@ -382,6 +395,7 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
         9 + 3 + (has_suspects ? analysis_rows : within(d->remains.count, 0, remains_max));
     others += d->sums.program_parts > 0 ? 1 : 0;
     others += ttm_departed_trouble(d) ? 1 : 0;
+    others += summary->recording_stopped ? 1 : 0;
     if (process_total(d) > 1)
         others += 2 + within(process_total(d), 0, processes_max);
     others += d->running_count > 0 ? 2 : 0;

@@ -34,6 +34,7 @@ struct ttm_run_summary {
     const char *leak_verdict;        /* of --fail-on-leak, NULL: it was not asked for */
     const char *recording;           /* where it is, NULL: there is none */
     uint64_t recording_bytes;
+    const char *recording_stopped; /* why, before the end; NULL: it has all */
 };
 
 void ttm_run_summary_text(const struct ttm_run_summary *summary,

@@ -390,6 +390,7 @@ void ttm_recorder_status(const struct ttm_recorder *rec, struct ttm_recorder_sta
         .lost_events = ttm_encoder_lost_events(rec->encoder),
         .files = atomic_load_explicit(&rec->files, memory_order_relaxed),
         .error = atomic_load_explicit(&rec->error, memory_order_relaxed),
+        .is_error_said = rec->is_error_said,
     };
 }
 

@@ -62,7 +62,8 @@ struct ttm_recorder_status {
     uint64_t bytes;       /* written, in all files */
     uint64_t lost_events; /* because the disk was too slow */
     uint32_t files;
-    int error; /* what has stopped it, or 0 */
+    int error;          /* what has stopped it, or 0 */
+    bool is_error_said; /* by ttm_recorder_tick() */
 };
 
 void ttm_recorder_status(const struct ttm_recorder *rec, struct ttm_recorder_status *ret);

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -24,6 +25,7 @@ from support import (
     WORKER_OPTIONS,
     Place,
     Result,
+    Run,
     Server,
     assert_no_sanitizer_report,
     needs_root,
@@ -920,18 +922,29 @@ def test_what_other_threads_had_allocated_remains_when_one_closes_the_device(pla
 # ---- leaks ----
 
 
-def leak(place: Place, *args: str) -> Result:
-    """A program that forgets a buffer at each of many steps, in a context of its own."""
-    with place.start(*args, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+def forget(it: Run) -> None:
+    """The program forgets a buffer at each of many steps."""
+    it.do("alloc 0 0 1 4096")
+    wait_for(lambda: it.knows(it.child()), "the worker to be known")
+    it.do("free 1")
+    for _ in range(30):
         it.do("alloc 0 0 1 4096")
-        wait_for(lambda: it.knows(it.child()), "the worker to be known")
-        it.do("free 1")
-        for _ in range(30):
-            it.do("alloc 0 0 1 4096")
-            it.do("alloc 0 1 4 2048")
-            it.do("free 4")
+        it.do("alloc 0 1 4 2048")
+        it.do("free 4")
+
+
+def leak(place: Place, *args: str) -> Result:
+    with place.start(*args, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        forget(it)
         it.send("truth")
         return it.end()
+
+
+def fill_the_disk(it: Run) -> None:
+    """To tt-mem, and to it alone: more than its files may have."""
+    room = 8192  # what it says at the end goes to a file too
+    resource.prlimit(it.process.pid, resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+    it.do("storm 2 20000 7")
 
 
 def test_leaks_over_the_limit_decide_the_exit_status(place: Place) -> None:
@@ -978,6 +991,47 @@ def test_leaks_are_found_when_the_recording_cannot_be_written(place: Place) -> N
     assert result.status == 3 and recordings(place) == []
     assert "there will be no recording" in result.err and "leaks found" in result.err
     assert "recorded in" not in result.err
+
+
+def test_a_disk_that_fills_is_told_and_no_leaks_is_not_said(place: Place) -> None:
+    args = ("-o", "x.ttmem", "--fail-on-leak=2G")
+    with place.start(*args, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 1 4096")
+        wait_for(lambda: it.knows(it.child()), "the worker to be known")
+        fill_the_disk(it)
+        it.send("exit 7")
+        result = it.end()
+    assert result.status == 7
+    lines = result.err.splitlines()
+    assert re.match(r"tt-mem: cannot (go on|finish the) recording: File too large", lines[0])
+    why = "(File too large): suspects and origins are of the time before"
+    assert f"  the recording stopped {why}" in lines
+    assert lines[-1] == "  leaks were looked for in a part alone: the recording stopped"
+    assert "no leaks" not in result.err
+    assert "recorded in part in x.ttmem (" in result.err
+
+
+@pytest.mark.parametrize("is_freed", [False, True])
+def test_of_what_was_recorded_before_the_disk_was_full_what_remains_is_a_leak(
+    place: Place, is_freed: bool
+) -> None:
+    args = ("-o", "x.ttmem", "--fail-on-leak")
+
+    def is_suspect_recorded() -> bool:
+        report = run("report", str(place.work_folder / "x.ttmem"), "--json").json
+        origins = [origin for process in report["processes"] for origin in process["origins"]]
+        return any(origin["suspect"] for origin in origins)
+
+    with place.start(*args, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        forget(it)
+        wait_for(is_suspect_recorded, "the leak to be on the disk")
+        fill_the_disk(it)
+        it.send("free 1000000" if is_freed else "truth")
+        result = it.end()
+    assert "the recording stopped (File too large)" in result.err
+    assert result.status == (0 if is_freed else 3)
+    assert ("nothing remains" in result.err) is is_freed
+    assert ("leaks found" in result.err) is not is_freed
 
 
 def test_suppressed_suspects_are_no_leaks(place: Place) -> None:
