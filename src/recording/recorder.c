@@ -25,6 +25,7 @@
 
 #define BLOCKS 16 /* a power of two */
 #define FLUSH_NS TTM_NS_PER_S
+#define TICK_NS TTM_NS_PER_S
 /* No file is shorter in time: each begins with all that is live, however little may follow. */
 #define FILE_AGE_MIN_NS (10 * TTM_NS_PER_S)
 
@@ -65,6 +66,7 @@ struct ttm_recorder {
     uint64_t file_start_ns;
     uint64_t file_id;
     uint64_t flushed_ns;
+    uint64_t ticked_ns;
     uint64_t lost_events_said;
     bool is_error_said;
     bool is_thread_there;
@@ -284,7 +286,7 @@ int ttm_recorder_open(const struct ttm_recorder_options *options, struct ttm_rec
     }
     rec->seed = options->seed;
     rec->file_id = ttm_hash_u64(options->seed ^ options->now_wall_ns);
-    rec->file_start_ns = options->now_ns;
+    rec->file_start_ns = rec->ticked_ns = options->now_ns;
     rec->limits = options->limits;
     ttm_rotation_limits_fill(&rec->limits);
     rec->packer = ttm_packer_new();
@@ -345,6 +347,7 @@ int ttm_recorder_tick(struct ttm_recorder *rec, uint64_t now_ns, uint64_t now_wa
     const int error = atomic_load_explicit(&rec->error, memory_order_relaxed); /* one value */
     uint64_t due_ns;
 
+    rec->ticked_ns = now_ns;
     if (error < 0) {
         const bool is_news = !rec->is_error_said;
         rec->is_error_said = true;
@@ -372,6 +375,9 @@ int ttm_recorder_timeout_ms(const struct ttm_recorder *rec, uint64_t now_ns)
     /* What has stopped need not be waited for. */
     if (rec->is_error_said || !flush_due_ns(rec, &due_ns))
         return -1;
+    /* Where blocks are full before a flush is due, none ever is; the rest has to be looked at. */
+    if (due_ns > rec->ticked_ns + TICK_NS)
+        due_ns = rec->ticked_ns + TICK_NS;
     if (due_ns <= now_ns)
         return 0;
     const uint64_t left_ms = (due_ns - now_ns) / TTM_NS_PER_MS + 1;

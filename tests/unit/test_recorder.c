@@ -438,6 +438,66 @@ static void a_file_that_is_too_old_is_followed_by_a_new_one(void **state)
     assert_int_equal(files_in_folder(), 2);
 }
 
+/* As the server does it: a tick when it is due, and blocks that are full before a flush is. */
+static int step_when_busy(struct ttm_recorder *rec, uint64_t now)
+{
+    static uint64_t random = 11;
+    struct ttm_recorder_status before, status;
+    char noise[2000];
+    int r = 0;
+
+    for (size_t k = 0; k < sizeof(noise); k++)
+        noise[k] = (char)next_random(&random);
+    const struct ttm_recorded_mark mark = {.name = noise, .name_length = sizeof(noise)};
+    assert_int_equal(ttm_encoder_mark(ttm_recorder_encoder(rec), now, 1, &mark), 0);
+    ttm_recorder_status(rec, &before);
+    if (ttm_recorder_timeout_ms(rec, now) == 0)
+        r = ttm_recorder_tick(rec, now, now + WALL_OFFSET_NS);
+    ttm_recorder_flush(rec);
+    do
+        ttm_recorder_status(rec, &status);
+    while (status.error == 0 && status.bytes == before.bytes);
+    return r;
+}
+
+static void files_rotate_also_when_no_flush_is_ever_due(void **state)
+{
+    const struct ttm_recorder_options options = {.folder = folder,
+                                                 .limits = {.file_bytes = 20000},
+                                                 .now_ns = START_NS,
+                                                 .now_wall_ns = START_NS + WALL_OFFSET_NS};
+    struct ttm_recorder *rec = NULL;
+    (void)state;
+
+    assert_int_equal(ttm_recorder_open(&options, &rec), 0);
+    sample_process(ttm_recorder_encoder(rec), 1);
+    for (uint64_t i = 1; i <= 100; i++)
+        assert_int_equal(step_when_busy(rec, START_NS + i * 400 * TTM_NS_PER_MS), 0);
+    assert_int_equal(ttm_recorder_close(rec, NULL), 0);
+    assert_int_equal(files_in_folder(), 4); /* none is shorter than ten seconds */
+}
+
+static void a_full_disk_is_told_also_when_no_flush_is_ever_due(void **state)
+{
+    const struct rlimit limit = {.rlim_cur = 5000, .rlim_max = RLIM_INFINITY};
+    struct rlimit before;
+    uint64_t now = START_NS;
+    int r = 0;
+    (void)state;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    void (*const handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    struct ttm_recorder *rec = open_recorder();
+    sample_process(ttm_recorder_encoder(rec), 1);
+    for (int i = 0; i < 10 && r == 0; i++)
+        r = step_when_busy(rec, now += 400 * TTM_NS_PER_MS);
+    assert_int_equal(r, -EFBIG);
+    assert_int_equal(ttm_recorder_close(rec, NULL), -EFBIG);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)signal(SIGXFSZ, handler);
+}
+
 /* A disk that hangs: a pipe that nobody reads. Events are lost and counted, the caller never waits. */
 static void a_disk_that_hangs_stops_nobody(void **state)
 {
@@ -483,6 +543,8 @@ int main(void)
         WITH_FOLDER(a_folder_that_cannot_be_written_is_an_error_at_once),
         WITH_FOLDER(files_rotate_and_each_can_be_read_alone),
         WITH_FOLDER(a_file_that_is_too_old_is_followed_by_a_new_one),
+        WITH_FOLDER(files_rotate_also_when_no_flush_is_ever_due),
+        WITH_FOLDER(a_full_disk_is_told_also_when_no_flush_is_ever_due),
         WITH_FOLDER(a_disk_that_hangs_stops_nobody),
     };
 
