@@ -356,7 +356,7 @@ const struct ttm_command ttm_command_serve = {
     .synopsis = "[--socket PATH] [--legacy-socket PATH | --no-legacy]\n"
                 "                    [--board [ID=]BOARD] [--record DIR]",
     .summary = "The daemon that holds the truth for every process and device.",
-    .details = "Runs in the foreground until SIGINT or SIGTERM; tells systemd when it is ready.\n"
+    .details = "Runs in the foreground until SIGINT, SIGTERM, SIGHUP; tells systemd when ready.\n"
                "Root's server is the machine's: everybody may report to it and see totals;\n"
                "single allocations are shown to their owner and to root alone. Any other\n"
                "user's server is that user's own.",

@@ -176,11 +176,15 @@ static int watch_all(struct ttm_server *server)
 
 static int open_signals(void)
 {
+    struct sigaction before;
     sigset_t set;
 
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
+    /* Who has started us with nohup wants none of it; blocked, it would reach us all the same. */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaddset(&set, SIGHUP);
     const int r = pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (r != 0)
         return -r;

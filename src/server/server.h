@@ -49,7 +49,7 @@ struct ttm_server_options {
     const char *legacy_path; /* NULL: no original protocol */
     bool is_legacy_optional; /* go on without it when its socket cannot be had */
     bool is_public;          /* others may connect; they see totals only */
-    bool takes_signals;      /* SIGINT and SIGTERM end it */
+    bool takes_signals;      /* SIGINT, SIGTERM and SIGHUP end it */
     ttm_print_fn print;      /* NULL: such requests are ignored */
     void *print_context;
     /*

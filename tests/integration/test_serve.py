@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from support import (
@@ -110,9 +111,18 @@ def test_a_path_that_just_fits_works(make_server, folder: Path, length: int) -> 
     assert server.status()["running"] is True
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def with_hangups(handler: signal.Handlers) -> Callable[[], None]:
+    """In the server's process, before it starts: whether it was started by nohup."""
+
+    def prepare() -> None:
+        signal.signal(signal.SIGHUP, handler)
+
+    return prepare
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_it_stops_cleanly_with_a_last_line_of_totals(make_server, number: int) -> None:
-    server = make_server().start()
+    server = make_server().start(prepare=with_hangups(signal.SIG_DFL))
     with server.client() as client:
         for i in range(5):
             client.alloc(0, 10, i)
@@ -123,6 +133,14 @@ def test_it_stops_cleanly_with_a_last_line_of_totals(make_server, number: int) -
         assert process.wait(PATIENCE_S) == 0
         last = server.stop().splitlines()[-1]
         assert re.match(r"tt-mem: stopped after .*: 7 messages, 5 allocations, 1 frees, 4", last)
+
+
+def test_under_nohup_it_outlives_its_terminal(make_server) -> None:
+    server = make_server().start(prepare=with_hangups(signal.SIG_IGN))
+    server.signal(signal.SIGHUP)
+    for _ in range(3):  # a signal that is taken is seen by the next turn at the latest
+        assert server.status()["running"] is True
+    server.stop()
 
 
 def test_it_stops_while_clients_and_commands_are_connected(server: Server) -> None:
