@@ -257,6 +257,7 @@ static void suspects_of_other_processes_are_told(void **state)
         .remaining = {.count = 3, .bytes = 4096, .footprint_bytes = 4096},
         .verdict = {.class = TTM_CLASS_GROWING, .is_suspect = true},
     };
+    struct ttm_report_device devices[] = {{.id = device, .board = ""}};
     struct ttm_report_process processes[] = {
         {.pid = 1, .allocs = 3, .origins = &suspect, .origin_count = 1},
         {.pid = 2, .allocs = 3, .origins = &suspect, .origin_count = 1},
@@ -265,6 +266,10 @@ static void suspects_of_other_processes_are_told(void **state)
     struct ttm_report report = {.processes = processes, .process_count = 3};
     (void)state;
 
+    for (unsigned i = 0; i < 2; i++) {
+        processes[i].devices = devices;
+        processes[i].device_count = 1;
+    }
     summary.report = &report;
     add_process(1, 20, 10, 4096);
     assert_has(text_on(&plain), "  2 suspects in 2 of 3 processes: 6 buffers");
