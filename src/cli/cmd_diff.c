@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/recording_file.h"
+#include "cli/report_json.h"
 #include "cli/terminal.h"
 #include "cli/words_json.h"
 
@@ -26,9 +27,15 @@ static const struct ttm_option options[] = {
     {0},
 };
 
+/* How far to trust the recordings: twice the same one for two marks of it. */
+struct trust {
+    const struct ttm_recording_info *of[2];
+};
+
 struct wish {
     const char *marks[TTM_MOMENTS]; /* NULL: the ends of two files */
     const char *labels[2];
+    const char *paths[2]; /* of the recordings */
     bool is_unfolded;
     bool is_json;
 };
@@ -47,7 +54,8 @@ static void put_side(struct ttm_json *json, const char *prefix, const struct ttm
     ttm_json_put_u64(json, key, held->footprint_bytes);
 }
 
-static void put_json(const struct ttm_diff *diff, const struct wish *wish, struct ttm_text *out)
+static void put_json(const struct ttm_diff *diff, const struct trust *trust,
+                     const struct wish *wish, struct ttm_text *out)
 {
     struct ttm_json json;
 
@@ -56,6 +64,8 @@ static void put_json(const struct ttm_diff *diff, const struct wish *wish, struc
     ttm_json_put_string(&json, "schema", "tt-mem/diff/1");
     ttm_json_put_string(&json, "from", wish->labels[0]);
     ttm_json_put_string(&json, "to", wish->labels[1]);
+    ttm_recording_json(&json, "from_recording", trust->of[0]);
+    ttm_recording_json(&json, "to_recording", trust->of[1]);
     ttm_json_key(&json, "origins");
     ttm_json_array_begin(&json);
     for (uint32_t i = 0; i < diff->count; i++) {
@@ -124,6 +134,30 @@ static void put_row(const struct ttm_diff_row *row, const struct ttm_terminal *t
     ttm_text_done(&place);
 }
 
+/* What is not in a recording can look as if it had become less. */
+static void put_flaws(const struct trust *trust, const struct wish *wish,
+                      const struct ttm_terminal *terminal, struct ttm_text *out)
+{
+    struct ttm_text flaws;
+
+    ttm_text_init(&flaws);
+    for (unsigned i = 0; i < 2 && wish->paths[i]; i++) {
+        ttm_text_clear(&flaws);
+        ttm_recording_flaws(trust->of[i], &flaws);
+        if (flaws.length == 0)
+            continue;
+        ttm_text_append(out, "  ");
+        ttm_text_append_safe(out, wish->paths[i]);
+        ttm_text_append(out, ": ");
+        ttm_terminal_colour(terminal, out, TTM_YELLOW);
+        ttm_text_append(out, ttm_text_string(&flaws));
+        ttm_terminal_colour(terminal, out, TTM_PLAIN);
+        ttm_text_append(out, "\n");
+    }
+    out->failed |= flaws.failed;
+    ttm_text_done(&flaws);
+}
+
 /* Three rows for the head and the foot, one for the prompt. */
 static uint32_t rows_for(const struct wish *wish, const struct ttm_terminal *terminal)
 {
@@ -132,8 +166,9 @@ static uint32_t rows_for(const struct wish *wish, const struct ttm_terminal *ter
     return !terminal->is_terminal ? 30 : terminal->rows > 10 ? (uint32_t)terminal->rows - 5 : 5;
 }
 
-static void put_text(const struct ttm_diff *diff, const struct wish *wish,
-                     const struct ttm_terminal *terminal, struct ttm_text *out)
+static void put_text(const struct ttm_diff *diff, const struct trust *trust,
+                     const struct wish *wish, const struct ttm_terminal *terminal,
+                     struct ttm_text *out)
 {
     const uint32_t most = rows_for(wish, terminal);
     char number[TTM_NUMBER_SIZE];
@@ -147,6 +182,7 @@ static void put_text(const struct ttm_diff *diff, const struct wish *wish,
     ttm_text_append_safe(out, wish->labels[1]);
     ttm_text_format(out, ": +%s", ttm_format_bytes(diff->grown_bytes, number));
     ttm_text_format(out, ", -%s\n", ttm_format_bytes(diff->shrunk_bytes, number));
+    put_flaws(trust, wish, terminal, out);
     for (uint32_t i = 0; i < diff->count && shown < most; i++) {
         if (ttm_diff_growth(&diff->rows[i]) == 0 && !wish->is_unfolded)
             continue;
@@ -163,7 +199,7 @@ static void put_text(const struct ttm_diff *diff, const struct wish *wish,
 
 /* ---- the command ---- */
 
-static int print(const struct ttm_diff *diff, const struct wish *wish)
+static int print(const struct ttm_diff *diff, const struct trust *trust, const struct wish *wish)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
     struct ttm_text whole, out;
@@ -171,9 +207,9 @@ static int print(const struct ttm_diff *diff, const struct wish *wish)
     ttm_text_init(&whole);
     ttm_text_init(&out);
     if (wish->is_json) {
-        put_json(diff, wish, &out);
+        put_json(diff, trust, wish, &out);
     } else {
-        put_text(diff, wish, &terminal, &whole);
+        put_text(diff, trust, wish, &terminal, &whole);
         ttm_terminal_fit(&terminal, &whole, &out);
     }
     out.failed |= whole.failed;
@@ -186,6 +222,7 @@ static int print(const struct ttm_diff *diff, const struct wish *wish)
 static int compare(const struct ttm_diff_side *from, const struct ttm_diff_side *to,
                    const struct wish *wish)
 {
+    const struct trust trust = {{&from->report->info, &to->report->info}};
     struct ttm_diff diff;
     const int r = ttm_diff_make(from, to, &diff);
 
@@ -193,7 +230,7 @@ static int compare(const struct ttm_diff_side *from, const struct ttm_diff_side 
         ttm_log("cannot compare: %s", strerror(-r));
         return TTM_EXIT_FAILED;
     }
-    const int status = print(&diff, wish);
+    const int status = print(&diff, &trust, wish);
     ttm_diff_done(&diff);
     return status;
 }
@@ -210,8 +247,9 @@ static bool has_mark(const struct ttm_report *report, uint32_t moment, const cha
     return false;
 }
 
-static int compare_marks(const char *path, const struct wish *wish)
+static int compare_marks(const struct wish *wish)
 {
+    const char *path = wish->paths[0];
     const struct ttm_report_options wanted = {.moments = {wish->marks[0], wish->marks[1]}};
     struct ttm_report report = {0};
     int status = ttm_recording_report(path, &wanted, &report);
@@ -226,14 +264,14 @@ static int compare_marks(const char *path, const struct wish *wish)
     return status;
 }
 
-static int compare_files(const char *from_path, const char *to_path, const struct wish *wish)
+static int compare_files(const struct wish *wish)
 {
     const struct ttm_report_options wanted = {0};
     struct ttm_report from = {0}, to = {0};
-    int status = ttm_recording_report(from_path, &wanted, &from);
+    int status = ttm_recording_report(wish->paths[0], &wanted, &from);
 
     if (status == TTM_EXIT_OK)
-        status = ttm_recording_report(to_path, &wanted, &to);
+        status = ttm_recording_report(wish->paths[1], &wanted, &to);
     if (status == TTM_EXIT_OK)
         status =
             compare(&(struct ttm_diff_side){&from, -1}, &(struct ttm_diff_side){&to, -1}, wish);
@@ -266,7 +304,9 @@ static int run(int argc, char **argv)
     }
     wish.labels[0] = is_marks ? wish.marks[0] : rest[0];
     wish.labels[1] = is_marks ? wish.marks[1] : rest[1];
-    return is_marks ? compare_marks(rest[0], &wish) : compare_files(rest[0], rest[1], &wish);
+    wish.paths[0] = rest[0];
+    wish.paths[1] = rest[1];
+    return is_marks ? compare_marks(&wish) : compare_files(&wish);
 }
 
 const struct ttm_command ttm_command_diff = {

@@ -112,6 +112,8 @@ static int export(const char *path, const struct wish *wish)
         ttm_log("cannot export '%s': %s", path, strerror(ENOMEM));
         status = TTM_EXIT_FAILED;
     } else if (status == TTM_EXIT_OK) {
+        if (!wish->is_page) /* which says so at its top */
+            ttm_recording_caution(path, &report.info);
         status = write_out(&out, wish->output);
     }
     ttm_text_done(&out);

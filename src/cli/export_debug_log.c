@@ -34,6 +34,7 @@ int ttm_export_debug_log(const char *path, const char *output)
 {
     struct ttm_recording *recording;
     struct stat from, to;
+    struct ttm_recording_info info;
     const int r = ttm_recording_open(path, &recording);
 
     if (r < 0)
@@ -45,6 +46,12 @@ int ttm_export_debug_log(const char *path, const char *output)
         ttm_log("cannot write '%s': it is the recording itself", output);
     else
         status = write_to(recording, output);
+    if (status == TTM_EXIT_OK) {
+        ttm_recording_info(recording, &info);
+        status = ttm_recording_check(path, &info);
+    }
+    if (status == TTM_EXIT_OK)
+        ttm_recording_caution(path, &info);
     ttm_recording_close(recording);
     return status;
 }

@@ -106,6 +106,37 @@ int ttm_recording_failed(const char *path, int r)
     return TTM_EXIT_FAILED;
 }
 
+/* Whether parts of it are gone for good; more of one that is being written may still come. */
+static bool is_damaged(const struct ttm_recording_info *info)
+{
+    return info->damaged_blocks + info->skipped_blocks + info->lost_events > 0 ||
+           info->is_head_damaged || (info->torn_bytes > 0 && !info->is_being_written);
+}
+
+int ttm_recording_check(const char *path, const struct ttm_recording_info *info)
+{
+    struct ttm_text flaws;
+
+    if (info->blocks > 0 || !is_damaged(info))
+        return TTM_EXIT_OK;
+    ttm_text_init(&flaws);
+    ttm_recording_flaws(info, &flaws);
+    ttm_log("cannot read '%s': nothing is left of it: %s", path, ttm_text_string(&flaws));
+    ttm_text_done(&flaws);
+    return TTM_EXIT_FAILED;
+}
+
+void ttm_recording_caution(const char *path, const struct ttm_recording_info *info)
+{
+    struct ttm_text flaws;
+
+    ttm_text_init(&flaws);
+    ttm_recording_flaws(info, &flaws);
+    if (flaws.length > 0)
+        ttm_log("'%s': %s", path, ttm_text_string(&flaws));
+    ttm_text_done(&flaws);
+}
+
 int ttm_recording_report(const char *path, const struct ttm_report_options *options,
                          struct ttm_report *ret)
 {
@@ -126,7 +157,7 @@ int ttm_recording_report(const char *path, const struct ttm_report_options *opti
     }
     wipe(&progress);
     ttm_symbols_free(symbols);
-    return r == 0 ? TTM_EXIT_OK : ttm_recording_failed(path, r);
+    return r == 0 ? ttm_recording_check(path, &ret->info) : ttm_recording_failed(path, r);
 }
 
 /* ---- what is missing ---- */

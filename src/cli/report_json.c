@@ -371,9 +371,10 @@ static int put_process(struct sheet *sheet)
     return r;
 }
 
-static void put_recording(struct ttm_json *json, const struct ttm_recording_info *info)
+void ttm_recording_json(struct ttm_json *json, const char *key,
+                        const struct ttm_recording_info *info)
 {
-    ttm_json_key(json, "recording");
+    ttm_json_key(json, key);
     ttm_json_object_begin(json);
     ttm_json_put_bool(json, "finished", info->is_finished);
     ttm_json_put_bool(json, "being_written", info->is_being_written);
@@ -398,7 +399,7 @@ int ttm_report_json(const struct ttm_report *report, const struct ttm_report_cho
                         choice->at == TTM_AT_PEAK   ? "peak"
                         : choice->at == TTM_AT_MARK ? choice->mark
                                                     : "remaining");
-    put_recording(&json, &report->info);
+    ttm_recording_json(&json, "recording", &report->info);
     ttm_json_key(&json, "processes");
     ttm_json_array_begin(&json);
     for (uint32_t i = 0; r == 0 && i < report->process_count; i++) {

@@ -16,4 +16,8 @@ int ttm_report_json(const struct ttm_report *report, const struct ttm_report_cho
 /* The key "findings" of a process and what belongs to it. */
 void ttm_report_findings_json(struct ttm_json *json, const struct ttm_report_process *process);
 
+/* How far a recording can be trusted. */
+void ttm_recording_json(struct ttm_json *json, const char *key,
+                        const struct ttm_recording_info *info);
+
 #endif /* TTM_CLI_REPORT_JSON_H */

@@ -95,19 +95,10 @@ static void put_head(struct sheet *sheet)
     end_line(sheet);
 }
 
-/* How far to trust it, when that is not all the way. */
-static void put_caution(struct sheet *sheet)
+static void put_flaws(struct sheet *sheet)
 {
     struct ttm_text flaws;
 
-    if (sheet->process->why_incomplete[0] != '\0') {
-        put(sheet, "  ");
-        put_in(sheet, TTM_YELLOW,
-               sheet->process->is_complete ? "what remains is exact, the history is not: "
-                                           : "not exact: ");
-        put(sheet, sheet->process->why_incomplete);
-        end_line(sheet);
-    }
     ttm_text_init(&flaws);
     ttm_recording_flaws(&sheet->report->info, &flaws);
     if (flaws.length > 0) {
@@ -117,6 +108,20 @@ static void put_caution(struct sheet *sheet)
     }
     sheet->out->failed |= flaws.failed;
     ttm_text_done(&flaws);
+}
+
+/* How far to trust it, when that is not all the way. */
+static void put_caution(struct sheet *sheet)
+{
+    if (sheet->process->why_incomplete[0] != '\0') {
+        put(sheet, "  ");
+        put_in(sheet, TTM_YELLOW,
+               sheet->process->is_complete ? "what remains is exact, the history is not: "
+                                           : "not exact: ");
+        put(sheet, sheet->process->why_incomplete);
+        end_line(sheet);
+    }
+    put_flaws(sheet);
 }
 
 /* ---- failures, findings ---- */
@@ -505,6 +510,7 @@ int ttm_report_text(const struct ttm_report *report, const struct ttm_report_cho
 
     if (!worst) {
         ttm_text_append(out, "nothing was recorded: no program reported\n");
+        put_flaws(&sheet);
         return ttm_text_failed(out) ? -ENOMEM : 0;
     }
     /* But for the last two lines, and a prompt; what is no terminal can be a little longer. */

@@ -72,6 +72,22 @@ def test_text() -> None:
     assert len(run_ok("diff", "clean.ttmem", "leak.ttmem", "--all").lines) == 1 + 2 + 7
 
 
+def test_what_is_missing_in_a_recording_is_said_and_is_no_gain() -> None:
+    whole = Path("leak.ttmem").read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 255
+    Path("flip.ttmem").write_bytes(flipped)
+    Path("torn.ttmem").write_bytes(whole[:-20])
+    assert "damaged in 1 place" in run("diff", "leak.ttmem", "flip.ttmem").complains(1)
+    lines = run_ok("diff", "leak.ttmem", "torn.ttmem").lines
+    assert lines[1].startswith("  torn.ttmem: the recording is not whole: it breaks off")
+    found = run_json("diff", "leak.ttmem", "torn.ttmem")
+    assert found["from_recording"]["complete"] and not found["to_recording"]["complete"]
+    found = run_json("diff", "torn.ttmem", "--from", "warm", "--to", "half")
+    assert not found["from_recording"]["finished"]
+    assert found["from_recording"] == found["to_recording"]
+
+
 def test_wrong_usage() -> None:
     assert "two recordings" in run("diff", "leak.ttmem").complains(2)
     assert "two recordings" in run("diff", "leak.ttmem", "--from", "warm").complains(2)

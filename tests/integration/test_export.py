@@ -56,6 +56,28 @@ def test_speedscope_files_are_what_its_schema_asks_for(of: str, by: str) -> None
     assert names == [f"{region} of pid 4242" for region in ("DRAM", "L1", "CB", "KERNEL")]
 
 
+FORMATS = ["folded", "speedscope", "html", "debug-log"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_is_missing_in_the_recording_is_said(form: str) -> None:
+    whole = Path("leak.ttmem").read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 255
+    Path("flip.ttmem").write_bytes(flipped)
+    Path("torn.ttmem").write_bytes(whole[:-20])
+    result = run("export", "flip.ttmem", "--format", form, "-o", "flip.out")
+    assert "damaged in 1 place" in result.complains(1)
+    result = run("export", "torn.ttmem", "--format", form, "-o", "torn.out")
+    assert result.status == 0 and Path("torn.out").stat().st_size > 0
+    if form == "html":  # the page itself says so
+        assert result.err == "" and "it breaks off" in Path("torn.out").read_text(encoding="utf-8")
+    else:
+        assert result.err.count("\n") == 1
+        assert "'torn.ttmem': the recording is not whole" in result.err
+    assert run_ok("export", "leak.ttmem", "--format", form, "-o", "leak.out").err == ""
+
+
 def test_wrong_usage_and_files() -> None:
     assert "which recording" in run("export", "--format", "folded", "-o", "-").complains(2)
     assert "which --format" in run("export", "leak.ttmem", "-o", "-").complains(2)

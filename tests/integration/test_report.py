@@ -447,6 +447,21 @@ def test_a_torn_recording_says_what_is_missing_and_claims_nothing() -> None:
     assert "breaks off" in run_ok("report", "torn.ttmem").out
 
 
+def test_a_recording_of_which_nothing_is_left_is_no_empty_one() -> None:
+    whole = Path(tell("leak")).read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 255
+    Path("flip.ttmem").write_bytes(flipped)
+    Path("cut.ttmem").write_bytes(whole[: len(whole) // 2])
+    Path("begun.ttmem").write_bytes(whole[:32])
+    for args in ([], ["--json"]):
+        assert "damaged in 1 place" in run("report", "flip.ttmem", *args).complains(1)
+        assert "breaks off in the middle" in run("report", "cut.ttmem", *args).complains(1)
+    # Its writer was killed before anybody reported: nothing is known to be missing.
+    first, second = run_ok("report", "begun.ttmem").lines
+    assert first.startswith("nothing was recorded") and "it breaks off" in second
+
+
 def test_numbers_of_text_and_json_agree() -> None:
     file = tell("mesh8")
     (process,) = run_json("report", file)["processes"]
