@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/export_debug_log.h"
 #include "cli/options.h"
+#include "cli/overwrite.h"
 #include "cli/page.h"
 #include "cli/recording_file.h"
 #include "cli/terminal.h"
@@ -141,6 +142,11 @@ static int run(int argc, char **argv)
                                                           : "where to, with -o?");
         return TTM_EXIT_USAGE;
     }
+    const bool is_stdout = strcmp(wish.output, "-") == 0;
+    const int status =
+        is_stdout ? TTM_EXIT_OK : ttm_overwrite_input(wish.output, rest[0], "recording");
+    if (status != TTM_EXIT_OK)
+        return status;
     if (wish.is_debug_log)
         return ttm_export_debug_log(rest[0], wish.output);
     return export(rest[0], &wish);

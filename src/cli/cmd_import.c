@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/overwrite.h"
 #include "logs/import.h"
 #include "recording/recorder.h"
 
@@ -56,17 +57,13 @@ static int fill(struct window *window)
 
 static int open_log(const char *path, const char *output, struct window *window, struct stat *st)
 {
-    struct stat there;
-
     window->path = path;
     window->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (window->fd < 0 || fstat(window->fd, st) < 0)
         return fail("read", path, -errno);
-    if (S_ISREG(st->st_mode) && stat(output, &there) == 0 && there.st_dev == st->st_dev &&
-        there.st_ino == st->st_ino) {
-        ttm_log("cannot write '%s': it is the log itself", output);
-        return TTM_EXIT_FAILED;
-    }
+    const int status = ttm_overwrite_input(output, path, "log");
+    if (status != TTM_EXIT_OK)
+        return status;
     window->text = malloc(TTM_IMPORT_WINDOW);
     const int r = window->text ? fill(window) : -ENOMEM;
     return r < 0 ? fail("read", path, r) : TTM_EXIT_OK;

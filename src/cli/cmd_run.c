@@ -20,6 +20,7 @@
 #include "cli/debug_log_file.h"
 #include "cli/embedded.h"
 #include "cli/options.h"
+#include "cli/overwrite.h"
 #include "cli/program.h"
 #include "cli/record_file.h"
 #include "cli/recording_file.h"
@@ -527,6 +528,11 @@ static int run_command(int argc, char **argv)
     const int id = parse(&run, argc, argv);
     if (id != TTM_OPTION_END)
         return id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
+    if (run.output && !run.is_unrecorded && !run.connect) {
+        const int other = ttm_overwrite_other(run.output);
+        if (other != TTM_EXIT_OK)
+            return other;
+    }
     /* A file that cannot be read is told before the program starts, which may take hours. */
     const int suppressed = ttm_suppress_read(run.suppressions_path, &run.suppressions);
     if (suppressed != TTM_EXIT_OK)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -33,19 +32,12 @@ static int write_to(struct ttm_recording *recording, const char *output)
 int ttm_export_debug_log(const char *path, const char *output)
 {
     struct ttm_recording *recording;
-    struct stat from, to;
     struct ttm_recording_info info;
     const int r = ttm_recording_open(path, &recording);
 
     if (r < 0)
         return ttm_recording_failed(path, r);
-    int status = TTM_EXIT_FAILED;
-    /* It is read while the text is written. */
-    if (stat(path, &from) == 0 && stat(output, &to) == 0 && from.st_dev == to.st_dev &&
-        from.st_ino == to.st_ino)
-        ttm_log("cannot write '%s': it is the recording itself", output);
-    else
-        status = write_to(recording, output);
+    int status = write_to(recording, output);
     if (status == TTM_EXIT_OK) {
         ttm_recording_info(recording, &info);
         status = ttm_recording_check(path, &info);

@@ -78,6 +78,16 @@ def test_what_is_missing_in_the_recording_is_said(form: str) -> None:
     assert run_ok("export", "leak.ttmem", "--format", form, "-o", "leak.out").err == ""
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_recording_itself_is_not_written_over(form: str) -> None:
+    whole = Path("leak.ttmem").read_bytes()
+    Path("link.ttmem").symlink_to("leak.ttmem")
+    for name in ("leak.ttmem", "link.ttmem"):
+        result = run("export", "leak.ttmem", "--format", form, "-o", name)
+        assert "it is the recording itself" in result.complains(1)
+    assert Path("leak.ttmem").read_bytes() == whole
+
+
 def test_wrong_usage_and_files() -> None:
     assert "which recording" in run("export", "--format", "folded", "-o", "-").complains(2)
     assert "which --format" in run("export", "leak.ttmem", "-o", "-").complains(2)

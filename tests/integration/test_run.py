@@ -836,15 +836,28 @@ def test_a_recording_elsewhere_is_shown_from_there(place: Place, folder: Path) -
 
 def test_a_recording_takes_the_place_of_an_older_one(place: Place) -> None:
     older = place.work_folder / "x.ttmem"
-    older.write_text("something else")
+    assert place.run("-o", "x.ttmem", "true").status == 0
+    before = older.read_bytes()
     with place.start("-o", "x.ttmem", TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
         it.do("alloc 0 0 3 1000")
         wait_for(lambda: it.knows(it.child()), "the worker to be known")
-        assert older.read_text() == "something else"
+        assert older.read_bytes() == before
         it.send("truth")
         result = it.end()
     assert recordings(place) == ["x.ttmem"]
-    assert older.read_bytes()[:3] == b"TTM" and "recorded in x.ttmem (" in result.err
+    assert len(older.read_bytes()) > len(before) and "recorded in x.ttmem (" in result.err
+
+
+def test_a_file_that_is_no_recording_stays_and_nothing_is_run(place: Place) -> None:
+    notes = place.work_folder / "notes.txt"
+    notes.write_text("precious " * 10)
+    result = place.run("-o", "notes.txt", "touch", "was-run")
+    assert "'notes.txt': the file is there and is no recording" in result.complains(2)
+    assert notes.read_text() == "precious " * 10
+    assert not (place.work_folder / "was-run").exists()
+    notes.write_text("")  # as of mktemp
+    assert place.run("-o", "notes.txt", "true").status == 0
+    assert notes.read_bytes()[:3] == b"TTM"
 
 
 def test_a_program_that_reports_nothing_leaves_no_recording(place: Place) -> None:
