@@ -96,6 +96,9 @@ static void say_what_is_in_it(const struct window *window, const char *output,
     char number[TTM_NUMBER_SIZE];
 
     say_broken(window->path, result);
+    if (result->lost > 0)
+        ttm_log("'%s': %s %s lost when it was written: its reader was too slow", window->path,
+                ttm_format_count(result->lost, number), result->lost == 1 ? "line" : "lines");
     if (result->unknown_frees > 0)
         ttm_log("'%s': %s frees of what it has no allocation of", window->path,
                 ttm_format_count(result->unknown_frees, number));

@@ -133,8 +133,9 @@ int ttm_importing_end(struct ttm_import *imp, uint32_t number)
         return 0;
     process->has_ended = true;
     (void)ttm_u64_map_take(&imp->by_pid, (uint32_t)process->pid, &taken);
-    /* A line that cannot be read may have been of any process. */
+    /* A line that cannot be read or is not there may have been of any process. */
     process->counters.refused = imp->result.broken;
+    process->counters.lost_events = imp->result.lost;
     int r = ttm_encoder_counters(imp->options.encoder, imp->now_ns, number, &process->counters);
     if (r == 0)
         r = ttm_encoder_process_end(imp->options.encoder, imp->now_ns, number, &end);

@@ -49,6 +49,7 @@ struct ttm_import_result {
     uint64_t references;    /* frees that gave back one reference of several */
     uint64_t others;        /* buffers of a type that the log calls OTHER */
     uint64_t processes;
+    uint64_t lost;                           /* lines that the log says are not in it */
     uint64_t broken;                         /* lines, or blocks of lines */
     uint64_t broken_lines[TTM_IMPORT_LINES]; /* the first of them, from 1 */
 };

@@ -330,8 +330,12 @@ static int take_event(struct ttm_server_import *s, const struct ttm_server_line 
 {
     const bool is_program = line->region == TTM_REGION_CB || line->region == TTM_REGION_KERNEL;
     uint32_t process;
-    const int r = ttm_importing_find(s->imp, line->pid, &process);
 
+    if (line->event == TTM_LINE_LOST) {
+        s->imp->result.lost += line->lost;
+        return 0;
+    }
+    const int r = ttm_importing_find(s->imp, line->pid, &process);
     s->imp->result.events++;
     if (r < 0)
         return r;
@@ -347,6 +351,8 @@ static int take_event(struct ttm_server_import *s, const struct ttm_server_line 
         return 0;
     case TTM_LINE_PROCESS_END:
         return ttm_importing_end(s->imp, process);
+    case TTM_LINE_LOST:
+        break;
     }
     return 0;
 }

@@ -227,6 +227,14 @@ static bool decode_death(struct ttm_scan *scan, struct ttm_server_line *ret)
     return true;
 }
 
+/* "12 lines lost", as tt-mem tail says it. */
+static bool decode_lost(struct ttm_scan *scan, struct ttm_server_line *ret)
+{
+    ret->event = TTM_LINE_LOST;
+    return ttm_scan_decimal(scan, UINT32_MAX, &ret->lost) &&
+           (TTM_SCAN(scan, " lines lost") || TTM_SCAN(scan, " line lost"));
+}
+
 static bool has(const struct ttm_scan *scan, const char *word)
 {
     return memmem(scan->at, ttm_scan_left(scan), word, strlen(word)) != NULL;
@@ -278,7 +286,7 @@ int ttm_server_line_decode(const char *line, size_t length, struct ttm_server_li
     ttm_scan_blanks(&scan);
     if (TTM_SCAN(&scan, "⚠ ") || TTM_SCAN(&scan, "⚠️ "))
         ttm_scan_blanks(&scan);
-    if (decode_death(&scan, ret))
+    if (decode_death(&scan, ret) || decode_lost(&scan, ret))
         return 1;
     return is_decoration((struct ttm_scan){line, line + length}) ? 0 : -EBADMSG;
 }

@@ -9,6 +9,7 @@
  *   ✓ [CB_ALLOC] Device 0: +0.25 MB (Total: 0.25 MB)
  *   ✗ [KERNEL_UNLOAD] Fabric kernel on Device 0: -0.05 MB (Total: 0.1 MB)
  *      PID 42 is dead, removing its buffers...
+ *   ⚠ 12 lines lost: this reader is too slow                    ('tt-mem tail' alone)
  *
  * Ids are decimal in older logs. 'tt-mem tail' prints the same lines with more at their
  * end, which is read too. Pure: no memory is taken, nothing is kept.
@@ -24,6 +25,7 @@ enum ttm_server_event {
     TTM_LINE_FREED,
     TTM_LINE_UNKNOWN_FREE, /* of what the server did not know */
     TTM_LINE_PROCESS_END,
+    TTM_LINE_LOST, /* lines that are not in the log, of whichever process */
 };
 
 /* What a line says of the references that are left, which it does not always. */
@@ -38,12 +40,13 @@ enum ttm_server_left {
 struct ttm_server_line {
     enum ttm_server_event event;
     int32_t pid;     /* 0: the line does not say */
-    uint16_t device; /* not of the end of a process */
+    uint16_t device; /* not of the end of a process, nor of lost lines */
     int region;      /* enum ttm_region, -1: the line does not say */
     uint8_t kind;    /* enum ttm_kernel_kind */
     enum ttm_server_left left;
     uint64_t id;    /* 0: the line does not say, as of circular buffers in old logs */
     uint64_t bytes; /* of circular buffers and kernels from megabytes, cut to a few digits */
+    uint64_t lost;  /* lines */
 };
 
 /*

@@ -274,6 +274,24 @@ def test_lines_of_our_own_tail_are_such_a_log(server: Server) -> None:
     }
 
 
+def test_lines_that_our_tail_lost_are_not_forgotten() -> None:
+    alloc = "✓ [PID {}] Allocated 64 bytes of L1 on device 0 (buffer_id={:#x}) Total: 0.000061 MB\n"
+    result = import_text(
+        alloc.format(7, 1)
+        + "✗ [PID 7] Ended, 1 allocations went with it (0.000061 MB)\n"
+        + alloc.format(8, 2)
+        + "⚠ 9463 lines lost: this reader is too slow\n"
+        + alloc.format(8, 3)
+        + "⚠ 1 line lost: this reader is too slow\n"
+    )
+    assert "'old.log': 9,464 lines lost" in result.err and "broken" not in result.err
+    before, there = run_json("report", "old.ttmem")["processes"]
+    assert (before["pid"], before["lost_events"], before["complete"]) == (7, 0, True)
+    assert (there["pid"], there["lost_events"], there["complete"]) == (8, 9464, False)
+    assert there["why_incomplete"] == "some of its events were lost"
+    assert not there["history_complete"]
+
+
 # ---- files ----
 
 

@@ -141,6 +141,18 @@ static void deaths_and_unknown_frees_are_events(void **state)
     assert_int_equal(line.id, 0x55);
 }
 
+static void lines_that_were_lost_are_counted(void **state)
+{
+    (void)state;
+
+    assert_int_equal(decode("⚠ 9463 lines lost: this reader is too slow"), 1);
+    assert_int_equal(line.event, TTM_LINE_LOST);
+    assert_int_equal(line.lost, 9463);
+    assert_int_equal(decode("⚠ 1 line lost: this reader is too slow"), 1);
+    assert_int_equal(line.lost, 1);
+    assert_int_equal(decode("⚠ 99999999999999999999 lines lo"), -EBADMSG);
+}
+
 static void what_is_no_event_is_passed_over(void **state)
 {
     static const char *const lines[] = {"",
@@ -215,6 +227,7 @@ int main(void)
         cmocka_unit_test(what_tt_mem_tail_adds_is_read_too),
         cmocka_unit_test(circular_buffers_and_kernels_have_megabytes),
         cmocka_unit_test(deaths_and_unknown_frees_are_events),
+        cmocka_unit_test(lines_that_were_lost_are_counted),
         cmocka_unit_test(what_is_no_event_is_passed_over),
         cmocka_unit_test(broken_lines_are_told_from_others),
         cmocka_unit_test(every_cut_of_an_event_is_broken_or_none),
