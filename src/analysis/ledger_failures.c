@@ -6,6 +6,7 @@
 
 #include "analysis/ledger.h"
 #include "analysis/origin_words.h"
+#include "wire/origin_row.h"
 
 /* From where: by call stack, where none is known by what it was said to be for. */
 static uint64_t place_of(const struct ttm_ledger *ledger, uint32_t origin)
@@ -15,14 +16,20 @@ static uint64_t place_of(const struct ttm_ledger *ledger, uint32_t origin)
     return line.code != 0 ? line.code : line.context;
 }
 
+/* What a clash wanted is an address, which nothing is compared with. */
+static bool is_fragmented(const struct ttm_recorded_failure *failure)
+{
+    return failure->kind == TTM_FAILURE_OUT_OF_MEMORY &&
+           failure->bank_free_bytes >= failure->bank_wanted_bytes;
+}
+
 static bool is_one_kind(const struct ttm_ledger *ledger, const struct ttm_ledger_failure *a,
                         const struct ttm_ledger_failure *b)
 {
     const struct ttm_recorded_failure *x = &a->failure, *y = &b->failure;
 
     return x->kind == y->kind && x->region == y->region && a->device == b->device &&
-           (x->bank_free_bytes >= x->bank_wanted_bytes) ==
-               (y->bank_free_bytes >= y->bank_wanted_bytes) &&
+           is_fragmented(x) == is_fragmented(y) &&
            (x->origin == y->origin || place_of(ledger, x->origin) == place_of(ledger, y->origin));
 }
 

@@ -145,6 +145,16 @@ static void put_free(const struct sheet *sheet)
 
 /* ---- a clash: both sides ---- */
 
+void ttm_failure_clash_text(struct ttm_text *out, uint64_t end, uint64_t wanted_bytes)
+{
+    char bytes[TTM_NUMBER_SIZE];
+
+    ttm_text_format(out, "circular buffers would end at 0x%llx", (unsigned long long)end);
+    if (wanted_bytes > 0)
+        ttm_text_format(out, " and take %s on all cores together",
+                        ttm_format_bytes(wanted_bytes, bytes));
+}
+
 static void put_clash(const struct sheet *sheet)
 {
     const struct ttm_bank_map *map = &sheet->view->map;
@@ -152,11 +162,8 @@ static void put_clash(const struct sheet *sheet)
     char bytes[TTM_NUMBER_SIZE];
 
     if (end > 0) {
-        ttm_text_format(sheet->out, "  circular buffers would end at 0x%llx",
-                        (unsigned long long)end);
-        if (sheet->failure->wanted_bytes > 0)
-            ttm_text_format(sheet->out, " and take %s on all cores together",
-                            ttm_format_bytes(sheet->failure->wanted_bytes, bytes));
+        put(sheet, "  ");
+        ttm_failure_clash_text(sheet->out, end, sheet->failure->wanted_bytes);
         put(sheet, "\n");
     }
     for (uint32_t i = 0; i < map->lowest_count; i++) {

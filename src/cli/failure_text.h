@@ -48,6 +48,12 @@ struct ttm_failure_view {
 void ttm_failure_text(const struct ttm_failure_view *view, const struct ttm_terminal *terminal,
                       struct ttm_text *out);
 
+/*
+ * What a clash came of, in words; its 'bank_wanted_bytes' is the address at which the
+ * circular buffers would end, so nothing can be said of pieces.
+ */
+void ttm_failure_clash_text(struct ttm_text *out, uint64_t end, uint64_t wanted_bytes);
+
 /* How many cells a map has on that terminal. */
 uint32_t ttm_failure_map_cells(const struct ttm_terminal *terminal);
 

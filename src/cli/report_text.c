@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/seed.h"
+#include "cli/failure_text.h"
 #include "cli/histogram.h"
 #include "cli/recording_file.h"
 #include "cli/report_rows.h"
@@ -132,11 +133,14 @@ static void put_what_failed(const struct sheet *sheet, const struct ttm_report_f
     const uint64_t start_ns = sheet->process->first_ns;
     char count[TTM_NUMBER_SIZE], first[TTM_NUMBER_SIZE], last[TTM_NUMBER_SIZE];
 
-    put_in(sheet, TTM_RED,
-           failure->failure.kind == TTM_FAILURE_CB_CLASH ? "circular buffers clash with L1"
-                                                         : "out of memory");
-    ttm_text_format(sheet->out, " in %s of device %u", ttm_region_name(failure->failure.region),
-                    failure->device_id);
+    if (failure->failure.kind == TTM_FAILURE_CB_CLASH) {
+        put_in(sheet, TTM_RED, "circular buffers clash with L1 buffers");
+        ttm_text_format(sheet->out, " on device %u", failure->device_id);
+    } else {
+        put_in(sheet, TTM_RED, "out of memory");
+        ttm_text_format(sheet->out, " in %s of device %u", ttm_region_name(failure->failure.region),
+                        failure->device_id);
+    }
     (void)ttm_format_duration(failure->time_ns - start_ns, last);
     if (failure->alike > 1)
         ttm_text_format(sheet->out, ", %s times from %s to %s, at ",
@@ -153,20 +157,45 @@ static const char *verdict_of(const struct ttm_report_failure *failure)
                                                                                   : "exhausted";
 }
 
-static void put_failure(struct sheet *sheet, const struct ttm_report_failure *failure)
+static void put_clash(struct sheet *sheet, const struct ttm_recorded_failure *f)
+{
+    char all[TTM_NUMBER_SIZE], largest[TTM_NUMBER_SIZE];
+
+    if (f->bank_wanted_bytes == 0)
+        return;
+    put(sheet, "    ");
+    ttm_failure_clash_text(sheet->out, f->bank_wanted_bytes, f->wanted_bytes);
+    end_line(sheet);
+    ttm_text_format(sheet->out, "    free %s a bank, largest block %s",
+                    ttm_format_bytes(f->bank_free_bytes, all),
+                    ttm_format_bytes(f->bank_largest_bytes, largest));
+    end_line(sheet);
+}
+
+static void put_wanted(struct sheet *sheet, const struct ttm_report_failure *failure)
 {
     const struct ttm_recorded_failure *f = &failure->failure;
     char all[TTM_NUMBER_SIZE], a[TTM_NUMBER_SIZE], b[TTM_NUMBER_SIZE], c[TTM_NUMBER_SIZE];
 
-    put(sheet, "  ");
-    put_what_failed(sheet, failure);
-    end_line(sheet);
     ttm_text_format(sheet->out, "    wanted %s (%s a bank); free %s, largest %s: %s",
                     ttm_format_bytes(f->wanted_bytes, all),
                     ttm_format_bytes(f->bank_wanted_bytes, a),
                     ttm_format_bytes(f->bank_free_bytes, b),
                     ttm_format_bytes(f->bank_largest_bytes, c), verdict_of(failure));
     end_line(sheet);
+}
+
+static void put_failure(struct sheet *sheet, const struct ttm_report_failure *failure)
+{
+    char a[TTM_NUMBER_SIZE], b[TTM_NUMBER_SIZE];
+
+    put(sheet, "  ");
+    put_what_failed(sheet, failure);
+    end_line(sheet);
+    if (failure->failure.kind == TTM_FAILURE_CB_CLASH)
+        put_clash(sheet, &failure->failure);
+    else
+        put_wanted(sheet, failure);
     for (uint32_t i = 0; i < failure->owner_count && (i < 3 || sheet->choice->is_unfolded); i++) {
         const struct ttm_report_share *owner = &failure->owners[i];
         const struct ttm_report_origin *origin = &sheet->process->origins[owner->origin];

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "recording/recorder.h"
+#include "wire/origin_row.h"
 
 #define START_NS 1000000000000ull
 #define WALL_NS 1700000000000000000ull
@@ -57,6 +58,30 @@ static void fail_l1(struct story *story, uint32_t origin)
     };
 
     story_must(ttm_encoder_failure(story->enc, story->now_ns, story->process, &failure), "failure");
+}
+
+/* Circular buffers that would reach into what lies in L1: what is wanted of a bank is an address. */
+static void clash(struct story *story)
+{
+    story_devices(story, 1);
+    const uint32_t origin =
+        story_line(story, "decode.py:44:attend|decode.py:61:main", "ttnn.matmul");
+    const struct ttm_recorded_life held = story_life(story, origin, TTM_REGION_L1, 64 * KIB);
+    story_must(ttm_encoder_birth(story->enc, &held), "buffer");
+    for (uint64_t end = 0x54321; end < 0x400000; end += 0x200000) {
+        const struct ttm_recorded_failure failure = {
+            .wanted_bytes = 64 << 20,
+            .bank_wanted_bytes = end,
+            .bank_free_bytes = 2 << 20,
+            .bank_largest_bytes = 128 << 10,
+            .devices = story->devices,
+            .origin = origin,
+            .region = TTM_REGION_CB,
+            .kind = TTM_FAILURE_CB_CLASH,
+        };
+        story_must(ttm_encoder_failure(story->enc, story->now_ns, story->process, &failure),
+                   "failure");
+    }
 }
 
 /* A decode loop: weights, a cache, temporaries, cached programs; with leaks if asked for. */
@@ -329,6 +354,9 @@ static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder 
         story_devices(&story, 1);
         live_long(&story, recorder, 1000000);
         story_exit(&story, 0);
+    } else if (strcmp(name, "clash") == 0) {
+        clash(&story);
+        story_exit(&story, 1);
     } else if (strcmp(name, "many") == 0) {
         serve_many(&story);
         story_exit(&story, 0);

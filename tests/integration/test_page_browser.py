@@ -77,6 +77,15 @@ def test_the_head_says_what_ran_and_what_is_wrong(browser: Browser) -> None:
     assert "none was freed" in text(browser, "#rows tr.detail")
 
 
+def test_a_clash_is_told_by_its_address(browser: Browser) -> None:
+    show(browser, "clash")
+    told = text(browser, "#failure-list").replace("\u00a0", " ")
+    assert "Circular buffers clash with L1 buffers on device 0 after " in told
+    assert "Circular buffers would end at 0x54321 and take 64.0 MiB on all cores together" in told
+    assert "; free 2.0 MiB a bank, largest block 128 KiB" in told
+    assert "exhausted" not in told and "fragmented" not in told and "wanted" not in told
+
+
 def test_rows_open_sort_and_are_searched(browser: Browser) -> None:
     show(browser, "leak")
     places = texts(browser, "#rows .place b")

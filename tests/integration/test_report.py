@@ -447,6 +447,20 @@ def test_a_torn_recording_says_what_is_missing_and_claims_nothing() -> None:
     assert "breaks off" in run_ok("report", "torn.ttmem").out
 
 
+def test_a_clash_is_told_by_its_address() -> None:
+    file = tell("clash")
+    text = run_ok("report", file).out
+    assert "circular buffers clash with L1 buffers on device 0, 2 times from " in text
+    assert (
+        "    circular buffers would end at 0x254321 and take 64.0 MiB on all cores together\n"
+        "    free 2.0 MiB a bank, largest block 128 KiB\n"
+    ) in text
+    assert "fragmented" not in text and "exhausted" not in text and "wanted" not in text
+    (process,) = run_json("report", file)["processes"]
+    told = [(failure["kind"], failure["verdict"]) for failure in process["failures"]]
+    assert told == [("cb_clash", "exhausted")] * 2
+
+
 def test_a_recording_of_which_nothing_is_left_is_no_empty_one() -> None:
     whole = Path(tell("leak")).read_bytes()
     flipped = bytearray(whole)

@@ -93,9 +93,32 @@ function make_verdict() {
                        " freed only after all births");
 }
 
+/* Of a clash 'bank_wanted' is the address at which the circular buffers would end. */
+function clash_text(failure) {
+    if (failure.bank_wanted === 0)
+        return "";
+    return "Circular buffers would end at " + address_text(failure.bank_wanted) +
+           (failure.wanted > 0
+                ? " and take " + bytes_text(failure.wanted) + " on all cores together"
+                : "") +
+           "; free " + bytes_text(failure.free) + " a bank, largest block " +
+           bytes_text(failure.largest);
+}
+
+function wanted_of(failure) {
+    if (failure.clash)
+        return make("p", "", clash_text(failure));
+    return make(
+        "p", "",
+        bytes_text(failure.wanted) + " wanted, " + bytes_text(failure.bank_wanted) +
+            " a bank; free " + bytes_text(failure.free) + ", largest block " +
+            bytes_text(failure.largest) + " → ",
+        make("b", "",
+             failure.free >= failure.bank_wanted ? "fragmented, not exhausted" : "exhausted"));
+}
+
 function make_failure(failure) {
-    const verdict = failure.free >= failure.bank_wanted ? "fragmented, not exhausted" : "exhausted",
-          rows = make("table");
+    const rows = make("table");
     const operation = failure.op, place = place_of({stack: failure.stack, op: failure.op});
     for (let i = 0; i < failure.owners.length; i += 3) {
         const origin = process().origins[failure.owners[i]];
@@ -109,17 +132,18 @@ function make_failure(failure) {
     return make(
         "div", "failure",
         make("p", "",
-             make("b", "", failure.clash ? "Circular buffers clash with L1" : "Out of memory"),
-             " in " + failure.region + " of device " + failure.device + " after " +
-                 time_text(failure.time) + " at ",
+             make("b", "",
+                  failure.clash ? "Circular buffers clash with L1 buffers" : "Out of memory"),
+             (failure.clash ? " on" : " in " + failure.region + " of") + " device " +
+                 failure.device + " after " + time_text(failure.time) + " at ",
              make("code", "", place.title + " " + place.rest),
              operation ? " (" + operation + ")" : ""),
-        make("p", "",
-             bytes_text(failure.wanted) + " wanted, " + bytes_text(failure.bank_wanted) +
-                 " a bank; free " + bytes_text(failure.free) + ", largest block " +
-                 bytes_text(failure.largest) + " → ",
-             make("b", "", verdict)),
-        rows.children.length > 0 ? make("p", "dim", "who held " + failure.region + " then") : null,
+        wanted_of(failure),
+        rows.children.length > 0
+            ? make("p", "dim",
+                   "who held " + (failure.clash ? "L1 and circular buffers" : failure.region) +
+                       " then")
+            : null,
         rows);
 }
 

@@ -273,8 +273,8 @@ function chart_words(chart, time) {
     for (const failure of process().failures)
         if (Math.abs(failure.time - time) < near && failure.region === chart.name &&
             lines.length < 8)
-            lines.push((failure.clash ? "clash with circular buffers" : "out of memory") + ", " +
-                       bytes_text(failure.wanted) + " wanted");
+            lines.push(failure.clash ? "circular buffers clash with L1 buffers"
+                                     : "out of memory, " + bytes_text(failure.wanted) + " wanted");
     return lines;
 }
 
