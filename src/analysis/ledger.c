@@ -952,7 +952,8 @@ int ttm_ledger_take(struct ttm_ledger *ledger, const struct ttm_recorded *record
     case TTM_RECORDED_FAILURE:
         return take_failure(ledger, &record->failure, record->time_ns);
     case TTM_RECORDED_LOSS:
-        ledger->lost_events += record->lost_events;
+        ledger->lost_events += record->loss.events;
+        ledger->is_loss_open = record->loss.is_open;
         return 0;
     case TTM_RECORDED_COUNTERS:
         ledger->counters = record->counters;

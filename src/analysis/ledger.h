@@ -210,6 +210,7 @@ struct ttm_ledger {
     uint64_t failures_ever;
     struct ttm_recorded_counters counters;
     uint64_t lost_events;                  /* told one by one */
+    bool is_loss_open;                     /* what was lost is not made good yet */
     uint64_t odd;                          /* records that refer to what was never said */
     const char *moment_names[TTM_MOMENTS]; /* borrowed; NULL: not asked for */
     uint64_t moment_version[TTM_MOMENTS];  /* 1: has not come */

@@ -719,7 +719,8 @@ static void judge(const struct ttm_report *report, const struct ttm_ledger *ledg
 
     process->is_complete = (info->is_exact || process->has_ended) && is_whole && !is_end_unheard &&
                            c->unknown_frees == 0 && c->refused == 0 &&
-                           !(is_original && c->lost_events > 0) && ledger->odd == 0;
+                           !(is_original && c->lost_events > 0) && !ledger->is_loss_open &&
+                           ledger->odd == 0;
     const bool is_damaged = report->gaps > 0 || info->damaged_blocks > 0 ||
                             info->skipped_blocks > 0 || info->is_head_damaged;
     process->is_history_complete =
@@ -733,9 +734,13 @@ static void judge(const struct ttm_report *report, const struct ttm_ledger *ledg
         : c->unknown_frees > 0
             ? (process->is_logged ? "it freed what its log has no allocation of"
                                   : "it freed what it had allocated before tracking began")
-        : c->refused > 0     ? (process->is_logged ? "some lines of its log cannot be read"
-                                                   : "some of its messages made no sense")
-        : ledger->odd > 0    ? "the recording refers to what is not in it"
+        : c->refused > 0  ? (process->is_logged ? "some lines of its log cannot be read"
+                                                : "some of its messages made no sense")
+        : ledger->odd > 0 ? "the recording refers to what is not in it"
+        : ledger->is_loss_open
+            ? (process->has_ended
+                   ? "some of its events were lost, and it ended before that was made good"
+                   : "some of its events were lost, and that was not made good yet")
         : c->lost_events > 0 ? "some of its events were lost"
         : is_damaged         ? "a part of the recording is damaged: its history has a gap"
         : ledger->told > 0   ? "it was not listened to from its start without a break"

@@ -61,6 +61,7 @@ struct ttm_process_counters {
     bool has_gap;           /* it was tracked before we knew it, or off for a while */
     bool is_behind;         /* it has still to tell what it holds */
     uint32_t resync_us;     /* from the need for the last telling until it was exact */
+    bool has_open_loss;     /* events were lost, and no telling has made that good yet */
     bool is_inexact;        /* it ended before it could make good what was lost */
 };
 

@@ -17,7 +17,8 @@
 #include <stdint.h>
 
 #define TTM_RECORDING_MAJOR 1
-#define TTM_RECORDING_MINOR 1
+#define TTM_RECORDING_MINOR 2
+#define TTM_MINOR_MADE_GOOD 2 /* since then it is said when losses are made good */
 
 #define TTM_FILE_HEAD_SIZE 32
 #define TTM_BLOCK_HEAD_SIZE 96

@@ -651,7 +651,10 @@ static int read_loss(struct ttm_decoder *dec)
     if (!get_misc(dec, &events))
         return -EBADMSG;
     const int r = hand_out(dec, TTM_RECORDED_LOSS);
-    dec->record.lost_events = events;
+    dec->record.loss = (struct ttm_recorded_loss){
+        .events = events,
+        .is_open = events > 0 && dec->block->head.minor >= TTM_MINOR_MADE_GOOD,
+    };
     return r;
 }
 

@@ -121,7 +121,7 @@ int ttm_encoder_mark(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process
 int ttm_encoder_failure(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
                         const struct ttm_recorded_failure *failure);
 
-/* So many events of the process were lost before they reached us. */
+/* So many events of the process were lost before they reached us; 0: that is made good. */
 int ttm_encoder_loss(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process, uint64_t events);
 int ttm_encoder_counters(struct ttm_encoder *enc, uint64_t time_ns, uint32_t process,
                          const struct ttm_recorded_counters *counters);

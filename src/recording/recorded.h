@@ -130,6 +130,12 @@ struct ttm_recorded_counters {
     uint64_t lost_events;
 };
 
+/* Events that were lost on their way from the process to the writer. */
+struct ttm_recorded_loss {
+    uint64_t events; /* 0: what was lost before is made good, and what is live is exact again */
+    bool is_open;    /* until then; older writers did not say it, and then it is false */
+};
+
 /* A part of the recording that is not there. Made by the reader. */
 struct ttm_recorded_gap {
     uint64_t from_ns;
@@ -171,7 +177,7 @@ struct ttm_recorded {
         struct ttm_recorded_failure failure;
         struct ttm_recorded_counters counters;
         struct ttm_recorded_gap gap;
-        uint64_t lost_events; /* LOSS */
+        struct ttm_recorded_loss loss;
     };
 };
 

@@ -290,6 +290,11 @@ void ttm_record_loss(struct ttm_client *client, uint64_t events)
         (void)ttm_encoder_loss(encoder, client->server->now_ns, client->number, events);
 }
 
+void ttm_record_made_good(struct ttm_client *client)
+{
+    ttm_record_loss(client, 0);
+}
+
 uint64_t ttm_record_due_ns(const struct ttm_server *server)
 {
     const struct ttm_recorder *recorder = server->options.recorder;

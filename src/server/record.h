@@ -59,6 +59,8 @@ void ttm_record_mark(struct ttm_client *client, uint64_t time_ns, const char *na
 void ttm_record_failure(struct ttm_client *client, const struct ttm_failure_row *failure,
                         uint32_t devices, uint32_t allocator);
 void ttm_record_loss(struct ttm_client *client, uint64_t events);
+/* What was lost is made good: what is live is exact again. */
+void ttm_record_made_good(struct ttm_client *client);
 
 /* When the recorder wants to be called, UINT64_MAX for never; and that call. */
 uint64_t ttm_record_due_ns(const struct ttm_server *server);

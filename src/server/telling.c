@@ -194,6 +194,16 @@ static void take_time(struct ttm_tracked *tracked)
     tracked->needed_ns = 0;
 }
 
+static void make_good(struct ttm_tracked *tracked)
+{
+    struct ttm_client *client = tracked->client;
+
+    if (!client->process->counters.has_open_loss || ttm_tracked_is_behind(tracked))
+        return;
+    ttm_record_made_good(client);
+    client->process->counters.has_open_loss = false;
+}
+
 static void leave_telling(struct ttm_tracked *tracked)
 {
     tracked->is_telling = false;
@@ -210,6 +220,7 @@ static void end_telling(struct ttm_tracked *tracked)
         tracked->client->process->counters.resyncs++;
     tracked->has_told = true;
     take_time(tracked);
+    make_good(tracked);
 }
 
 void ttm_telling_need(struct ttm_tracked *tracked)
@@ -235,13 +246,23 @@ static bool is_patient(const struct ttm_tracked *tracked)
     return tracked->client->server->now_ns - tracked->needed_ns < PATIENCE_NS;
 }
 
+void ttm_telling_count_losses(struct ttm_tracked *tracked)
+{
+    struct ttm_client *client = tracked->client;
+    const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
+    const uint64_t known = client->process->counters.lost_events;
+
+    if (lost > known) {
+        ttm_record_loss(client, lost - known);
+        client->process->counters.has_open_loss = true;
+    }
+    client->process->counters.lost_events = lost;
+}
+
 void ttm_telling_watch_losses(struct ttm_tracked *tracked)
 {
     const uint64_t lost = ttm_ring_reader_lost(&tracked->reader);
 
-    if (lost > tracked->client->process->counters.lost_events)
-        ttm_record_loss(tracked->client, lost - tracked->client->process->counters.lost_events);
-    tracked->client->process->counters.lost_events = lost;
     if (tracked->is_spoiled && !tracked->is_telling) {
         tracked->lost_known = UINT64_MAX;
         tracked->is_spoiled = false;

@@ -390,6 +390,7 @@ uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
 
     read_rings(tracked, &slice);
     const uint32_t n = slice.count;
+    ttm_telling_count_losses(tracked);
     ttm_intake_records(tracked, slice.records, slice.order, n);
     server->counter[TTM_COUNTER_EVENTS] += n;
     tracked->doze.records += n;

@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,6 +169,33 @@ def test_a_full_ring_costs_history_and_never_the_truth(server: Server) -> None:
             assert client and client["lost_events"] > 0
         worker.do("free 1000000")
         wait_until_exact(server, worker)
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_the_recording_knows_whether_a_loss_was_made_good(
+    make_server, tmp_path: Path, is_told: bool
+) -> None:
+    """A program that ends before it was asked leaves what nobody can call exact."""
+    server: Server = make_server().start("--record", str(tmp_path))
+    with Tracked(server) as worker:
+        worker.do("alloc 0 0 100 1000")
+        wait_until_exact(server, worker)
+        server.freeze()
+        worker.do(f"storm 4 {FLOOD} 1")
+        if not is_told:
+            worker.kill()
+        server.thaw()
+        if is_told:
+            wait_until_exact(server, worker)
+            worker.kill()
+        wait_until_gone(server, worker.pid)
+    server.stop()
+    (recording,) = tmp_path.glob("*.ttmem")
+    (process,) = run_json("report", str(recording))["processes"]
+    assert process["lost_events"] > 0
+    assert process["complete"] is is_told and process["history_complete"] is False
+    assert ("ended before that was made good" in process["why_incomplete"]) is not is_told
+    assert ("not exact:" in run("report", str(recording)).out) is not is_told
 
 
 def test_a_server_that_stands_does_not_hold_up_the_program(server: Server) -> None:

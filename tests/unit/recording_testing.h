@@ -88,7 +88,8 @@ static inline void describe(const struct ttm_recorded *r, char ret[512])
                        (unsigned long long)r->failure.bank_largest_bytes, r->failure.origin);
         break;
     case TTM_RECORDED_LOSS:
-        (void)snprintf(at, room, "loss %llu", (unsigned long long)r->lost_events);
+        (void)snprintf(at, room, "loss %llu%s", (unsigned long long)r->loss.events,
+                       r->loss.is_open ? " open" : "");
         break;
     case TTM_RECORDED_COUNTERS:
         (void)snprintf(ret, 512, "p%u counters %llu %llu %llu %llu %llu", r->process,
@@ -327,6 +328,7 @@ static inline void sample_run(struct ttm_encoder *enc)
             assert_int_equal(ttm_encoder_dispatch(enc, now, 1, &dispatch), 0);
             assert_int_equal(ttm_encoder_failure(enc, now, 2, &failure), 0);
             assert_int_equal(ttm_encoder_loss(enc, now, 2, 12), 0);
+            assert_int_equal(ttm_encoder_loss(enc, now, 2, 0), 0);
             assert_int_equal(ttm_encoder_counters(enc, now, 2, &counters), 0);
         }
         if (i == 30)

@@ -120,7 +120,8 @@ static void everything_that_was_written_is_read(void **state)
         "1000001100900 p1 dispatch 77 devices 0\n",
         "1000001100900 p2 failure 1 region 1 wanted 1073741824 banks 67108864 33554432 16777216 "
         "origin 1101\n",
-        "1000001100900 p2 loss 12\n",
+        "1000001100900 p2 loss 12 open\n",
+        "1000001100900 p2 loss 0\n",
         "p2 counters 1 2 3 4 5\n",
         "1000001650900 p1 rename 0 serial 100000000001e birth 1000001650000 id 130 at 1060 bytes "
         "4096/24576 allocator 1 devices 1030 origin 1102 cores 0 region 0 kind 0 flags 1 banks 12\n",
@@ -397,6 +398,7 @@ static void the_golden_recordings_read_as_ever(void **state)
     (void)state;
     assert_reads_as_ever("v1-small");
     assert_reads_as_ever("v1.1-small");
+    assert_reads_as_ever("v1.2-small");
 }
 
 /* 'test_recording --golden FILE TEXT' writes what becomes golden with a new version. */

@@ -1237,10 +1237,29 @@ static void losses_leave_the_live_set_exact_and_the_history_not(void **state)
     begin_scene(&scene);
     run_steps(&scene, 2);
     story_must(ttm_encoder_loss(scene.story.enc, scene.story.now_ns, 1, 12), "loss");
+    story_must(ttm_encoder_loss(scene.story.enc, scene.story.now_ns, 1, 0), "made good");
     end_scene(&scene);
     assert_true(scene.process->is_complete);
     assert_false(scene.process->is_history_complete);
     assert_int_equal(scene.process->counters.lost_events, 12);
+    ttm_report_done(&scene.report);
+}
+
+static void losses_that_were_not_made_good_leave_nothing_exact(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    run_steps(&scene, 2);
+    story_must(ttm_encoder_loss(scene.story.enc, scene.story.now_ns, 1, 12), "loss");
+    story_must(ttm_encoder_loss(scene.story.enc, scene.story.now_ns, 1, 0), "made good");
+    story_must(ttm_encoder_loss(scene.story.enc, scene.story.now_ns, 1, 1), "another");
+    end_scene(&scene);
+    assert_false(scene.process->is_complete);
+    assert_false(scene.process->is_history_complete);
+    assert_int_equal(scene.process->counters.lost_events, 13);
+    assert_non_null(strstr(scene.process->why_incomplete, "before that was made good"));
     ttm_report_done(&scene.report);
 }
 
@@ -1362,6 +1381,7 @@ int main(void)
         cmocka_unit_test(the_last_failure_is_kept_however_many_kinds_there_are),
         cmocka_unit_test(a_recording_that_breaks_off_is_not_called_complete),
         cmocka_unit_test(losses_leave_the_live_set_exact_and_the_history_not),
+        cmocka_unit_test(losses_that_were_not_made_good_leave_nothing_exact),
         cmocka_unit_test(a_report_without_memory_is_no_report_and_leaks_nothing),
         cmocka_unit_test(every_flipped_byte_gives_an_honest_report),
     };
