@@ -395,6 +395,33 @@ static int draw_region(const struct ttm_ledger *ledger, struct ttm_group_region 
                : ttm_ledger_draw(ledger, region, time_ns, region->now.footprint_bytes);
 }
 
+/* While ends are lost, sums may be too high: a peak is what was held for sure. */
+static void raise_peaks(const struct ttm_ledger *ledger, struct ttm_group_region *region,
+                        uint64_t time_ns)
+{
+    if (ledger->is_loss_open)
+        return;
+    if (region->now.bytes > region->peak_bytes)
+        region->peak_bytes = region->now.bytes;
+    if (region->now.footprint_bytes > region->peak_footprint_bytes) {
+        region->peak_footprint_bytes = region->now.footprint_bytes;
+        region->peak_ns = time_ns;
+        region->peak_births = ledger->births;
+        region->peak_version++;
+    }
+}
+
+static void take_loss(struct ttm_ledger *ledger, const struct ttm_recorded_loss *loss,
+                      uint64_t time_ns)
+{
+    ledger->lost_events += loss->events;
+    ledger->is_loss_open = loss->is_open;
+    for (uint32_t i = 0; i < ledger->groups.count; i++) {
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+            raise_peaks(ledger, &ledger->groups.groups[i].region[r], time_ns);
+    }
+}
+
 static int add_to_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell,
                          const struct ttm_held *held, uint64_t time_ns)
 {
@@ -407,14 +434,7 @@ static int add_to_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell,
         group->births = ledger->births;
         ttm_held_add(&region->now, held);
         region->births++;
-        if (region->now.bytes > region->peak_bytes)
-            region->peak_bytes = region->now.bytes;
-        if (region->now.footprint_bytes > region->peak_footprint_bytes) {
-            region->peak_footprint_bytes = region->now.footprint_bytes;
-            region->peak_ns = time_ns;
-            region->peak_births = ledger->births;
-            region->peak_version++;
-        }
+        raise_peaks(ledger, region, time_ns);
         if (cell->region == TTM_REGION_KERNEL)
             group->kernel_bytes[cell->kind] += held->bytes;
         r = draw_region(ledger, region, cell->region, time_ns);
@@ -952,8 +972,7 @@ int ttm_ledger_take(struct ttm_ledger *ledger, const struct ttm_recorded *record
     case TTM_RECORDED_FAILURE:
         return take_failure(ledger, &record->failure, record->time_ns);
     case TTM_RECORDED_LOSS:
-        ledger->lost_events += record->loss.events;
-        ledger->is_loss_open = record->loss.is_open;
+        take_loss(ledger, &record->loss, record->time_ns);
         return 0;
     case TTM_RECORDED_COUNTERS:
         ledger->counters = record->counters;

@@ -69,6 +69,17 @@ void ttm_ledger_cbs_coreless(struct ttm_ledger *ledger, const struct ttm_group_s
         ledger->groups.groups[set->groups[i]].cbs.coreless_bytes += bytes;
 }
 
+/* As that of the regions in ledger.c. */
+static void raise_peaks(const struct ttm_ledger *ledger, struct ttm_group_cbs *cbs)
+{
+    if (ledger->is_loss_open)
+        return;
+    if (cbs->registered_bytes > cbs->peak_registered_bytes)
+        cbs->peak_registered_bytes = cbs->registered_bytes;
+    if (cbs->resident_bytes > cbs->peak_resident_bytes)
+        cbs->peak_resident_bytes = cbs->resident_bytes;
+}
+
 int ttm_ledger_cbs_sum(struct ttm_ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->groups.count; i++) {
@@ -81,10 +92,7 @@ int ttm_ledger_cbs_sum(struct ttm_ledger *ledger)
             return r;
         cbs->registered_bytes = sums.registered_bytes + cbs->coreless_bytes;
         cbs->resident_bytes = sums.resident_bytes + cbs->coreless_bytes;
-        if (cbs->registered_bytes > cbs->peak_registered_bytes)
-            cbs->peak_registered_bytes = cbs->registered_bytes;
-        if (cbs->resident_bytes > cbs->peak_resident_bytes)
-            cbs->peak_resident_bytes = cbs->resident_bytes;
+        raise_peaks(ledger, cbs);
         const bool is_sent = cbs->program_count > 0;
         const int drawn =
             ttm_ledger_draw(ledger, &group->region[TTM_REGION_CB], ledger->cbs_changed_ns,

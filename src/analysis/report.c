@@ -741,7 +741,7 @@ static void judge(const struct ttm_report *report, const struct ttm_ledger *ledg
             ? (process->has_ended
                    ? "some of its events were lost, and it ended before that was made good"
                    : "some of its events were lost, and that was not made good yet")
-        : c->lost_events > 0 ? "some of its events were lost"
+        : c->lost_events > 0 ? "some of its events were lost; peaks may have been higher"
         : is_damaged         ? "a part of the recording is damaged: its history has a gap"
         : ledger->told > 0   ? "it was not listened to from its start without a break"
                              : "";

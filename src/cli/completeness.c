@@ -28,7 +28,7 @@ const char *ttm_completeness_why(const struct ttm_process_row *row)
            : row->refused > 0       ? "some of its messages made no sense"
            : row->untracked > 0     ? "it had no room to keep track of some of its allocations"
            : row->is_behind         ? "it has still to tell the server what it holds"
-           : row->lost_events > 0   ? "some of its events were lost"
+           : row->lost_events > 0   ? "some of its events were lost; peaks may have been higher"
            : row->has_gap           ? "it was not listened to from its start without a break"
                                     : "";
 }

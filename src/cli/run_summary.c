@@ -201,7 +201,8 @@ static void put_oddities(const struct sheet *sheet)
     if (sheet->departed->inexact_count > 0)
         ttm_text_append(&list, "it ended before that was made good: nothing below is exact");
     else if (sums->lost_events > 0)
-        ttm_text_append(&list, "what remains is exact; allocations and frees were more");
+        ttm_text_append(&list,
+                        "what remains is exact; allocations and frees were more, peaks perhaps");
     add_oddity(sheet, &list, sums->unknown_frees,
                plural(sums->unknown_frees, "free of something unknown", "unknown frees"));
     add_oddity(sheet, &list, sums->replaced, "replaced without a free");

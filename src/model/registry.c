@@ -116,6 +116,38 @@ void ttm_process_unref(struct ttm_process *proc)
     free(proc);
 }
 
+void ttm_cb_raise_peaks(struct ttm_device_totals *totals)
+{
+    struct ttm_cb_totals *cb = &totals->cb;
+
+    if (totals->region[TTM_REGION_CB].peak_holds > 0)
+        return;
+    if (cb->registered_bytes > cb->peak_registered_bytes)
+        cb->peak_registered_bytes = cb->registered_bytes;
+    if (cb->resident_bytes > cb->peak_resident_bytes)
+        cb->peak_resident_bytes = cb->resident_bytes;
+}
+
+static void raise_peaks(struct ttm_device_totals *totals)
+{
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        ttm_region_raise_peaks(&totals->region[r]);
+    ttm_cb_raise_peaks(totals);
+}
+
+static void hold_peaks(struct ttm_device_totals *totals)
+{
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        totals->region[r].peak_holds++;
+}
+
+static void release_peaks(struct ttm_device_totals *totals)
+{
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        totals->region[r].peak_holds--;
+    raise_peaks(totals);
+}
+
 /* Takes all that one process had on one device out of the sums over all processes. */
 static void withdraw(struct ttm_device_totals *all, const struct ttm_device_totals *own)
 {
@@ -181,6 +213,8 @@ void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc
     for (uint32_t i = 0; i < proc->device_count; i++) {
         const struct ttm_process_device *device = &proc->devices[i];
         withdraw(&reg->devices[device->id]->totals, &device->totals);
+        if (proc->are_peaks_held)
+            release_peaks(&reg->devices[device->id]->totals);
     }
     keep_counters(&reg->ended, &proc->counters);
     reg->lives -= proc->lives.store.live;
@@ -324,15 +358,12 @@ static bool is_coreless(const struct ttm_site *site)
     return site->region == TTM_REGION_CB && !(site->flags & TTM_SITE_CORES);
 }
 
-static void change_coreless(struct ttm_cb_totals *cb, uint64_t bytes)
+static void change_coreless(struct ttm_device_totals *totals, uint64_t bytes)
 {
-    cb->coreless_bytes += bytes;
-    cb->registered_bytes += bytes;
-    cb->resident_bytes += bytes;
-    if (cb->registered_bytes > cb->peak_registered_bytes)
-        cb->peak_registered_bytes = cb->registered_bytes;
-    if (cb->resident_bytes > cb->peak_resident_bytes)
-        cb->peak_resident_bytes = cb->resident_bytes;
+    totals->cb.coreless_bytes += bytes;
+    totals->cb.registered_bytes += bytes;
+    totals->cb.resident_bytes += bytes;
+    ttm_cb_raise_peaks(totals);
 }
 
 void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *site,
@@ -346,7 +377,7 @@ void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *sit
     if (site->region == TTM_REGION_KERNEL)
         totals->kernel_bytes[site->kind] += life->bytes;
     if (is_coreless(site))
-        change_coreless(&totals->cb, life->footprint_bytes);
+        change_coreless(totals, life->footprint_bytes);
 }
 
 void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *site,
@@ -360,7 +391,24 @@ void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *si
     if (site->region == TTM_REGION_KERNEL)
         totals->kernel_bytes[site->kind] -= life->bytes;
     if (is_coreless(site))
-        change_coreless(&totals->cb, -life->footprint_bytes);
+        change_coreless(totals, -life->footprint_bytes);
+}
+
+void ttm_registry_hold_peaks(struct ttm_registry *reg, struct ttm_process *proc, bool are_held)
+{
+    if (proc->are_peaks_held == are_held)
+        return;
+    proc->are_peaks_held = are_held;
+    for (uint32_t i = 0; i < proc->device_count; i++) {
+        struct ttm_process_device *device = &proc->devices[i];
+        struct ttm_device_totals *both[] = {&device->totals, &reg->devices[device->id]->totals};
+        for (size_t b = 0; b < 2; b++) {
+            if (are_held)
+                hold_peaks(both[b]);
+            else
+                release_peaks(both[b]);
+        }
+    }
 }
 
 void ttm_registry_reset_peaks(struct ttm_process *proc)
@@ -368,11 +416,12 @@ void ttm_registry_reset_peaks(struct ttm_process *proc)
     for (uint32_t i = 0; i < proc->device_count; i++) {
         struct ttm_device_totals *totals = &proc->devices[i].totals;
         for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
-            totals->region[r].peak_bytes = totals->region[r].bytes;
-            totals->region[r].peak_footprint_bytes = totals->region[r].footprint_bytes;
+            totals->region[r].peak_bytes = 0;
+            totals->region[r].peak_footprint_bytes = 0;
         }
-        totals->cb.peak_registered_bytes = totals->cb.registered_bytes;
-        totals->cb.peak_resident_bytes = totals->cb.resident_bytes;
+        totals->cb.peak_registered_bytes = 0;
+        totals->cb.peak_resident_bytes = 0;
+        raise_peaks(totals);
     }
 }
 
@@ -395,12 +444,16 @@ int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc,
     proc->devices[proc->device_count] = (struct ttm_process_device){.id = device};
     proc->slots[device] = (uint16_t)++proc->device_count;
     reg->devices[device]->users++;
+    if (proc->are_peaks_held) {
+        hold_peaks(&proc->devices[proc->device_count - 1].totals);
+        hold_peaks(&reg->devices[device]->totals);
+    }
     return 0;
 }
 
-enum change { ADD, TAKE_FREED, TAKE_REPLACED, TAKE_CLOSED };
+enum change { ADD, TAKE_FREED, TAKE_REPLACED, TAKE_CLOSED, TAKE_UNHEARD };
 
-/* An end leaves its trace, but for a replaced life, whose memory another has. */
+/* An end leaves its trace, but for an unheard one and a replaced life, whose memory another has. */
 static void count_end(struct ttm_totals *totals, const struct ttm_life *life, enum change change)
 {
     if (change == TAKE_FREED)
@@ -618,6 +671,7 @@ int ttm_registry_end_serial(struct ttm_registry *reg, struct ttm_process *proc, 
         [TTM_END_FREED] = TAKE_FREED,
         [TTM_END_REPLACED] = TAKE_REPLACED,
         [TTM_END_CLOSED] = TAKE_CLOSED,
+        [TTM_END_UNHEARD] = TAKE_UNHEARD,
     };
     const uint64_t hash = serial_hash(proc->seed, serial);
     const uint32_t ref = find_serial(proc, hash, serial);

@@ -95,6 +95,7 @@ struct ttm_process {
     uint64_t seed;
     /* Of the serials that have entered 'lives', by thread: none is higher (ttm_serial_is_new). */
     uint64_t serials_seen[TTM_SERIAL_THREADS];
+    bool are_peaks_held;
     bool has_serials; /* its lives are found by serial, not by allocator, region and id */
     uint64_t births;  /* of a process without: serials are given here, from 1 on */
 };
@@ -178,6 +179,7 @@ enum ttm_end {
     TTM_END_FREED,    /* by its owner */
     TTM_END_REPLACED, /* its key was born again */
     TTM_END_CLOSED,   /* its device was closed */
+    TTM_END_UNHEARD,  /* somehow: it is gone, and that was not heard */
 };
 
 /* A life that ended, for those who want to tell of it. */
@@ -254,6 +256,12 @@ void ttm_device_set_note(struct ttm_device *device, const struct ttm_device_note
 /* Both sums of 'device' exist from here on. Returns 0 or -ENOMEM. */
 int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc, uint16_t device);
 
+/*
+ * Ends of the process were lost, so that its sums may be too high: until they are exact again no
+ * peak rises with them, neither its own nor those of its devices. Peaks are what was held for sure.
+ */
+void ttm_registry_hold_peaks(struct ttm_registry *reg, struct ttm_process *proc, bool are_held);
+
 /* The peaks of the process are what it holds now; those of the devices stay. */
 void ttm_registry_reset_peaks(struct ttm_process *proc);
 
@@ -264,6 +272,20 @@ size_t ttm_registry_life_bytes(const struct ttm_registry *reg);
 void ttm_process_ref(struct ttm_process *proc);
 void ttm_process_unref(struct ttm_process *proc);
 
+/* To what there is now, unless they are held. */
+static inline void ttm_region_raise_peaks(struct ttm_totals *totals)
+{
+    if (totals->peak_holds > 0)
+        return;
+    if (totals->bytes > totals->peak_bytes)
+        totals->peak_bytes = totals->bytes;
+    if (totals->footprint_bytes > totals->peak_footprint_bytes)
+        totals->peak_footprint_bytes = totals->footprint_bytes;
+}
+
+/* The same for circular buffers by core. */
+void ttm_cb_raise_peaks(struct ttm_device_totals *totals);
+
 /* Adds a life to the totals of its region or takes it out; who ended it is counted elsewhere. */
 static inline void ttm_region_add(struct ttm_totals *totals, uint64_t bytes,
                                   uint64_t footprint_bytes)
@@ -272,10 +294,9 @@ static inline void ttm_region_add(struct ttm_totals *totals, uint64_t bytes,
     totals->births++;
     totals->bytes += bytes;
     totals->footprint_bytes += footprint_bytes;
-    if (totals->bytes > totals->peak_bytes)
-        totals->peak_bytes = totals->bytes;
-    if (totals->footprint_bytes > totals->peak_footprint_bytes)
-        totals->peak_footprint_bytes = totals->footprint_bytes;
+    if (totals->bytes > totals->peak_bytes ||
+        totals->footprint_bytes > totals->peak_footprint_bytes)
+        ttm_region_raise_peaks(totals);
 }
 
 static inline void ttm_region_take(struct ttm_totals *totals, uint64_t bytes,

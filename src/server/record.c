@@ -214,6 +214,7 @@ void ttm_record_end(struct ttm_client *client, uint64_t time_ns, uint64_t serial
         [TTM_END_FREED] = TTM_ENDED_FREED,
         [TTM_END_REPLACED] = TTM_ENDED_REPLACED,
         [TTM_END_CLOSED] = TTM_ENDED_DEVICE_CLOSED,
+        [TTM_END_UNHEARD] = TTM_ENDED_UNHEARD,
     };
     struct ttm_encoder *encoder = encoder_of(client);
 

@@ -70,13 +70,8 @@ static void sum_cbs_of_device(struct ttm_tracked *tracked, struct ttm_process_de
     all->resident_bytes += sums.resident_bytes - own->resident_bytes;
     own->registered_bytes = sums.registered_bytes;
     own->resident_bytes = sums.resident_bytes;
-    struct ttm_cb_totals *both[] = {own, all};
-    for (size_t i = 0; i < 2; i++) {
-        if (both[i]->registered_bytes > both[i]->peak_registered_bytes)
-            both[i]->peak_registered_bytes = both[i]->registered_bytes;
-        if (both[i]->resident_bytes > both[i]->peak_resident_bytes)
-            both[i]->peak_resident_bytes = both[i]->resident_bytes;
-    }
+    ttm_cb_raise_peaks(&device->totals);
+    ttm_cb_raise_peaks(&server->reg->devices[device->id]->totals);
 }
 
 static uint64_t dispatched(const struct ttm_tracked *tracked)

@@ -175,7 +175,7 @@ static bool sweep(struct ttm_tracked *tracked)
         if (!life)
             return true;
         const uint64_t serial = life->serial;
-        if (ttm_registry_end_serial(client->server->reg, client->process, serial, TTM_END_FREED,
+        if (ttm_registry_end_serial(client->server->reg, client->process, serial, TTM_END_UNHEARD,
                                     &ended) == 0)
             ttm_record_unheard(client, serial);
     }
@@ -202,6 +202,7 @@ static void make_good(struct ttm_tracked *tracked)
         return;
     ttm_record_made_good(client);
     client->process->counters.has_open_loss = false;
+    ttm_registry_hold_peaks(client->server->reg, client->process, false);
 }
 
 static void leave_telling(struct ttm_tracked *tracked)
@@ -255,6 +256,7 @@ void ttm_telling_count_losses(struct ttm_tracked *tracked)
     if (lost > known) {
         ttm_record_loss(client, lost - known);
         client->process->counters.has_open_loss = true;
+        ttm_registry_hold_peaks(client->server->reg, client->process, true);
     }
     client->process->counters.lost_events = lost;
 }

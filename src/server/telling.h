@@ -42,7 +42,7 @@ static inline bool ttm_telling_has_ended(const struct ttm_tracked *tracked, uint
 /* What is known of its lives may be wrong: it is to be asked. */
 void ttm_telling_need(struct ttm_tracked *tracked);
 
-/* Tells the recording what was lost: before what was written after it is taken in. */
+/* Losses are known, and peaks held, before what was written after them is taken in. */
 void ttm_telling_count_losses(struct ttm_tracked *tracked);
 
 /* A loss since the last telling: once every ring was read again, the process is asked. */

@@ -26,6 +26,7 @@ struct ttm_totals {
     uint64_t closed_count; /* ended with their device */
     uint64_t closed_bytes;
     uint64_t closed_footprint_bytes;
+    uint32_t peak_holds; /* not sent: while there are any, the peaks do not rise */
 };
 
 /*

@@ -757,6 +757,29 @@ def one_ring(header_bytes: int, *records: bytes) -> int:
     return segment(contents, size=len(contents))
 
 
+def test_what_was_not_told_after_a_loss_raises_no_peak_and_is_no_free(server: Server) -> None:
+    """Its end was lost, and with it how much was held at once."""
+    contents = bytearray(one_ring_contents(65792, record(1, 1, 11), record(1, 2, 12)))
+    struct.pack_into("<Q", contents, 65792 + 8, 1)  # lost
+    with Native(server.socket) as native:
+        attach(native, segment(bytes(contents), size=len(contents)), os.eventfd(0))
+        kind, payload = native.read_frame()
+        assert kind == TELL
+        (epoch,) = struct.unpack_from("<I", payload)
+
+        def region() -> tuple[int, int, int, int]:
+            row = row_of(server, os.getpid())
+            assert row
+            dram = row["devices"][0]["regions"]["DRAM"]
+            return dram["allocs"], dram["frees"], dram["remaining_bytes"], dram["peak_bytes"]
+
+        assert region() == (2, 0, 200, 0)
+        native.send(told(epoch, told_row(2, ident=12)))
+        native.send(frame(TOLD_END, struct.pack("<II", epoch, 0)))
+        native.ask(GET_STATUS)
+        assert region() == (2, 0, 100, 100)
+
+
 def test_it_is_said_when_a_process_has_still_to_tell_what_it_holds(server: Server) -> None:
     """Exact as soon as it has told all; nothing on the way there waits for a time to pass."""
     lives = 3000

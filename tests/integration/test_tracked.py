@@ -171,6 +171,15 @@ def test_a_full_ring_costs_history_and_never_the_truth(server: Server) -> None:
         wait_until_exact(server, worker)
 
 
+def sums_of(process: dict[str, Any]) -> dict[tuple[int, str], tuple[int, int, int]]:
+    return {
+        (device["id"], name): (region["allocs"], region["frees"], region["peak_bytes"])
+        for device in process["devices"]
+        for name, region in device["regions"].items()
+        if region["allocs"] > 0
+    }
+
+
 @pytest.mark.parametrize("is_told", [False, True])
 def test_the_recording_knows_whether_a_loss_was_made_good(
     make_server, tmp_path: Path, is_told: bool
@@ -178,15 +187,17 @@ def test_the_recording_knows_whether_a_loss_was_made_good(
     """A program that ends before it was asked leaves what nobody can call exact."""
     server: Server = make_server().start("--record", str(tmp_path))
     with Tracked(server) as worker:
-        worker.do("alloc 0 0 100 1000")
+        worker.do("alloc 0 0 60000 1000")
         wait_until_exact(server, worker)
         server.freeze()
         worker.do(f"storm 4 {FLOOD} 1")
+        worker.do("free 1000000")  # some of these are lost too
         if not is_told:
             worker.kill()
         server.thaw()
         if is_told:
             wait_until_exact(server, worker)
+            row = row_of(server, worker.pid)
             worker.kill()
         wait_until_gone(server, worker.pid)
     server.stop()
@@ -196,6 +207,8 @@ def test_the_recording_knows_whether_a_loss_was_made_good(
     assert process["complete"] is is_told and process["history_complete"] is False
     assert ("ended before that was made good" in process["why_incomplete"]) is not is_told
     assert ("not exact:" in run("report", str(recording)).out) is not is_told
+    if is_told:
+        assert sums_of(process) == sums_of(row)  # allocations, frees and peaks
 
 
 def test_a_server_that_stands_does_not_hold_up_the_program(server: Server) -> None:

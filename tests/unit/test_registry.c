@@ -424,6 +424,63 @@ static void the_peaks_of_a_process_begin_anew_and_those_of_devices_stay(void **s
     assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 300);
 }
 
+static struct ttm_birth birth_of_serial(uint64_t serial, uint16_t device, uint8_t region,
+                                        uint64_t bytes)
+{
+    struct ttm_birth birth = birth_on(device, region, 1, bytes); /* the same key for all */
+
+    birth.serial = serial;
+    return birth;
+}
+
+static void held_peaks_do_not_rise_until_the_sums_are_exact_again(void **state)
+{
+    struct ttm_birth birth = birth_of_serial(1, 0, TTM_REGION_L1, 100);
+    const struct ttm_process_info info = {.pid = 2};
+    struct ttm_departure departure;
+    struct ttm_process *other;
+    struct ttm_ended ended;
+    (void)state;
+
+    proc->has_serials = true;
+    assert_int_equal(give_birth(proc, &birth), 0);
+    ttm_registry_hold_peaks(reg, proc, true);
+    ttm_registry_hold_peaks(reg, proc, true); /* more was lost */
+    for (birth.serial = 2; birth.serial <= 5; birth.serial++)
+        assert_int_equal(give_birth(proc, &birth), 0);
+    const struct ttm_birth elsewhere = birth_of_serial(9, 1, TTM_REGION_DRAM, 100);
+    assert_int_equal(give_birth(proc, &elsewhere), 0); /* a device that it had not used before */
+    assert_int_equal(of_process(proc, 0)->region[TTM_REGION_L1].peak_bytes, 100);
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 100);
+    assert_int_equal(of_all(1)->region[TTM_REGION_DRAM].peak_bytes, 0);
+
+    /* The sums of a device are not exact while those of one process are not. */
+    assert_int_equal(ttm_registry_add_process(reg, &info, &other), 0);
+    const struct ttm_birth others = birth_on(0, TTM_REGION_L1, 1, 1000);
+    assert_int_equal(give_birth(other, &others), 0);
+    assert_int_equal(of_process(other, 0)->region[TTM_REGION_L1].peak_bytes, 1000);
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 100);
+
+    /* What was not told has ended: nobody has heard how. */
+    for (uint64_t serial = 3; serial <= 5; serial++)
+        assert_int_equal(ttm_registry_end_serial(reg, proc, serial, TTM_END_UNHEARD, &ended), 0);
+    ttm_registry_hold_peaks(reg, proc, false);
+    const struct ttm_totals *own = &of_process(proc, 0)->region[TTM_REGION_L1];
+    assert_int_equal(own->peak_bytes, 200);
+    assert_int_equal(own->bytes, 200);
+    assert_int_equal(own->ends + own->closed_count, 0);
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 1200);
+    assert_int_equal(of_all(1)->region[TTM_REGION_DRAM].peak_bytes, 100);
+
+    /* One that ends holds nothing any more. */
+    ttm_registry_hold_peaks(reg, proc, true);
+    ttm_registry_end_process(reg, proc, &departure);
+    const struct ttm_birth more = birth_on(0, TTM_REGION_L1, 2, 1000);
+    assert_int_equal(give_birth(other, &more), 0);
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 2000);
+    proc = other;
+}
+
 static void the_peak_of_a_known_device_outlives_the_process(void **state)
 {
     const struct ttm_birth birth = birth_on(0, TTM_REGION_L1, 1, 100);
@@ -997,15 +1054,6 @@ static void two_hundred_thousand_random_events_agree_with_a_naive_table(void **s
 
 /* ---- lives that are found by serial ---- */
 
-static struct ttm_birth birth_of_serial(uint64_t serial, uint16_t device, uint8_t region,
-                                        uint64_t bytes)
-{
-    struct ttm_birth birth = birth_on(device, region, 1, bytes); /* the same key for all */
-
-    birth.serial = serial;
-    return birth;
-}
-
 static void lives_are_found_by_many_serials_at_once(void **state)
 {
     uint64_t serials[TTM_FIND_MAX];
@@ -1398,6 +1446,7 @@ int main(void)
         TEST(kernels_are_summed_by_kind),
         TEST(other_regions_do_not_count_as_kernels),
         TEST(the_peak_is_the_most_there_ever_was_at_once),
+        TEST(held_peaks_do_not_rise_until_the_sums_are_exact_again),
         TEST(the_peaks_of_a_process_begin_anew_and_those_of_devices_stay),
         TEST(the_peak_of_a_known_device_outlives_the_process),
         TEST(a_device_that_only_programs_named_goes_with_the_last_of_them),

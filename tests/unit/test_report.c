@@ -1245,6 +1245,29 @@ static void losses_leave_the_live_set_exact_and_the_history_not(void **state)
     ttm_report_done(&scene.report);
 }
 
+static void a_peak_is_what_was_held_for_sure(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    struct story *story = &scene.story;
+    const uint32_t origin = story_line(story, "x.py:4:f", "ttnn.add");
+    const uint64_t first = story_birth(story, origin, TTM_REGION_DRAM, 64 * KIB);
+    story_must(ttm_encoder_loss(story->enc, story->now_ns, 1, 12), "loss"); /* its end */
+    const uint64_t second = story_birth(story, origin, TTM_REGION_DRAM, 64 * KIB);
+    story_birth(story, origin, TTM_REGION_DRAM, 8 * KIB);
+    story_birth(story, origin, TTM_REGION_DRAM, 64 * KIB);
+    story_end(story, first, TTM_ENDED_UNHEARD);
+    story_end(story, second, TTM_ENDED_UNHEARD);
+    story_must(ttm_encoder_loss(story->enc, story->now_ns, 1, 0), "made good");
+    end_scene(&scene);
+    const struct ttm_report_region *region = &scene.process->devices[0].region[TTM_REGION_DRAM];
+    assert_int_equal(region->peak_bytes, 72 * KIB);
+    assert_int_equal(region->frees, 0);
+    ttm_report_done(&scene.report);
+}
+
 static void losses_that_were_not_made_good_leave_nothing_exact(void **state)
 {
     struct scene scene;
@@ -1381,6 +1404,7 @@ int main(void)
         cmocka_unit_test(the_last_failure_is_kept_however_many_kinds_there_are),
         cmocka_unit_test(a_recording_that_breaks_off_is_not_called_complete),
         cmocka_unit_test(losses_leave_the_live_set_exact_and_the_history_not),
+        cmocka_unit_test(a_peak_is_what_was_held_for_sure),
         cmocka_unit_test(losses_that_were_not_made_good_leave_nothing_exact),
         cmocka_unit_test(a_report_without_memory_is_no_report_and_leaks_nothing),
         cmocka_unit_test(every_flipped_byte_gives_an_honest_report),
