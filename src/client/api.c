@@ -312,6 +312,8 @@ __attribute__((hot)) void ttmem_alloc(const struct ttmem_allocation *a)
 
     if (__builtin_expect(epoch != 0, 1))
         begin_tracked(a, epoch);
+    else
+        ttm_switch_miss();
 }
 
 __attribute__((hot)) void ttmem_guest_born(struct ttm_live *live)

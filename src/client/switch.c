@@ -13,6 +13,7 @@
 
 struct ttm_tracker ttm_own_tracker;
 const struct ttmem_guest *ttm_own_guest;
+_Atomic bool ttm_own_has_missed;
 
 /*
  * What is looked at until the page is mapped; and where no page can be had, the switch is the
@@ -133,6 +134,25 @@ static bool is_wanted(void)
 
 static void look_at_wish(void);
 
+/*
+ * A guest says what is live, and what is wrong. Without one, what was allocated before is not known;
+ * that is said while tracking is on, as before and after nothing is claimed.
+ */
+static void own_up(bool is_on_now)
+{
+    static const char trouble[] =
+        "it allocated while tracking was off: what is left of that is not known";
+    uint32_t note = 0;
+
+    if (ttm_own_guest && ttm_own_guest->on_enable)
+        return;
+    if (is_on_now && atomic_load_explicit(&ttm_own_has_missed, memory_order_relaxed))
+        note = ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_STRING, trouble, sizeof(trouble) - 1);
+    /* release: the note is whole before its number is there. */
+    atomic_store_explicit(&ttm_own_tracker.producer.segment->trouble_note, note,
+                          memory_order_release);
+}
+
 /* With the lock held. */
 static void switch_off(void)
 {
@@ -143,7 +163,9 @@ static void switch_off(void)
             ttm_own_guest->on_disable();
         /* release: pairs with the acquire in ttm_tracker_report(). */
         atomic_fetch_add_explicit(&ttm_own_tracker.epoch, 1, memory_order_release);
-        ttm_tracker_forget(&ttm_own_tracker);
+        if (ttm_tracker_forget(&ttm_own_tracker))
+            ttm_switch_miss();
+        own_up(false);
     }
     atomic_store_explicit(&own_control()->is_on, 0, memory_order_relaxed);
 }
@@ -170,7 +192,9 @@ static int switch_on(void)
     if (r == 0 && is_on())
         return 0;
     if (r == 0) {
-        ttm_tracker_forget(&ttm_own_tracker);
+        if (ttm_tracker_forget(&ttm_own_tracker)) /* it came while that was switched off */
+            ttm_switch_miss();
+        own_up(true);
         /* release: pairs with the acquire in ttm_switch_epoch(); the tracker is there. */
         atomic_fetch_add_explicit(&ttm_own_tracker.epoch, 1, memory_order_release);
         r = rouse_helper();
@@ -325,6 +349,7 @@ static void forget_in_child(void)
     atomic_store_explicit(&ttm_own_tracker.epoch, 0, memory_order_relaxed);
     has_tracker = false;
     has_helper = false;
+    atomic_store_explicit(&ttm_own_has_missed, false, memory_order_relaxed); /* by the parent */
     has_loader_left = false; /* the thread that is left is the main one now */
     if (has_leave_key)
         (void)pthread_setspecific(leave_key, &leave_key);

@@ -21,6 +21,16 @@
 extern struct ttm_tracker ttm_own_tracker;
 extern struct ttm_control *_Atomic ttm_own_control;
 extern const struct ttmem_guest *ttm_own_guest; /* NULL: the hook is not there */
+/* Something was allocated that nobody was told of, as tracking was off, or was forgotten since. */
+extern _Atomic bool ttm_own_has_missed;
+
+/* While tracking is off. Mostly it is known already, and then no thread takes the line from another. */
+static inline void ttm_switch_miss(void)
+{
+    /* relaxed: it is looked at when tracking is switched on, which is at no certain moment. */
+    if (!atomic_load_explicit(&ttm_own_has_missed, memory_order_relaxed))
+        atomic_store_explicit(&ttm_own_has_missed, true, memory_order_relaxed);
+}
 
 /*
  * Once, before anything else of the library: looks at the environment and makes the control page,

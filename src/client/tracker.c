@@ -333,15 +333,19 @@ static void report_one(struct ttm_tracker *tracker, struct ttm_slot *slot,
     }
 }
 
-void ttm_tracker_forget(struct ttm_tracker *tracker)
+bool ttm_tracker_forget(struct ttm_tracker *tracker)
 {
     struct ttm_live_cache cache = {0};
     struct ttm_live live, gone;
+    bool was_any = false;
     uint32_t at = 0;
 
-    while (ttm_live_table_next(&tracker->table, &at, &live))
+    while (ttm_live_table_next(&tracker->table, &at, &live)) {
         (void)ttm_live_table_remove(&tracker->table, &cache, &live, &gone);
+        was_any = true;
+    }
     ttm_live_table_flush(&tracker->table, &cache);
+    return was_any;
 }
 
 /* A signal handler reports while its own thread is in here: it is seen to when that is done. */

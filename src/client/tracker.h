@@ -97,8 +97,8 @@ void ttm_tracker_refuse(struct ttm_tracker *tracker);
 /* Counts an end of what was not live. */
 void ttm_tracker_count_unknown_end(struct ttm_tracker *tracker);
 
-/* Forgets what is live, after tracking was switched off. On any thread. */
-void ttm_tracker_forget(struct ttm_tracker *tracker);
+/* Forgets what is live, after tracking was switched off; returns whether anything was. On any thread. */
+bool ttm_tracker_forget(struct ttm_tracker *tracker);
 
 /* The number of the note with that content; 0 when there is no room. */
 static inline uint32_t ttm_tracker_note(struct ttm_tracker *tracker, uint32_t kind,

@@ -42,6 +42,7 @@ from support import (
 )
 
 DISABLED = {"TT_ALLOC_TRACKING_ENABLED": "0"}
+WHILE_OFF = "it allocated while tracking was off: what is left of that is not known"
 
 
 # ---- programs ----
@@ -465,9 +466,34 @@ def test_a_program_is_switched_while_its_threads_go_on(server: Server) -> None:
         client = worker.client()
         assert client["unknown_frees"] == client["refused"] == client["untracked"] == 0
         row = worker.row()
-        assert row["complete"] is True and row["history_complete"] is False
+        assert row["complete"] is row["history_complete"] is False  # it is live all the same
+        assert row["why_incomplete"] == WHILE_OFF
         server.check()
         assert worker.end() == 0
+
+
+def test_what_was_allocated_while_tracking_was_off_is_not_known(server: Server) -> None:
+    with Library(server, DISABLED) as early, Library(server, DISABLED) as late:
+        late.do("alloc 1 100")
+        for worker in (early, late):
+            run_ok("enable", str(worker.pid))
+            worker.do("alloc 2 100")
+            worker.wait_for_ids(2)
+        assert early.row()["complete"] is early.row()["history_complete"] is True
+        row = late.row()
+        assert row["complete"] is row["history_complete"] is False
+        assert row["why_incomplete"] == WHILE_OFF
+        # It is switched off while it holds nothing, and then while it holds something.
+        early.do("free 2")
+        for number, is_exact in ((3, True), (4, False)):
+            run_ok("disable", str(early.pid))
+            assert early.do("enabled") == 0
+            run_ok("enable", str(early.pid))
+            early.do(f"alloc {number} 100")
+            early.wait_for_ids(number)
+            row = early.row()
+            assert row["complete"] is is_exact and row["history_complete"] is False
+        assert row["why_incomplete"] == WHILE_OFF
 
 
 def test_a_guest_is_asked_what_is_live_and_where_it_comes_from(server: Server) -> None:
@@ -477,6 +503,7 @@ def test_a_guest_is_asked_what_is_live_and_where_it_comes_from(server: Server) -
         worker.do("alloc 1 100", "alloc 2 100", "name 2 weights -")  # it begins with the first event
         assert worker.do("guest_calls") == 100
         worker.wait_for_ids(1, 2, 901, 902)
+        assert worker.row()["complete"] is True
         wait_for(lambda: told_of(worker)[2] == ("weights", ""))
         row = worker.row()
         operations = {
@@ -492,6 +519,7 @@ def test_a_guest_is_asked_what_is_live_and_where_it_comes_from(server: Server) -
         worker.wait_for_ids(901, 902)
         assert worker.do("guest_calls") == 201
         assert worker.client()["unknown_frees"] == 0
+        assert worker.row()["complete"] is True  # the guest has said what was live
         assert worker.end() == 0
 
 
