@@ -198,6 +198,7 @@ def test_the_recording_knows_whether_a_loss_was_made_good(
         if is_told:
             wait_until_exact(server, worker)
             row = row_of(server, worker.pid)
+            assert row
             worker.kill()
         wait_until_gone(server, worker.pid)
     server.stop()
