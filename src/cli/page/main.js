@@ -67,8 +67,8 @@ function make_verdict() {
     /* Circular buffers of cached programs share addresses: no more than there were at a time. */
     const bytes_of = (is_cb) => suspects.reduce(
         (sum, origin) => sum + ((origin.region === "CB") === is_cb ? origin.remaining[2] : 0), 0);
-    const most = device_kinds().reduce(
-        (sum, kind) => sum + (kind.regions.CB ? kind.regions.CB.peak : 0), 0);
+    const most =
+        device_kinds().reduce((sum, kind) => sum + (kind.regions.CB ? kind.regions.CB.peak : 0), 0);
     const bytes = bytes_of(false) + Math.min(bytes_of(true), most || Infinity);
     const kept =
         p.origins.filter((origin) => origin.class === "growing" && origin.remaining[0] === 0);
@@ -78,9 +78,9 @@ function make_verdict() {
             ? plural(suspects.length, "suspect", "suspects") + ": " +
                   plural(count, "buffer", "buffers") + " that keep growing, " + bytes_text(bytes) +
                   (suspects[0].devices.length > 1 ? " on each device" : "")
-        : unsure > 0
-            ? "No suspects; " + count_text(unsure) + " of the " + plural(left, "buffer", "buffers") +
-                  " left " + (unsure === 1 ? "is" : "are") + " unsure"
+        : unsure > 0 ? "No suspects; " + count_text(unsure) + " of the " +
+                           plural(left, "buffer", "buffers") + " left " +
+                           (unsure === 1 ? "is" : "are") + " unsure"
         : left > 0 ? "No suspects: the " + plural(left, "buffer", "buffers") + " left look intended"
         : p.allocs > 0 ? "Nothing remains: all that was allocated was freed"
                        : "Nothing was allocated";
