@@ -149,7 +149,7 @@ static int parse_board(struct serve *serve, const struct ttm_options *parsed)
     char *end = NULL;
     const unsigned long device = equals ? strtoul(parsed->value, &end, 10) : 0;
 
-    if (equals && (end != equals || device >= TTM_DEVICE_COUNT))
+    if (equals && (equals == parsed->value || end != equals || device >= TTM_DEVICE_COUNT))
         return ttm_options_complain(parsed, "'%s' does not begin with a device id", parsed->value);
     if (!ttm_board_find(name))
         return ttm_options_complain(parsed, "'%s' is not a board that is known", name);

@@ -45,6 +45,7 @@ struct top {
     struct ttm_device_filter devices;
     uint32_t refresh_ms;
     bool is_snapshot;
+    bool has_page; /* it was asked for, and is not what was looked at last */
     const char *socket_path;
     struct ttm_terminal terminal;
     struct ttm_view_settings saved;
@@ -302,6 +303,7 @@ static int parse(struct top *top, int argc, char **argv)
             r = ttm_options_number(&parsed, "a view", 1, TTM_PAGE_COUNT, &number);
             if (r == 0)
                 top->saved.page = (enum ttm_view_page)(number - 1);
+            top->has_page = true;
             break;
         case OPTION_SNAPSHOT:
             top->is_snapshot = true;
@@ -325,6 +327,9 @@ static int run(int argc, char **argv)
     top.grid.has_utf8 = top.terminal.has_utf8;
     /* The console of Linux has blocks and no braille. */
     top.grid.has_braille = top.terminal.has_utf8 && !(term && strcmp(term, "linux") == 0);
+    /* A script gets the same whatever somebody looked at last. */
+    if ((top.is_snapshot || !top.terminal.is_terminal) && !top.has_page)
+        top.saved.page = TTM_PAGE_DEVICES;
     ttm_view_init(&top.view, &top.saved);
     top.view.frame_name = name_frame;
     top.view.frame_context = ttm_native_names_new(); /* NULL, without memory, names nothing */

@@ -405,7 +405,7 @@ static void put_findings(struct dump *dump)
     put_finding(dump, ambiguous, "free fitted", "frees fitted",
                 "several regions, and the newest was taken");
     put_finding(dump, replaced, "allocation was replaced", "allocations were replaced",
-                "its address was allocated again without a free");
+                "an address was allocated again without a free");
     put_finding(dump, refused, "message was refused", "messages were refused", "see tt-mem status");
 }
 

@@ -145,6 +145,8 @@ def test_a_program_that_cannot_be_run(place: Place, folder: Path) -> None:
 def test_no_program_is_wrong_usage(place: Place) -> None:
     for args in ([], ["--"], ["--no-record"]):
         assert "the program to run is missing" in place.run(*args).complains(2)
+    args = ["-o", "x.ttmem", "--no-record", "true"]
+    assert "--output and --no-record exclude each other" in place.run(*args).complains(2)
 
 
 @pytest.mark.parametrize("args", [["--no-stacks"], ["--python-frames", "0"]])

@@ -268,6 +268,7 @@ def test_a_full_stderr_is_survived(make_server) -> None:
         ["--board", "9999=n150"],
         ["--board", "-1=n150"],
         ["--board", "x=n150"],
+        ["--board", "=n150"],
         ["--board", ""],
     ],
 )

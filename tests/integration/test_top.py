@@ -213,6 +213,8 @@ def test_settings_are_remembered(machine: Tree, folder: Path) -> None:
         screen.wait_for("the last 30 s")
         screen.keys("q")
         screen.assert_usable(0)
+    assert "REPORTS" in snapshot(machine)  # a script is not to know what somebody looked at
+    assert "the last" in snapshot(machine, "--view", "2")
     (machine.folder / "config/tt-mem/top.conf").write_bytes(b"\xff\x00view = 77\n[[[")
     assert "54 °C" in snapshot(machine)
 
