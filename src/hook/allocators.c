@@ -154,7 +154,6 @@ __attribute__((hot)) bool ttm_allocator_place(struct ttm_allocator *allocator,
                                               const struct ttm_buffer_facts *facts,
                                               struct ttm_live *ret)
 {
-    const uint64_t rest = (uint64_t)allocator->granule - 1;
     uint64_t bytes;
 
     /* acquire: pairs with the release in describe_locked(). */
@@ -167,6 +166,7 @@ __attribute__((hot)) bool ttm_allocator_place(struct ttm_allocator *allocator,
         return true;
     if (__builtin_expect(!ttm_bank_sizes_find(&allocator->sizes, facts, &bytes), 0))
         bytes = ask_bank_bytes(allocator, runtime, buffer, facts);
+    const uint64_t rest = (uint64_t)allocator->granule - 1;
     const uint32_t banks = facts->banks > 0 ? facts->banks : allocator->banks[facts->region];
     ret->banks = (uint16_t)(banks <= TTM_LIVE_BANKS_MAX ? banks : 0);
     ret->footprint_bytes = ((bytes + rest) & ~rest) * banks;
