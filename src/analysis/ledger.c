@@ -17,15 +17,11 @@
 #include <string.h>
 
 #include "analysis/ledger_cbs.h"
+#include "analysis/ledger_cells.h"
 #include "analysis/ledger_failures.h"
-#include "analysis/origin_words.h"
 #include "base/hash.h"
 #include "wire/life_row.h"
-#include "wire/note.h"
-#include "wire/origin.h"
 
-#define CELLS_MAX (1u << 22)
-#define THREADS_MAX 4096
 #define CB_INTERVAL_NS 1000000u
 
 struct ttm_live {
@@ -109,228 +105,7 @@ static int take_device(struct ttm_ledger *ledger, const struct ttm_recorded_devi
     return ledger->texts.failed ? -ENOMEM : 0;
 }
 
-/* A group goes on as two: each cell on its devices has held the same on both. */
-static int split_cells(void *arg, uint32_t group, uint32_t twin)
-{
-    struct ttm_ledger *ledger = arg;
-
-    for (uint32_t i = 0; i < ledger->cell_count; i++) {
-        struct ttm_cell *cell = &ledger->cells[i];
-        const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
-        const uint32_t n = set->group_count;
-        uint32_t at = 0;
-        if (n < 2 || set->groups[n - 1] != twin)
-            continue;
-        struct ttm_saved *grown = realloc(cell->peaks, n * sizeof(grown[0]));
-        if (!grown)
-            return -ENOMEM;
-        cell->peaks = grown;
-        while (set->groups[at] != group)
-            at++;
-        grown[n - 1] = grown[at];
-    }
-    return 0;
-}
-
-/* The index of the set that a number stands for; device 0 for one that was never said. */
-static int set_of(struct ttm_ledger *ledger, uint32_t number)
-{
-    uint16_t devices[TTM_DEVICE_COUNT];
-    const int known = ttm_groups_find(&ledger->groups, number);
-
-    if (known >= 0)
-        return known;
-    const uint32_t count = ttm_notebook_devices(&ledger->notes, number, devices);
-    int r = ttm_groups_add(&ledger->groups, number, devices, count, split_cells, ledger);
-    if (r == -EINVAL) {
-        ledger->odd++;
-        devices[0] = 0;
-        r = ttm_groups_add(&ledger->groups, number, devices, 1, split_cells, ledger);
-    }
-    return r == -EINVAL ? 0 : r;
-}
-
-/* ---- cells ---- */
-
-static uint64_t hash_of(const struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
-{
-    const uint64_t low = (uint64_t)life->origin << 32 | life->devices;
-    const uint64_t high = (uint64_t)life->region << 16 | (uint64_t)life->kind << 8 |
-                          (life->flags & (TTM_SITE_ALIAS | TTM_SITE_PROGRAM));
-
-    return ttm_hash_u64(low ^ high << 40 ^ ledger->seed);
-}
-
-static bool is_of(const struct ttm_cell *cell, const struct ttm_recorded_life *life)
-{
-    return cell->origin == life->origin && cell->devices == life->devices &&
-           cell->region == life->region && cell->kind == life->kind &&
-           cell->is_alias == ((life->flags & TTM_SITE_ALIAS) != 0) &&
-           cell->is_program == ((life->flags & TTM_SITE_PROGRAM) != 0);
-}
-
-static int grow_index(struct ttm_ledger *ledger)
-{
-    const uint32_t size = ledger->cell_index_size ? ledger->cell_index_size * 2 : 64;
-    uint32_t *index = calloc(size, sizeof(index[0]));
-
-    if (!index)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < ledger->cell_count; i++) {
-        const struct ttm_cell *cell = &ledger->cells[i];
-        const struct ttm_recorded_life like = {
-            .origin = cell->origin,
-            .devices = cell->devices,
-            .region = cell->region,
-            .kind = cell->kind,
-            .flags = (uint8_t)((cell->is_alias ? TTM_SITE_ALIAS : 0) |
-                               (cell->is_program ? TTM_SITE_PROGRAM : 0)),
-        };
-        uint64_t at = hash_of(ledger, &like) & (size - 1);
-        while (index[at] != 0)
-            at = (at + 1) & (size - 1);
-        index[at] = i + 1;
-    }
-    free(ledger->cell_index);
-    ledger->cell_index = index;
-    ledger->cell_index_size = size;
-    return 0;
-}
-
-static int make_cell_room(struct ttm_ledger *ledger)
-{
-    if (ledger->cell_count < ledger->cell_room)
-        return 0;
-    const uint32_t room = ledger->cell_room ? ledger->cell_room * 2 : 16;
-    struct ttm_cell *grown = realloc(ledger->cells, room * sizeof(grown[0]));
-    if (!grown)
-        return -ENOMEM;
-    ledger->cells = grown;
-    ledger->cell_room = room;
-    return 0;
-}
-
-/* The index of a thread, or -ENOMEM. */
-static int thread_of(struct ttm_ledger *ledger, uint32_t note)
-{
-    for (uint32_t i = 0; i < ledger->thread_count; i++) {
-        if (ledger->threads[i].note == note)
-            return (int)i;
-    }
-    /* A program that makes a thread for each task: from here on they are not told apart. */
-    if (ledger->thread_count == THREADS_MAX)
-        return THREADS_MAX - 1;
-    struct ttm_ledger_thread *grown =
-        realloc(ledger->threads, (ledger->thread_count + 1) * sizeof(grown[0]));
-    if (!grown)
-        return -ENOMEM;
-    ledger->threads = grown;
-    grown[ledger->thread_count] = (struct ttm_ledger_thread){.note = note};
-    return (int)ledger->thread_count++;
-}
-
-/* The kin of a new cell, or -ENOMEM. */
-static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
-                  struct ttm_origin_line line)
-{
-    const uint64_t key =
-        ttm_hash_u64(line.code ^ ttm_hash_u64(((uint64_t)life->devices << 16) +
-                                              ((uint64_t)life->region << 8) + life->kind));
-    uint32_t place;
-
-    if (ttm_u64_map_find(&ledger->kin_places, key, &place))
-        return (int)place;
-    if ((ledger->kin_count & (ledger->kin_count - 1)) == 0) {
-        struct ttm_kin *grown = realloc(
-            ledger->kins, (ledger->kin_count ? ledger->kin_count * 2 : 1) * sizeof(grown[0]));
-        if (!grown)
-            return -ENOMEM;
-        ledger->kins = grown;
-    }
-    if (ttm_u64_map_add(&ledger->kin_places, key, ledger->kin_count) < 0)
-        return -ENOMEM;
-    /* Regions apart, as a kin is of one; keys of both kinds are hashes, in one map. */
-    const uint64_t spot = ttm_hash_u64(line.spot ^ ((uint64_t)life->region << 56));
-    if (!ttm_u64_map_find(&ledger->kin_places, spot, &place)) {
-        place = ledger->kin_count;
-        if (ttm_u64_map_add(&ledger->kin_places, spot, place) < 0)
-            return -ENOMEM;
-    }
-    ledger->kins[ledger->kin_count] = (struct ttm_kin){
-        .code = line.code,
-        .function = line.function,
-        .spot = place,
-        .first_birth = ledger->births,
-        .given_back = ledger->given_back,
-    };
-    return (int)ledger->kin_count++;
-}
-
-static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint32_t *ret)
-{
-    if (ledger->cell_count * 2 >= ledger->cell_index_size && grow_index(ledger) < 0)
-        return -ENOMEM;
-    const int set = set_of(ledger, life->devices);
-    if (set < 0)
-        return set;
-    if (ledger->cell_count == CELLS_MAX || make_cell_room(ledger) < 0)
-        return -ENOMEM;
-    struct ttm_cell cell = {
-        .origin = life->origin,
-        .devices = life->devices,
-        .region = life->region,
-        .kind = life->kind,
-        .is_alias = (life->flags & TTM_SITE_ALIAS) != 0,
-        .is_program = (life->flags & TTM_SITE_PROGRAM) != 0,
-        .set = (uint32_t)set,
-        .first_ns = UINT64_MAX,
-        .lowest_address = UINT64_MAX,
-        .remaining = {.first_ns = UINT64_MAX, .first_birth = UINT64_MAX},
-    };
-    ttm_u64_map_init(&cell.remaining.size_places, ledger->seed);
-    const struct ttm_origin_line line = ttm_origin_line(&ledger->notes, life->origin);
-    const int kin = kin_of(ledger, life, line), thread = thread_of(ledger, line.thread);
-    if (kin < 0 || thread < 0)
-        return -ENOMEM;
-    cell.kin = (uint32_t)kin;
-    cell.thread = (uint32_t)thread;
-    cell.thread_first = ledger->threads[thread].births;
-    /* Without any origin, sizes take the place of lines. */
-    cell.line = line.code ? ttm_hash_u64(line.code ^ line.context) | 1 : 0;
-    cell.peaks = calloc(ledger->groups.sets[set].group_count, sizeof(cell.peaks[0]));
-    if (!cell.peaks)
-        return -ENOMEM;
-    ledger->cells[ledger->cell_count] = cell;
-    uint64_t at = hash_of(ledger, life) & (ledger->cell_index_size - 1);
-    while (ledger->cell_index[at] != 0)
-        at = (at + 1) & (ledger->cell_index_size - 1);
-    *ret = ledger->cell_count++;
-    ledger->cell_index[at] = *ret + 1;
-    return 0;
-}
-
-static int cell_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint32_t *ret)
-{
-    if (ledger->cell_count > 0 && is_of(&ledger->cells[ledger->last_cell], life)) {
-        *ret = ledger->last_cell;
-        return 0;
-    }
-    if (ledger->cell_count > 0) {
-        uint64_t at = hash_of(ledger, life) & (ledger->cell_index_size - 1);
-        while (ledger->cell_index[at] != 0) {
-            const uint32_t i = ledger->cell_index[at] - 1;
-            if (is_of(&ledger->cells[i], life)) {
-                *ret = ledger->last_cell = i;
-                return 0;
-            }
-            at = (at + 1) & (ledger->cell_index_size - 1);
-        }
-    }
-    const int r = add_cell(ledger, life, ret);
-    if (r == 0)
-        ledger->last_cell = *ret;
-    return r;
-}
+/* ---- what cells held at a moment ---- */
 
 /* Before a cell changes: what it holds is what it held at moments that have not saved it yet. */
 static inline void save_cell(struct ttm_ledger *ledger, struct ttm_cell *cell)
@@ -478,7 +253,7 @@ static int take_dispatch(struct ttm_ledger *ledger, const struct ttm_recorded_di
                          uint64_t time_ns)
 {
     const int r = ttm_ledger_cbs_settle(ledger, time_ns);
-    const int set = r == 0 ? set_of(ledger, dispatch->devices) : r;
+    const int set = r == 0 ? ttm_ledger_set(ledger, dispatch->devices) : r;
 
     if (set < 0)
         return set;
@@ -660,7 +435,7 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
     int r = make_live_room(ledger, life->slot);
 
     if (r == 0)
-        r = cell_of(ledger, life, &index);
+        r = ttm_ledger_cell(ledger, life, &index);
     if (r != 0)
         return r;
     struct ttm_cell *cell = &ledger->cells[index];
@@ -804,7 +579,7 @@ static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life
         ledger->odd++;
         return 0;
     }
-    const int r = cell_of(ledger, life, &index);
+    const int r = ttm_ledger_cell(ledger, life, &index);
     if (r < 0)
         return r;
     struct ttm_cell *from = &ledger->cells[live->cell - 1], *to = &ledger->cells[index];
@@ -863,62 +638,17 @@ static int take_mark(struct ttm_ledger *ledger, const struct ttm_recorded_mark *
     return ledger->texts.failed ? -ENOMEM : 0;
 }
 
-static bool is_on(const struct ttm_ledger *ledger, const struct ttm_cell *cell, uint16_t device)
-{
-    const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
-
-    for (uint16_t i = 0; i < set->device_count; i++) {
-        if (set->devices[i] == device)
-            return true;
-    }
-    return false;
-}
-
-/* Keeps the largest, in order. */
-static void add_owner(struct ttm_ledger_failure *failure, uint32_t cell,
-                      const struct ttm_held *held)
-{
-    uint32_t at = failure->owner_count;
-
-    while (at > 0 && failure->owners[at - 1].held.footprint_bytes < held->footprint_bytes)
-        at--;
-    if (at == TTM_OWNERS)
-        return;
-    if (failure->owner_count < TTM_OWNERS)
-        failure->owner_count++;
-    memmove(failure->owners + at + 1, failure->owners + at,
-            (failure->owner_count - at - 1) * sizeof(failure->owners[0]));
-    failure->owners[at] = (struct ttm_ledger_owner){.cell = cell, .held = *held};
-}
-
-static void find_owners(const struct ttm_ledger *ledger, struct ttm_ledger_failure *failure)
-{
-    for (uint32_t i = 0; i < ledger->cell_count; i++) {
-        const struct ttm_cell *cell = &ledger->cells[i];
-        const bool is_there = cell->region == failure->failure.region ||
-                              (failure->failure.kind == 1 &&
-                               (cell->region == TTM_REGION_CB || cell->region == TTM_REGION_L1));
-        if (is_there && cell->now.footprint_bytes > 0 && !cell->is_alias &&
-            is_on(ledger, cell, failure->device))
-            add_owner(failure, i, &cell->now);
-    }
-}
-
 static int take_failure(struct ttm_ledger *ledger, const struct ttm_recorded_failure *failure,
                         uint64_t time_ns)
 {
-    const int set = set_of(ledger, failure->devices);
+    const int set = ttm_ledger_set(ledger, failure->devices);
 
     ledger->failures_ever++;
     if (set < 0)
         return set;
     const struct ttm_ledger_failure one = {
         .failure = *failure, .time_ns = time_ns, .device = ledger->groups.sets[set].devices[0]};
-    struct ttm_ledger_failure *kept = ttm_ledger_keep_failure(ledger, &one);
-    if (!kept)
-        return -ENOMEM;
-    find_owners(ledger, kept);
-    return 0;
+    return ttm_ledger_keep_failure(ledger, &one);
 }
 
 /* ---- records ---- */

@@ -80,18 +80,29 @@ static void raise_peaks(const struct ttm_ledger *ledger, struct ttm_group_cbs *c
         cbs->peak_resident_bytes = cbs->resident_bytes;
 }
 
+/* What those of a group take, and those of the programs that were sent there. */
+static int sum_group(struct ttm_ledger *ledger, const struct ttm_group *group,
+                     const uint64_t *programs, uint32_t count, struct ttm_cb_sums *ret)
+{
+    const int r =
+        ttm_cb_map_sum(&ledger->cbs, &ledger->cb_sets, group->first_device, programs, count, ret);
+
+    ret->registered_bytes += group->cbs.coreless_bytes;
+    ret->resident_bytes += group->cbs.coreless_bytes;
+    return r;
+}
+
 int ttm_ledger_cbs_sum(struct ttm_ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->groups.count; i++) {
         struct ttm_group *group = &ledger->groups.groups[i];
         struct ttm_group_cbs *cbs = &group->cbs;
-        struct ttm_cb_sums sums;
-        const int r = ttm_cb_map_sum(&ledger->cbs, &ledger->cb_sets, group->first_device,
-                                     cbs->programs, cbs->program_count, &sums);
+        struct ttm_cb_sums sums = {0};
+        const int r = sum_group(ledger, group, cbs->programs, cbs->program_count, &sums);
         if (r < 0)
             return r;
-        cbs->registered_bytes = sums.registered_bytes + cbs->coreless_bytes;
-        cbs->resident_bytes = sums.resident_bytes + cbs->coreless_bytes;
+        cbs->registered_bytes = sums.registered_bytes;
+        cbs->resident_bytes = sums.resident_bytes;
         raise_peaks(ledger, cbs);
         const bool is_sent = cbs->program_count > 0;
         const int drawn =
@@ -151,13 +162,12 @@ int ttm_ledger_cbs_sum_mark(struct ttm_ledger *ledger)
     for (uint32_t i = 0; ledger->is_mark_unsummed && i < ledger->groups.count; i++) {
         struct ttm_group *group = &ledger->groups.groups[i];
         struct ttm_group_cbs *cbs = &group->cbs;
-        struct ttm_cb_sums sums;
-        const int r = ttm_cb_map_sum(&ledger->cbs, &ledger->cb_sets, group->first_device,
-                                     cbs->mark_programs, cbs->mark_program_count, &sums);
+        struct ttm_cb_sums sums = {0};
+        const int r = sum_group(ledger, group, cbs->mark_programs, cbs->mark_program_count, &sums);
         if (r < 0)
             return r;
-        cbs->mark_registered_bytes = sums.registered_bytes + cbs->coreless_bytes;
-        cbs->mark_resident_bytes = sums.resident_bytes + cbs->coreless_bytes;
+        cbs->mark_registered_bytes = sums.registered_bytes;
+        cbs->mark_resident_bytes = sums.resident_bytes;
     }
     ledger->is_mark_unsummed = false;
     return 0;

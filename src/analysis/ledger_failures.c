@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/ledger_failures.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,13 +58,57 @@ static void make_room(struct ttm_ledger *ledger)
             (size_t)(ledger->failures + --ledger->failure_count - gone) * sizeof(*gone));
 }
 
-struct ttm_ledger_failure *ttm_ledger_keep_failure(struct ttm_ledger *ledger,
-                                                   const struct ttm_ledger_failure *failure)
+/* ---- who held the memory ---- */
+
+static bool is_on(const struct ttm_ledger *ledger, const struct ttm_cell *cell, uint16_t device)
+{
+    const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+
+    for (uint16_t i = 0; i < set->device_count; i++) {
+        if (set->devices[i] == device)
+            return true;
+    }
+    return false;
+}
+
+/* Keeps the largest, in order. */
+static void add_owner(struct ttm_ledger_failure *failure, uint32_t cell,
+                      const struct ttm_held *held)
+{
+    uint32_t at = failure->owner_count;
+
+    while (at > 0 && failure->owners[at - 1].held.footprint_bytes < held->footprint_bytes)
+        at--;
+    if (at == TTM_OWNERS)
+        return;
+    if (failure->owner_count < TTM_OWNERS)
+        failure->owner_count++;
+    memmove(failure->owners + at + 1, failure->owners + at,
+            (failure->owner_count - at - 1) * sizeof(failure->owners[0]));
+    failure->owners[at] = (struct ttm_ledger_owner){.cell = cell, .held = *held};
+}
+
+static void find_owners(const struct ttm_ledger *ledger, struct ttm_ledger_failure *failure)
+{
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        const struct ttm_cell *cell = &ledger->cells[i];
+        const bool is_there = cell->region == failure->failure.region ||
+                              (failure->failure.kind == TTM_FAILURE_CB_CLASH &&
+                               (cell->region == TTM_REGION_CB || cell->region == TTM_REGION_L1));
+        if (is_there && cell->now.footprint_bytes > 0 && !cell->is_alias &&
+            is_on(ledger, cell, failure->device))
+            add_owner(failure, i, &cell->now);
+    }
+}
+
+/* ---- keeping one ---- */
+
+int ttm_ledger_keep_failure(struct ttm_ledger *ledger, const struct ttm_ledger_failure *failure)
 {
     if (!ledger->failures)
         ledger->failures = calloc(TTM_LEDGER_FAILURES, sizeof(ledger->failures[0]));
     if (!ledger->failures)
-        return NULL;
+        return -ENOMEM;
     make_room(ledger);
     struct ttm_ledger_failure *kept = &ledger->failures[ledger->failure_count];
     *kept = *failure;
@@ -79,5 +124,6 @@ struct ttm_ledger_failure *ttm_ledger_keep_failure(struct ttm_ledger *ledger,
         kept->first_ns = before->first_ns;
     }
     ledger->failure_count++;
-    return kept;
+    find_owners(ledger, kept);
+    return 0;
 }

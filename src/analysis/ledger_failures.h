@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ledger_failures - which of the allocations that failed a ledger keeps.
+ * ledger_failures - which of the allocations that failed a ledger keeps, and who held the memory.
  *
  * Part of the ledger: its thread, its rules. A program may fail in one way again and again;
  * what it does besides must not be lost among that, nor its last failure.
@@ -12,10 +12,9 @@ struct ttm_ledger;
 struct ttm_ledger_failure;
 
 /*
- * Keeps a copy, in place of another one when there is no more room, and counts it to its kind.
- * Returns where it is, until the next one is kept; NULL when memory is short.
+ * Keeps a copy, with those who held the memory, in place of another one when there is no more
+ * room, and counts it to its kind. Returns 0 or -ENOMEM.
  */
-struct ttm_ledger_failure *ttm_ledger_keep_failure(struct ttm_ledger *ledger,
-                                                   const struct ttm_ledger_failure *failure);
+int ttm_ledger_keep_failure(struct ttm_ledger *ledger, const struct ttm_ledger_failure *failure);
 
 #endif /* TTM_ANALYSIS_LEDGER_FAILURES_H */

@@ -37,6 +37,14 @@ def sites() -> dict[tuple[int, str], tuple[str, int]]:
     return found
 
 
+def only_process(recording: Path) -> dict[str, Any]:
+    report = subprocess.run(
+        [TT_MEM, "report", recording, "--json"], capture_output=True, check=True
+    ).stdout
+    (process,) = json.loads(report)["processes"]
+    return process
+
+
 def run_and_report(folder: Path, cluster: Cluster, end: str) -> tuple[int, str, dict[str, Any]]:
     """Exit status, output and report of the program."""
     recording = folder / "run.ttmem"
@@ -48,10 +56,7 @@ def run_and_report(folder: Path, cluster: Cluster, end: str) -> tuple[int, str, 
         timeout=PATIENCE_S,
         cwd=folder,
     )
-    report = subprocess.run(
-        [TT_MEM, "report", recording, "--json"], capture_output=True, check=True
-    ).stdout
-    (process,) = json.loads(report)["processes"]
+    process = only_process(recording)
     assert process["complete"] and process["history_complete"], done.stderr
     return done.returncode, done.stdout, process
 
@@ -146,10 +151,7 @@ def test_threads_have_lines_while_the_main_thread_does_nothing_but_wait(
         timeout=PATIENCE_S,
         cwd=folder,
     )
-    report = subprocess.run(
-        [TT_MEM, "report", recording, "--json"], capture_output=True, check=True
-    ).stdout
-    (process,) = json.loads(report)["processes"]
+    process = only_process(recording)
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     for origin in process["origins"]:
         assert origin["thread"].startswith("server"), origin

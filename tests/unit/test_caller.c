@@ -10,7 +10,7 @@ struct stack {
     struct ttm_frame_words frames[FRAMES];
 };
 
-static const struct ttm_frame_words alloc = {"/home/me/p.py", "alloc", 4};
+static const struct ttm_frame_words alloc = {"lib/p.py", "alloc", 4};
 static const struct ttm_terminal plain = {.has_utf8 = true, .columns = 80};
 
 static const struct stack *others;
@@ -51,8 +51,8 @@ static void a_line_that_one_alone_comes_through_needs_no_caller(void **state)
 {
     const struct stack stacks[] = {
         {{alloc, {"p.py", "load", 9}}},
-        {{{"/home/me/p.py", "alloc", 5}, {"p.py", "step", 9}}}, /* another line */
-        {{{"/home/me/q.py", "alloc", 4}, {"p.py", "step", 9}}}, /* another file */
+        {{{"lib/p.py", "alloc", 5}, {"p.py", "step", 9}}}, /* another line */
+        {{{"lib/q.py", "alloc", 4}, {"p.py", "step", 9}}}, /* another file */
         {{{0}}},
     };
     (void)state;
@@ -65,8 +65,8 @@ static void a_line_that_one_alone_comes_through_needs_no_caller(void **state)
 static void of_a_line_that_several_come_through_the_caller_is_told(void **state)
 {
     const struct stack stacks[] = {
-        {{alloc, {"/home/me/p.py", "load", 9}, {"p.py", "<module>", 20}}},
-        {{alloc, {"/home/me/p.py", "step", 12}, {"p.py", "<module>", 21}}},
+        {{alloc, {"lib/p.py", "load", 9}, {"p.py", "<module>", 20}}},
+        {{alloc, {"lib/p.py", "step", 12}, {"p.py", "<module>", 21}}},
     };
     (void)state;
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/ledger_cells.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/origin_words.h"
+#include "base/hash.h"
+
+#define CELLS_MAX (1u << 22)
+#define THREADS_MAX 4096
+
+/* ---- sets of devices ---- */
+
+/* A group goes on as two: each cell on its devices has held the same on both. */
+static int split_cells(void *arg, uint32_t group, uint32_t twin)
+{
+    struct ttm_ledger *ledger = arg;
+
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        struct ttm_cell *cell = &ledger->cells[i];
+        const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+        const uint32_t n = set->group_count;
+        uint32_t at = 0;
+        if (n < 2 || set->groups[n - 1] != twin)
+            continue;
+        struct ttm_saved *grown = realloc(cell->peaks, n * sizeof(grown[0]));
+        if (!grown)
+            return -ENOMEM;
+        cell->peaks = grown;
+        while (set->groups[at] != group)
+            at++;
+        grown[n - 1] = grown[at];
+    }
+    return 0;
+}
+
+int ttm_ledger_set(struct ttm_ledger *ledger, uint32_t number)
+{
+    uint16_t devices[TTM_DEVICE_COUNT];
+    const int known = ttm_groups_find(&ledger->groups, number);
+
+    if (known >= 0)
+        return known;
+    const uint32_t count = ttm_notebook_devices(&ledger->notes, number, devices);
+    int r = ttm_groups_add(&ledger->groups, number, devices, count, split_cells, ledger);
+    if (r == -EINVAL) {
+        ledger->odd++;
+        devices[0] = 0;
+        r = ttm_groups_add(&ledger->groups, number, devices, 1, split_cells, ledger);
+    }
+    return r == -EINVAL ? 0 : r;
+}
+
+/* ---- cells, their kin and their threads ---- */
+
+static uint64_t hash_of(const struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
+{
+    const uint64_t low = (uint64_t)life->origin << 32 | life->devices;
+    const uint64_t high = (uint64_t)life->region << 16 | (uint64_t)life->kind << 8 |
+                          (life->flags & (TTM_SITE_ALIAS | TTM_SITE_PROGRAM));
+
+    return ttm_hash_u64(low ^ high << 40 ^ ledger->seed);
+}
+
+static int grow_index(struct ttm_ledger *ledger)
+{
+    const uint32_t size = ledger->cell_index_size ? ledger->cell_index_size * 2 : 64;
+    uint32_t *index = calloc(size, sizeof(index[0]));
+
+    if (!index)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+        const struct ttm_cell *cell = &ledger->cells[i];
+        const struct ttm_recorded_life like = {
+            .origin = cell->origin,
+            .devices = cell->devices,
+            .region = cell->region,
+            .kind = cell->kind,
+            .flags = (uint8_t)((cell->is_alias ? TTM_SITE_ALIAS : 0) |
+                               (cell->is_program ? TTM_SITE_PROGRAM : 0)),
+        };
+        uint64_t at = hash_of(ledger, &like) & (size - 1);
+        while (index[at] != 0)
+            at = (at + 1) & (size - 1);
+        index[at] = i + 1;
+    }
+    free(ledger->cell_index);
+    ledger->cell_index = index;
+    ledger->cell_index_size = size;
+    return 0;
+}
+
+static int make_cell_room(struct ttm_ledger *ledger)
+{
+    if (ledger->cell_count < ledger->cell_room)
+        return 0;
+    const uint32_t room = ledger->cell_room ? ledger->cell_room * 2 : 16;
+    struct ttm_cell *grown = realloc(ledger->cells, room * sizeof(grown[0]));
+    if (!grown)
+        return -ENOMEM;
+    ledger->cells = grown;
+    ledger->cell_room = room;
+    return 0;
+}
+
+/* The index of a thread, or -ENOMEM. */
+static int thread_of(struct ttm_ledger *ledger, uint32_t note)
+{
+    for (uint32_t i = 0; i < ledger->thread_count; i++) {
+        if (ledger->threads[i].note == note)
+            return (int)i;
+    }
+    /* A program that makes a thread for each task: from here on they are not told apart. */
+    if (ledger->thread_count == THREADS_MAX)
+        return THREADS_MAX - 1;
+    struct ttm_ledger_thread *grown =
+        realloc(ledger->threads, (ledger->thread_count + 1) * sizeof(grown[0]));
+    if (!grown)
+        return -ENOMEM;
+    ledger->threads = grown;
+    grown[ledger->thread_count] = (struct ttm_ledger_thread){.note = note};
+    return (int)ledger->thread_count++;
+}
+
+/* The kin of a new cell, or -ENOMEM. */
+static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                  struct ttm_origin_line line)
+{
+    const uint64_t key =
+        ttm_hash_u64(line.code ^ ttm_hash_u64(((uint64_t)life->devices << 16) +
+                                              ((uint64_t)life->region << 8) + life->kind));
+    uint32_t place;
+
+    if (ttm_u64_map_find(&ledger->kin_places, key, &place))
+        return (int)place;
+    if ((ledger->kin_count & (ledger->kin_count - 1)) == 0) {
+        struct ttm_kin *grown = realloc(
+            ledger->kins, (ledger->kin_count ? ledger->kin_count * 2 : 1) * sizeof(grown[0]));
+        if (!grown)
+            return -ENOMEM;
+        ledger->kins = grown;
+    }
+    if (ttm_u64_map_add(&ledger->kin_places, key, ledger->kin_count) < 0)
+        return -ENOMEM;
+    /* Regions apart, as a kin is of one; keys of both kinds are hashes, in one map. */
+    const uint64_t spot = ttm_hash_u64(line.spot ^ ((uint64_t)life->region << 56));
+    if (!ttm_u64_map_find(&ledger->kin_places, spot, &place)) {
+        place = ledger->kin_count;
+        if (ttm_u64_map_add(&ledger->kin_places, spot, place) < 0)
+            return -ENOMEM;
+    }
+    ledger->kins[ledger->kin_count] = (struct ttm_kin){
+        .code = line.code,
+        .function = line.function,
+        .spot = place,
+        .first_birth = ledger->births,
+        .given_back = ledger->given_back,
+    };
+    return (int)ledger->kin_count++;
+}
+
+static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint32_t *ret)
+{
+    if (ledger->cell_count * 2 >= ledger->cell_index_size && grow_index(ledger) < 0)
+        return -ENOMEM;
+    const int set = ttm_ledger_set(ledger, life->devices);
+    if (set < 0)
+        return set;
+    if (ledger->cell_count == CELLS_MAX || make_cell_room(ledger) < 0)
+        return -ENOMEM;
+    struct ttm_cell cell = {
+        .origin = life->origin,
+        .devices = life->devices,
+        .region = life->region,
+        .kind = life->kind,
+        .is_alias = (life->flags & TTM_SITE_ALIAS) != 0,
+        .is_program = (life->flags & TTM_SITE_PROGRAM) != 0,
+        .set = (uint32_t)set,
+        .first_ns = UINT64_MAX,
+        .lowest_address = UINT64_MAX,
+        .remaining = {.first_ns = UINT64_MAX, .first_birth = UINT64_MAX},
+    };
+    ttm_u64_map_init(&cell.remaining.size_places, ledger->seed);
+    const struct ttm_origin_line line = ttm_origin_line(&ledger->notes, life->origin);
+    const int kin = kin_of(ledger, life, line), thread = thread_of(ledger, line.thread);
+    if (kin < 0 || thread < 0)
+        return -ENOMEM;
+    cell.kin = (uint32_t)kin;
+    cell.thread = (uint32_t)thread;
+    cell.thread_first = ledger->threads[thread].births;
+    /* Without any origin, sizes take the place of lines. */
+    cell.line = line.code ? ttm_hash_u64(line.code ^ line.context) | 1 : 0;
+    cell.peaks = calloc(ledger->groups.sets[set].group_count, sizeof(cell.peaks[0]));
+    if (!cell.peaks)
+        return -ENOMEM;
+    ledger->cells[ledger->cell_count] = cell;
+    uint64_t at = hash_of(ledger, life) & (ledger->cell_index_size - 1);
+    while (ledger->cell_index[at] != 0)
+        at = (at + 1) & (ledger->cell_index_size - 1);
+    *ret = ledger->cell_count++;
+    ledger->cell_index[at] = *ret + 1;
+    return 0;
+}
+
+int ttm_ledger_find_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                         uint32_t *ret)
+{
+    if (ledger->cell_count > 0) {
+        uint64_t at = hash_of(ledger, life) & (ledger->cell_index_size - 1);
+        while (ledger->cell_index[at] != 0) {
+            const uint32_t i = ledger->cell_index[at] - 1;
+            if (ttm_cell_is_of(&ledger->cells[i], life)) {
+                *ret = ledger->last_cell = i;
+                return 0;
+            }
+            at = (at + 1) & (ledger->cell_index_size - 1);
+        }
+    }
+    const int r = add_cell(ledger, life, ret);
+    if (r == 0)
+        ledger->last_cell = *ret;
+    return r;
+}

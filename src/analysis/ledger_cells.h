@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ledger_cells - the cells of a ledger: what all lives of one origin, set of devices, region
+ * and kind have in common is kept once. Private to ledger*.c.
+ */
+#ifndef TTM_ANALYSIS_LEDGER_CELLS_H
+#define TTM_ANALYSIS_LEDGER_CELLS_H
+
+#include <stdbool.h>
+
+#include "analysis/ledger.h"
+#include "wire/life_row.h"
+
+/*
+ * The index of the set that a number stands for, -ENOMEM when memory is short; device 0 for one
+ * that was never said.
+ */
+int ttm_ledger_set(struct ttm_ledger *ledger, uint32_t number);
+
+/* Looks for the cell of a life, and adds it if there is none. Returns 0 or -ENOMEM. */
+int ttm_ledger_find_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                         uint32_t *ret);
+
+static inline bool ttm_cell_is_of(const struct ttm_cell *cell, const struct ttm_recorded_life *life)
+{
+    return cell->origin == life->origin && cell->devices == life->devices &&
+           cell->region == life->region && cell->kind == life->kind &&
+           cell->is_alias == ((life->flags & TTM_SITE_ALIAS) != 0) &&
+           cell->is_program == ((life->flags & TTM_SITE_PROGRAM) != 0);
+}
+
+/* The same; most lives are like the one before. */
+static inline int ttm_ledger_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
+                                  uint32_t *ret)
+{
+    if (ledger->cell_count > 0 && ttm_cell_is_of(&ledger->cells[ledger->last_cell], life)) {
+        *ret = ledger->last_cell;
+        return 0;
+    }
+    return ttm_ledger_find_cell(ledger, life, ret);
+}
+
+#endif /* TTM_ANALYSIS_LEDGER_CELLS_H */
