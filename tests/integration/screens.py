@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Callable
 
@@ -15,6 +16,9 @@ from basics import PATIENCE_S, TT_MEM, wait_for
 from commands import clean_env
 
 needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
+
+FRAME_S = 0.05  # a part of a frame does not stay that long
+RESTLESS_FRAMES = 20  # and a screen that changes all the time is taken as it is
 
 
 class Screen:
@@ -78,11 +82,19 @@ class Screen:
         return self.wait_until(lambda text: all(w in text for w in wanted), f"{wanted} on it")
 
     def wait_until(self, condition: Callable[[str], bool], what: str) -> str:
+        """The first picture that is like that and stays for a moment: a frame comes in pieces."""
         seen = ""
 
         def look() -> bool:
             nonlocal seen
             seen = self.text()
+            if not condition(seen):
+                return False
+            for _ in range(RESTLESS_FRAMES):
+                time.sleep(FRAME_S)
+                before, seen = seen, self.text()
+                if seen == before:
+                    break
             return condition(seen)
 
         try:
