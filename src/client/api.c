@@ -220,8 +220,10 @@ static uint32_t origin_note(struct ttm_slot *slot, const struct ttm_origin_note 
     return note;
 }
 
-static inline uint32_t ask_origin(struct ttm_slot *slot, const struct ttmem_guest *guest,
-                                  uint32_t context, uint32_t epoch)
+/* Not inlined: without stacks it is rare. */
+static __attribute__((noinline)) uint32_t ask_origin(struct ttm_slot *slot,
+                                                     const struct ttmem_guest *guest,
+                                                     uint32_t context, uint32_t epoch)
 {
     struct ttmem_guest_origin from = {0};
 
@@ -247,14 +249,14 @@ static inline uint32_t ask_origin(struct ttm_slot *slot, const struct ttmem_gues
 
 static __attribute__((hot)) uint32_t origin_of_event(struct ttm_slot *slot, uint32_t epoch)
 {
-    const struct ttmem_guest *guest = ttm_own_guest;
     const bool has_context = slot->context_depth > 0 && slot->context_epoch == epoch;
+    const uint32_t context = has_context ? innermost(slot) : 0;
 
+    if (slot->lasting_epoch == epoch && slot->lasting_context == context) /* only with a guest */
+        return slot->lasting_origin;
+    const struct ttmem_guest *guest = ttm_own_guest;
     if (!guest || !guest->origin)
         return has_context ? slot->context_origin : 0;
-    const uint32_t context = has_context ? innermost(slot) : 0;
-    if (slot->lasting_epoch == epoch && slot->lasting_context == context)
-        return slot->lasting_origin;
     return ask_origin(slot, guest, context, epoch);
 }
 
@@ -269,9 +271,13 @@ static bool is_sound(const struct ttmem_allocation *a)
            (a->program == 0 || a->id <= UINT16_MAX);
 }
 
-/* Apart, so that a call while tracking is off has no frame to set up; so is end_tracked(). */
-static __attribute__((noinline, hot)) void begin_tracked(const struct ttmem_allocation *a,
-                                                         uint32_t epoch)
+/*
+ * Apart, so that a call while tracking is off has no frame to set up; so is end_tracked(). All that
+ * is not rare is a part of it: a call of a function that the caches have forgotten costs more than
+ * what most of them do.
+ */
+static __attribute__((noinline, hot, flatten)) void begin_tracked(const struct ttmem_allocation *a,
+                                                                  uint32_t epoch)
 {
     struct ttm_slot *slot = ttm_switch_slot();
 
@@ -316,7 +322,7 @@ __attribute__((hot)) void ttmem_alloc(const struct ttmem_allocation *a)
         ttm_switch_miss();
 }
 
-__attribute__((hot)) void ttmem_guest_born(struct ttm_live *live)
+__attribute__((hot, flatten)) void ttmem_guest_born(struct ttm_live *live)
 {
     const uint32_t epoch = ttm_switch_epoch();
     struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
@@ -347,8 +353,8 @@ static void report(enum ttm_happening_op op, const struct ttm_live *live)
     ttm_tracker_report(&ttm_own_tracker, slot, &event);
 }
 
-static __attribute__((noinline, hot)) void end_tracked(uint16_t allocator, uint8_t region,
-                                                       uint64_t id, uint32_t epoch)
+static __attribute__((noinline, hot, flatten)) void end_tracked(uint16_t allocator, uint8_t region,
+                                                                uint64_t id, uint32_t epoch)
 {
     struct ttm_slot *slot = ttm_switch_slot();
 
@@ -565,7 +571,7 @@ static void dispatch_on(uint64_t program, uint32_t device)
     atomic_store_explicit(&cell->dispatched, n + 1, memory_order_release);
 }
 
-__attribute__((hot)) void ttmem_program_dispatch(uint64_t program, uint32_t devices)
+__attribute__((hot, flatten)) void ttmem_program_dispatch(uint64_t program, uint32_t devices)
 {
     uint32_t length;
 

@@ -104,10 +104,10 @@ static int reserve_generations(struct ttm_live_table *table)
     uint32_t buckets = FIRST_BUCKETS;
 
     for (uint32_t i = 0; i < TTM_LIVE_GENERATIONS; i++) {
-        table->generations[i] = reserve(generation_bytes(buckets));
-        if (!table->generations[i])
+        table->generations[i].buckets = reserve(generation_bytes(buckets));
+        if (!table->generations[i].buckets)
             break;
-        table->bucket_counts[i] = buckets;
+        table->generations[i].bucket_count = buckets;
         table->generations_reserved = i + 1;
         buckets = i == 0 ? SECOND_BUCKETS : buckets * GROWTH;
     }
@@ -150,7 +150,8 @@ int ttm_live_table_init(struct ttm_live_table *table, uint64_t seed)
 void ttm_live_table_done(struct ttm_live_table *table)
 {
     for (uint32_t i = 0; i < table->generations_reserved; i++)
-        (void)munmap(table->generations[i], generation_bytes(table->bucket_counts[i]));
+        (void)munmap(table->generations[i].buckets,
+                     generation_bytes(table->generations[i].bucket_count));
     if (table->places)
         (void)munmap(table->places, table->place_count * sizeof(struct ttm_live_place));
     memset(table, 0, sizeof(*table));
@@ -162,7 +163,7 @@ size_t ttm_live_table_bytes(const struct ttm_live_table *table)
     size_t bytes = atomic_load(&table->next_place) * sizeof(struct ttm_live_place);
 
     for (uint32_t i = 0; i < generations; i++)
-        bytes += generation_bytes(table->bucket_counts[i]);
+        bytes += generation_bytes(table->generations[i].bucket_count);
     return bytes;
 }
 
@@ -185,7 +186,8 @@ static void set(struct ttm_live_place *place, enum word word, uint64_t value)
 
 /* A batch that some thread gave back becomes this thread's. The version keeps the stack from being
  * mistaken for the same when it only looks the same. */
-static bool take_batch(struct ttm_live_table *table, struct ttm_live_cache *cache)
+static __attribute__((noinline, cold)) bool take_batch(struct ttm_live_table *table,
+                                                       struct ttm_live_cache *cache)
 {
     uint64_t head = atomic_load_explicit(&table->spare, memory_order_acquire);
 
@@ -208,7 +210,8 @@ static bool take_batch(struct ttm_live_table *table, struct ttm_live_cache *cach
 }
 
 /* Chains the last 'count' places of the cache and gives them to whoever needs some. */
-static void give_batch(struct ttm_live_table *table, struct ttm_live_cache *cache, uint32_t count)
+static __attribute__((noinline, cold)) void give_batch(struct ttm_live_table *table,
+                                                       struct ttm_live_cache *cache, uint32_t count)
 {
     uint32_t chain = 0;
 
@@ -231,7 +234,8 @@ static void give_batch(struct ttm_live_table *table, struct ttm_live_cache *cach
 
 #define BATCH (TTM_LIVE_CACHE / 2)
 
-static bool take_fresh(struct ttm_live_table *table, struct ttm_live_cache *cache)
+static __attribute__((noinline, cold)) bool take_fresh(struct ttm_live_table *table,
+                                                       struct ttm_live_cache *cache)
 {
     /* relaxed: the numbers are ours by the addition alone. */
     if (atomic_load_explicit(&table->next_place, memory_order_relaxed) >= table->place_count)
@@ -440,13 +444,16 @@ static struct ttm_live_bucket *overflow_of(const struct ttm_live_table *table, u
 
     if (number == 0)
         return NULL;
-    return &table->generations[generation][table->bucket_counts[generation] + number - 1];
+    const struct ttm_live_generation *of = &table->generations[generation];
+    return &of->buckets[of->bucket_count + number - 1];
 }
 
 static struct ttm_live_bucket *bucket_of(const struct ttm_live_table *table, uint32_t generation,
                                          uint64_t hash)
 {
-    return &table->generations[generation][hash & (table->bucket_counts[generation] - 1)];
+    const struct ttm_live_generation *of = &table->generations[generation];
+
+    return &of->buckets[hash & (of->bucket_count - 1)];
 }
 
 static bool find(const struct ttm_live_table *table, uint64_t hash, uint64_t key, uint64_t id,
@@ -500,7 +507,7 @@ static bool put_in_bucket(struct ttm_live_bucket *bucket, uint32_t entry)
 static bool add_overflow(struct ttm_live_table *table, uint32_t generation,
                          struct ttm_live_bucket *bucket)
 {
-    const uint32_t room = table->bucket_counts[generation] / OVERFLOW_SHARE;
+    const uint32_t room = table->generations[generation].bucket_count / OVERFLOW_SHARE;
     uint32_t none = 0;
 
     /* relaxed: the number is ours by the addition alone. */
@@ -589,9 +596,10 @@ static bool find_live(const struct ttm_live_table *table, const struct ttm_live 
            (live->serial == 0 || live->serial == ret->serial);
 }
 
-static __attribute__((noinline)) int remove_slowly(struct ttm_live_table *table,
-                                                   struct ttm_live_cache *cache,
-                                                   const struct ttm_live *key, struct ttm_live *ret)
+static __attribute__((noinline, cold)) int remove_slowly(struct ttm_live_table *table,
+                                                         struct ttm_live_cache *cache,
+                                                         const struct ttm_live *key,
+                                                         struct ttm_live *ret)
 {
     struct spot spot;
 
@@ -654,10 +662,10 @@ int ttm_live_table_set_origin(struct ttm_live_table *table, const struct ttm_liv
     return 0;
 }
 
-static __attribute__((noinline)) int add_slowly(struct ttm_live_table *table,
-                                                struct ttm_live_cache *cache,
-                                                const struct ttm_live *live,
-                                                struct ttm_live *ret_replaced)
+static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *table,
+                                                      struct ttm_live_cache *cache,
+                                                      const struct ttm_live *live,
+                                                      struct ttm_live *ret_replaced)
 {
     const uint64_t key = key_of(live);
     const uint64_t hash = key_hash(table, key, live->id);

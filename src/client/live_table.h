@@ -55,26 +55,32 @@ struct ttm_live {
 #define TTM_LIVE_CACHE 128
 
 struct ttm_live_cache {
-    uint32_t count;
     uint32_t places[TTM_LIVE_CACHE];
+    uint32_t count;
 };
 
 struct ttm_live_place;
 struct ttm_live_bucket;
 
+struct ttm_live_generation {
+    struct ttm_live_bucket *buckets;
+    uint32_t bucket_count; /* a power of two; those of the overflow lie behind them */
+};
+
 struct ttm_live_table {
-    struct ttm_live_place *places; /* reserved whole, used from the start on */
-    uint32_t place_count;
+    /* What every event looks at, in one cache line; it hardly ever changes. */
+    _Alignas(64) struct ttm_live_place *places; /* reserved whole, used from the start on */
     uint64_t seed;
+    uint32_t place_count;
+    _Atomic uint32_t generation_count; /* in use */
     /*
      * Each larger than the one before; new lives go to the newest. All are reserved from the start,
-     * as address space costs nothing, so that coming to use one is a matter of a number.
+     * as address space costs nothing, so that coming to use one is a matter of a number. The first
+     * is in that line too.
      */
-    struct ttm_live_bucket *generations[TTM_LIVE_GENERATIONS];
-    uint32_t bucket_counts[TTM_LIVE_GENERATIONS];
+    struct ttm_live_generation generations[TTM_LIVE_GENERATIONS];
     uint32_t generations_reserved;
-    _Alignas(64) _Atomic uint32_t generation_count; /* in use */
-    _Atomic uint32_t next_overflow[TTM_LIVE_GENERATIONS];
+    _Alignas(64) _Atomic uint32_t next_overflow[TTM_LIVE_GENERATIONS];
     _Alignas(64) _Atomic uint32_t next_place; /* places from here on were never used */
     _Alignas(
         64) _Atomic uint64_t spare; /* batches of places given back: place + 1 | version << 32 */

@@ -40,7 +40,7 @@ static inline void ttm_switch_miss(void)
 void ttm_switch_begin(void);
 
 /* Switches it on if that is wanted. Returns the epoch, 0 when it stays off. */
-__attribute__((cold)) uint32_t ttm_switch_on_wanted(void);
+__attribute__((cold, noinline)) uint32_t ttm_switch_on_wanted(void);
 
 /* The epoch of tracking, an odd number; 0 when it is off. */
 static inline uint32_t ttm_switch_epoch(void)
@@ -62,7 +62,7 @@ static inline uint32_t ttm_switch_epoch(void)
 extern __thread struct ttm_slot *_Atomic ttm_own_slot __attribute__((tls_model("initial-exec")));
 
 /* For a thread that has none yet. */
-__attribute__((cold)) struct ttm_slot *ttm_switch_find_slot(void);
+__attribute__((cold, noinline)) struct ttm_slot *ttm_switch_find_slot(void);
 
 /* The slot of this thread, NULL when all are taken. Tracking is or was on. */
 static inline struct ttm_slot *ttm_switch_slot(void)

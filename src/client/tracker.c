@@ -141,10 +141,9 @@ static inline struct ttm_record *next_record(struct ttm_tracker *tracker, struct
     return __builtin_expect(record != NULL, 1) ? record : go_on(tracker, slot);
 }
 
-/* Not inlined: births and ends have it in common, and the caches forget code as they do data. */
-static __attribute__((noinline, hot)) void push(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                                                uint8_t op, const struct ttm_live *live,
-                                                uint64_t time_ns)
+static inline __attribute__((hot)) void push(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                             uint8_t op, const struct ttm_live *live,
+                                             uint64_t time_ns)
 {
     struct ttm_record *record = next_record(tracker, slot);
 
@@ -383,7 +382,8 @@ static void set_busy(struct ttm_slot *slot, bool is_busy)
 }
 
 /* A handler that came just before we were idle was deferred; any later one found us so. */
-static void report_rest(struct ttm_tracker *tracker, struct ttm_slot *slot)
+static __attribute__((noinline, cold)) void report_rest(struct ttm_tracker *tracker,
+                                                        struct ttm_slot *slot)
 {
     while (has_deferred(slot)) {
         set_busy(slot, true);

@@ -13,10 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <stddef.h>
 #include "client/deferred.h"
 #include "client/happening.h"
 #include "client/live_table.h"
 #include "client/note_table.h"
+
 #include "ring/producer.h"
 #include "wire/note.h"
 
@@ -31,27 +33,34 @@ struct ttm_slot_origin {
 
 /* What a thread has to itself while it owns the ring of the same number. */
 struct ttm_slot {
-    _Alignas(64) struct ttm_ring *ring; /* where it writes: its own, or one to go on in */
-    uint64_t counter;                   /* of serials; goes on from owner to owner */
+    _Alignas(64) struct ttm_live_cache cache;
+    /* From the count of the cache to that of what is deferred, what every event looks at is one line. */
     uint32_t number;
-    volatile bool is_busy; /* only a signal handler of the same thread can find it set */
-    struct ttm_deferred deferred;
-    struct ttm_live_cache cache;
-    /* What the thread is about: notes of the whole path, innermost last. */
+    struct ttm_ring *ring;  /* where it writes: its own, or one to go on in */
+    uint64_t counter;       /* of serials; goes on from owner to owner */
     uint32_t context_epoch; /* contexts of an earlier one have gone */
     uint32_t context_depth; /* may be more than there is room for */
-    uint32_t contexts[TTM_CONTEXTS_MAX];
-    uint32_t context_origin;         /* an origin that says nothing but the context */
-    volatile bool is_keeping_origin; /* as is_busy */
     /* Of a guest to whom all events of the thread are alike; of that epoch and context. */
     uint32_t lasting_epoch;
     uint32_t lasting_context;
     uint32_t lasting_origin;
+    volatile bool is_busy;           /* only a signal handler of the same thread can find it set */
+    volatile bool is_keeping_origin; /* the same */
+    struct ttm_deferred deferred;
+    /* What the thread is about: notes of the whole path, innermost last. */
+    uint32_t contexts[TTM_CONTEXTS_MAX];
+    uint32_t context_origin; /* an origin that says nothing but the context */
     struct ttm_slot_origin origins[TTM_SLOT_ORIGINS];
     /* Events in a row for which there was no other ring, and the tail of the full one. */
     uint32_t refusals;
     uint64_t refused_at;
 };
+
+_Static_assert(offsetof(struct ttm_slot, cache.count) % 64 == 0 &&
+                   offsetof(struct ttm_slot, deferred.count) -
+                           offsetof(struct ttm_slot, cache.count) <
+                       64,
+               "one cache line");
 
 struct ttm_tracker {
     /* Odd: tracking is on. Raised by one with each switch, so it tells one spell from the next. */

@@ -6,6 +6,7 @@
 
 #include "hook/bank_sizes.h"
 #include "hook/devices.h"
+#include "hook/hot.h"
 #include "hook/ptr_map.h"
 
 #define MAP_BITS 10
@@ -22,7 +23,7 @@ struct ttm_allocator {
 
 TTM_PTR_MAP(known, MAP_BITS);
 
-_Atomic uint32_t ttm_allocators_end_count;
+TTM_HOT_DATA _Atomic uint32_t ttm_allocators_end_count;
 
 /* Guards the giving of numbers and descriptions. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -8,24 +8,15 @@
 #include "hook/allocators.h"
 #include "hook/ending.h"
 #include "hook/gate.h"
+#include "hook/hot.h"
 #include "hook/keepers.h"
 #include "hook/tracking.h"
-
-/* The buffer that this thread has a place for and has not announced yet. */
-static __thread const void *newborn __attribute__((tls_model("initial-exec")));
-
-/* The allocator that this thread had to do with last, and when. */
-static __thread struct {
-    const void *impl;
-    struct ttm_allocator *allocator;
-    uint32_t ends; /* ttm_allocators_ends() at that time: an ended one may be followed by another */
-} last __attribute__((tls_model("initial-exec")));
 
 /*
  * In the child of a fork, buffers with a smaller id are the parent's; the runtime
  * counts ids upwards. Until the first birth in the child all of them are.
  */
-static _Atomic uint64_t first_own_id;
+TTM_HOT_DATA static _Atomic uint64_t first_own_id;
 
 /* The first time that a buffer of this allocator is told of. */
 static __attribute__((noinline)) bool describe(const struct ttm_runtime *runtime,
@@ -38,13 +29,51 @@ static __attribute__((noinline)) bool describe(const struct ttm_runtime *runtime
            ttm_allocator_describe(allocator, runtime, impl, device);
 }
 
+/* Returns false where the methods have to be called. */
+static inline bool read_fields(const struct ttm_runtime *runtime, const void *buffer,
+                               struct ttm_buffer_facts *ret)
+{
+    const struct ttm_buffer_fields *fields = &runtime->fields;
+
+    if (fields->body == 0)
+        return false;
+    const char *body = ttm_buffer_body(fields, buffer);
+    const uint32_t region = ttm_buffer_u32(body, fields->type);
+    /* One in L1 may have a place of its own in each core. */
+    if (region == TTMEM_L1 || region > TTMEM_TRACE || body[fields->has_address] == 0)
+        return false;
+    ret->region = (uint8_t)region;
+    ret->id = ttm_buffer_u64(body, fields->id);
+    ret->bytes = ttm_buffer_u64(body, fields->size);
+    ret->page_bytes = ttm_buffer_u32(body, fields->layout) == TTM_LAYOUT_INTERLEAVED
+                          ? ttm_buffer_u64(body, fields->page_size)
+                          : 0;
+    ret->address = ttm_buffer_u32(body, fields->address);
+    ret->banks = 0;
+    return true;
+}
+
+static inline bool read_key(const struct ttm_runtime *runtime, const void *buffer, uint64_t *ret_id,
+                            uint8_t *ret_region)
+{
+    const struct ttm_buffer_fields *fields = &runtime->fields;
+
+    if (fields->body == 0)
+        return runtime->metal->buffer_key(runtime, buffer, ret_id, ret_region);
+    const char *body = ttm_buffer_body(fields, buffer);
+    *ret_id = ttm_buffer_u64(body, fields->id);
+    *ret_region = (uint8_t)ttm_buffer_u32(body, fields->type);
+    return true;
+}
+
 static __attribute__((hot)) void tell(const struct ttm_runtime *runtime,
                                       struct ttm_allocator *allocator, const void *impl,
                                       const void *buffer)
 {
     struct ttm_buffer_facts facts;
 
-    if (!runtime->metal->buffer_read(runtime, buffer, true, &facts))
+    if (!read_fields(runtime, buffer, &facts) &&
+        !runtime->metal->buffer_read(runtime, buffer, true, &facts))
         return;
     /* Graph capture makes buffers without memory; their address is 0. */
     if (facts.address == 0 || facts.bytes == 0 || facts.region > TTMEM_TRACE)
@@ -69,33 +98,35 @@ static __attribute__((hot)) void tell(const struct ttm_runtime *runtime,
 
 static bool is_last(const void *impl)
 {
-    return __builtin_expect(last.impl == impl && last.ends == ttm_allocators_ends(), 1);
+    return __builtin_expect(ttm_own.last.impl == impl && ttm_own.last.ends == ttm_allocators_ends(),
+                            1);
 }
 
 static __attribute__((noinline, cold)) void turn_to(const void *impl)
 {
     const int saved_errno = *ttm_errno();
 
-    last.impl = impl;
-    last.allocator = ttm_allocators_meet(impl);
-    last.ends = ttm_allocators_ends();
+    ttm_own.last.impl = impl;
+    ttm_own.last.allocator = ttm_allocators_meet(impl);
+    ttm_own.last.ends = ttm_allocators_ends();
     *ttm_errno() = saved_errno;
 }
 
 static void end_birth(void)
 {
-    newborn = NULL;
+    ttm_own.newborn = NULL;
     ttm_gate_leave();
 }
 
-static __attribute__((hot)) void before_allocation(const struct ttm_runtime *runtime, void *self,
-                                                   void *buffer)
+__attribute__((hot)) void ttm_buffers_allocating(const struct ttm_runtime *runtime, void *self,
+                                                 void *buffer)
 {
     (void)runtime;
-    if (__builtin_expect(newborn != NULL, 0)) /* never announced; it is not ours to wonder why */
+    /* One that was never announced: it is not ours to wonder why. */
+    if (__builtin_expect(ttm_own.newborn != NULL, 0))
         end_birth();
     ttm_event_enter();
-    newborn = buffer;
+    ttm_own.newborn = buffer;
     if (!is_last(self))
         turn_to(self); /* the event goes on */
 }
@@ -123,7 +154,7 @@ static void tell_failure(const struct ttm_runtime *runtime, const void *impl, co
     ttm_keepers_after_failure();
 }
 
-static void failed_allocation(const struct ttm_runtime *runtime, void *self, void *buffer)
+void ttm_buffers_not_allocated(const struct ttm_runtime *runtime, void *self, void *buffer)
 {
     const int saved_errno = *ttm_errno();
 
@@ -139,9 +170,9 @@ __attribute__((hot)) void ttm_buffers_announced(const struct ttm_runtime *runtim
     const int saved_errno = *ttm_errno();
 
     /* Without a place of its own before, it is one that takes no memory. */
-    if (newborn == buffer && buffer) {
-        if (last.allocator && ttm_tracking_is_on())
-            tell(runtime, last.allocator, last.impl, buffer);
+    if (ttm_own.newborn == buffer && buffer) {
+        if (ttm_own.last.allocator && ttm_tracking_is_on())
+            tell(runtime, ttm_own.last.allocator, ttm_own.last.impl, buffer);
         end_birth();
     }
     *ttm_errno() = saved_errno;
@@ -155,7 +186,7 @@ static void end_life(uint16_t allocator, uint8_t region, uint64_t id)
         ttmem_free(allocator, region, id);
 }
 
-static __attribute__((hot)) void before_release(const struct ttm_runtime *runtime, void *self,
+__attribute__((hot)) void ttm_buffers_releasing(const struct ttm_runtime *runtime, void *self,
                                                 void *buffer)
 {
     const int saved_errno = ttm_event_begin();
@@ -164,16 +195,17 @@ static __attribute__((hot)) void before_release(const struct ttm_runtime *runtim
 
     if (ttm_tracking_is_on()) {
         const struct ttm_allocator *allocator =
-            is_last(self) ? last.allocator : ttm_allocators_find(self);
+            is_last(self) ? ttm_own.last.allocator : ttm_allocators_find(self);
 
-        if (allocator && runtime->metal->buffer_key(runtime, buffer, &id, &region) &&
+        if (allocator && read_key(runtime, buffer, &id, &region) &&
             id >= atomic_load_explicit(&first_own_id, memory_order_relaxed)) /* see there */
             end_life(ttm_allocator_number(allocator), region, id);
     }
     *ttm_errno() = saved_errno;
 }
 
-static __attribute__((hot)) void leave(const struct ttm_runtime *runtime, void *self, void *buffer)
+__attribute__((hot)) void ttm_buffers_released(const struct ttm_runtime *runtime, void *self,
+                                               void *buffer)
 {
     (void)runtime, (void)self, (void)buffer;
     ttm_gate_leave();
@@ -217,11 +249,9 @@ void ttm_buffers_tell_all(const struct ttm_runtime *runtime)
 
 void ttm_buffers_after_fork(void)
 {
-    newborn = NULL;
+    ttm_own.newborn = NULL;
     atomic_store_explicit(&first_own_id, UINT64_MAX, memory_order_relaxed);
 }
 
-/* What follows a success is the announcement. */
-const struct ttm_guard ttm_buffer_allocation = {before_allocation, NULL, failed_allocation};
-const struct ttm_guard ttm_buffer_release = {before_release, leave, leave};
-const struct ttm_guard ttm_buffer_release_of_all = {before_release_of_all, leave, leave};
+const struct ttm_guard ttm_buffer_release_of_all = {before_release_of_all, ttm_buffers_released,
+                                                    ttm_buffers_released};

@@ -11,9 +11,24 @@
 
 #include "hook/metal.h"
 
-/* Around AllocatorImpl::allocate_buffer() and AllocatorImpl::deallocate_buffer(). */
-extern const struct ttm_guard ttm_buffer_allocation;
-extern const struct ttm_guard ttm_buffer_release;
+void ttm_buffers_allocating(const struct ttm_runtime *runtime, void *self, void *buffer);
+void ttm_buffers_not_allocated(const struct ttm_runtime *runtime, void *self, void *buffer);
+void ttm_buffers_releasing(const struct ttm_runtime *runtime, void *self, void *buffer);
+void ttm_buffers_released(const struct ttm_runtime *runtime, void *self, void *buffer);
+
+/*
+ * Around AllocatorImpl::allocate_buffer() and AllocatorImpl::deallocate_buffer(). What follows a
+ * successful allocation is the announcement. Here, so that they can be a part of who uses them.
+ */
+static const struct ttm_guard ttm_buffer_allocation = {
+    .before = ttm_buffers_allocating,
+    .failed = ttm_buffers_not_allocated,
+};
+static const struct ttm_guard ttm_buffer_release = {
+    .before = ttm_buffers_releasing,
+    .after = ttm_buffers_released,
+    .failed = ttm_buffers_released,
+};
 
 /* Around AllocatorImpl::deallocate_buffers(), which frees all at once. */
 extern const struct ttm_guard ttm_buffer_release_of_all;

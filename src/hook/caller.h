@@ -2,8 +2,8 @@
 /*
  * caller - which runtime is meant by whoever calls a function that we stand in for.
  *
- * The module that called a function last is nearly always the one that calls it
- * again, so to find its runtime takes a comparison.
+ * One function is nearly always called by one module, so to find its runtime takes a
+ * comparison.
  */
 #ifndef TTM_HOOK_CALLER_H
 #define TTM_HOOK_CALLER_H
@@ -14,17 +14,23 @@
 
 #include "hook/runtime.h"
 
-/* A loaded file that calls us, and whom it means. Never changes once it is known. */
-struct ttm_caller {
-    uintptr_t start, length;
-    const struct ttm_runtime *runtime;
+/*
+ * The module that called a function first. Short, so that those of the functions that every
+ * operation calls are one cache line. Never changes once it has a length.
+ */
+struct ttm_first_caller {
+    uintptr_t start;
+    _Atomic uint32_t length; /* 0: none, or it is too long */
+    uint32_t runtime;        /* of ttm_runtimes[] */
 };
 
-/* For each function that we stand in for, its last caller; NULL at first. runtime.c writes it. */
-extern const struct ttm_caller *_Atomic ttm_last_callers[TTM_HOOK_COUNT];
+/* For each function that we stand in for. runtime.c writes these. */
+extern struct ttm_first_caller ttm_first_callers[TTM_HOOK_COUNT];
+extern struct ttm_runtime ttm_runtimes[TTM_RUNTIMES_MAX];
 
-/* For one that was not the last. */
-const struct ttm_runtime *ttm_caller_look_up(uintptr_t address, enum ttm_hook_point point);
+/* For one that was not the first. */
+__attribute__((noinline, cold)) const struct ttm_runtime *ttm_caller_look_up(
+    uintptr_t address, enum ttm_hook_point point);
 
 /*
  * The runtime that belongs to the caller with that return address, who called the
@@ -33,13 +39,13 @@ const struct ttm_runtime *ttm_caller_look_up(uintptr_t address, enum ttm_hook_po
 static inline const struct ttm_runtime *ttm_runtime_of(const void *caller,
                                                        enum ttm_hook_point point)
 {
+    const struct ttm_first_caller *first = &ttm_first_callers[point];
     const uintptr_t address = (uintptr_t)caller;
-    /* acquire: pairs with the release in ttm_caller_look_up(). */
-    const struct ttm_caller *last =
-        atomic_load_explicit(&ttm_last_callers[point], memory_order_acquire);
+    /* acquire: pairs with the release in come_first(). */
+    const uint32_t length = atomic_load_explicit(&first->length, memory_order_acquire);
 
-    if (__builtin_expect(last && address - last->start < last->length, 1))
-        return last->runtime;
+    if (__builtin_expect(address - first->start < length, 1))
+        return &ttm_runtimes[first->runtime];
     return ttm_caller_look_up(address, point);
 }
 

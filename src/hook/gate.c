@@ -23,6 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hook/hot.h"
+
 #define LINES 256u
 #define PAUSE_NS 20000
 #define MOMENT_NS 10000000
@@ -39,8 +41,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t line_key;
 static bool has_key;
 
-__thread struct ttm_gate_pass ttm_gate_own __attribute__((tls_model("initial-exec")));
-_Atomic bool ttm_gate_is_closed;
+TTM_HOT_DATA _Atomic bool ttm_gate_is_closed;
 
 static void pause_for(long ns)
 {
@@ -66,8 +67,8 @@ static void give_line_back(void *line)
     atomic_store_explicit(&lines[number].inside, 0, memory_order_release);
     /* release: pairs with the acquire in take_line(). */
     atomic_store_explicit(&lines[number].is_taken, false, memory_order_release);
-    ttm_gate_own.line = NULL;
-    ttm_gate_own.is_sharing = true; /* what ends after us may still allocate */
+    ttm_own.gate.line = NULL;
+    ttm_own.gate.is_sharing = true; /* what ends after us may still allocate */
 }
 
 static void prepare(void)
@@ -96,8 +97,8 @@ static _Atomic uint32_t *take_line(void)
 /* Says that this thread is inside, and whether the gate was open then. */
 static bool try_to_enter(void)
 {
-    if (ttm_gate_own.line)
-        atomic_store_explicit(ttm_gate_own.line, 1, memory_order_seq_cst);
+    if (ttm_own.gate.line)
+        atomic_store_explicit(ttm_own.gate.line, 1, memory_order_seq_cst);
     else
         atomic_fetch_add_explicit(&sharers_inside, 1, memory_order_seq_cst);
     return !atomic_load_explicit(&ttm_gate_is_closed, memory_order_seq_cst);
@@ -105,17 +106,17 @@ static bool try_to_enter(void)
 
 static void say_outside(void)
 {
-    if (ttm_gate_own.line)
-        atomic_store_explicit(ttm_gate_own.line, 0, memory_order_seq_cst);
+    if (ttm_own.gate.line)
+        atomic_store_explicit(ttm_own.gate.line, 0, memory_order_seq_cst);
     else
         atomic_fetch_sub_explicit(&sharers_inside, 1, memory_order_seq_cst);
 }
 
 static void wait_and_enter(void)
 {
-    if (!ttm_gate_own.line && !ttm_gate_own.is_sharing) {
-        ttm_gate_own.line = take_line();
-        ttm_gate_own.is_sharing = !ttm_gate_own.line;
+    if (!ttm_own.gate.line && !ttm_own.gate.is_sharing) {
+        ttm_own.gate.line = take_line();
+        ttm_own.gate.is_sharing = !ttm_own.gate.line;
     }
     while (!try_to_enter()) {
         say_outside();
@@ -129,16 +130,16 @@ void ttm_gate_enter_slowly(void)
 {
     const int saved_errno = errno;
 
-    if (!ttm_gate_own.has_closed)
+    if (!ttm_own.gate.has_closed)
         wait_and_enter();
-    else if (ttm_gate_own.line) /* it said that it was inside */
+    else if (ttm_own.gate.line) /* it said that it was inside */
         say_outside();
     errno = saved_errno;
 }
 
 void ttm_gate_leave_slowly(void)
 {
-    if (!ttm_gate_own.has_closed)
+    if (!ttm_own.gate.has_closed)
         atomic_fetch_sub_explicit(&sharers_inside, 1, memory_order_release); /* as in the header */
 }
 
@@ -155,10 +156,10 @@ static bool is_empty(void)
 bool ttm_gate_close(void)
 {
     /* A closer inside would wait for itself, and the one who closes for it. */
-    if (ttm_gate_own.depth > 0)
+    if (ttm_own.gate.depth > 0)
         say_outside();
     pthread_mutex_lock(&closers);
-    ttm_gate_own.has_closed = true;
+    ttm_own.gate.has_closed = true;
     atomic_store_explicit(&ttm_gate_is_closed, true, memory_order_seq_cst);
     make_all_pass_a_barrier();
     for (uint32_t i = 0; i < PATIENCE; i++) {
@@ -171,17 +172,17 @@ bool ttm_gate_close(void)
 
 void ttm_gate_open(void)
 {
-    if (ttm_gate_own.depth > 0) /* nobody else closes it: that is locked */
+    if (ttm_own.gate.depth > 0) /* nobody else closes it: that is locked */
         (void)try_to_enter();
-    ttm_gate_own.has_closed = false;
+    ttm_own.gate.has_closed = false;
     atomic_store_explicit(&ttm_gate_is_closed, false, memory_order_seq_cst);
     pthread_mutex_unlock(&closers);
 }
 
 void ttm_gate_after_fork(void)
 {
-    const size_t own = ttm_gate_own.line
-                           ? (size_t)((char *)ttm_gate_own.line - (char *)lines) / sizeof(lines[0])
+    const size_t own = ttm_own.gate.line
+                           ? (size_t)((char *)ttm_own.gate.line - (char *)lines) / sizeof(lines[0])
                            : LINES;
 
     for (size_t i = 0; i < LINES; i++) {
@@ -191,6 +192,6 @@ void ttm_gate_after_fork(void)
     atomic_store_explicit(&sharers_inside, 0, memory_order_relaxed);
     pthread_mutex_init(&closers, NULL);
     atomic_store_explicit(&ttm_gate_is_closed, false, memory_order_seq_cst);
-    ttm_gate_own.depth = 0;
-    ttm_gate_own.has_closed = false;
+    ttm_own.gate.depth = 0;
+    ttm_own.gate.has_closed = false;
 }

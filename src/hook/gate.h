@@ -15,29 +15,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a thread has of the gate. */
-struct ttm_gate_pass {
-    _Atomic uint32_t *line; /* 1 while it is inside; NULL: it has none to itself */
-    uint32_t depth;
-    bool is_sharing; /* it stays without one */
-    bool has_closed;
-};
+#include "hook/own.h"
 
-extern __thread struct ttm_gate_pass ttm_gate_own __attribute__((tls_model("initial-exec")));
 extern _Atomic bool ttm_gate_is_closed;
 
 /* For a thread that finds the gate closed, or has no line. */
-__attribute__((cold)) void ttm_gate_enter_slowly(void); /* keeps errno */
-__attribute__((cold)) void ttm_gate_leave_slowly(void);
+__attribute__((cold, noinline)) void ttm_gate_enter_slowly(void); /* keeps errno */
+__attribute__((cold, noinline)) void ttm_gate_leave_slowly(void);
 
 /* May be nested. Waits while another thread has closed the gate. */
 static inline void ttm_gate_enter(void)
 {
-    if (ttm_gate_own.depth++ > 0)
+    if (ttm_own.gate.depth++ > 0)
         return;
-    if (__builtin_expect(ttm_gate_own.line != NULL, 1)) {
+    if (__builtin_expect(ttm_own.gate.line != NULL, 1)) {
         /* relaxed, and in this order for the compiler alone: see gate.c for the processor. */
-        atomic_store_explicit(ttm_gate_own.line, 1, memory_order_relaxed);
+        atomic_store_explicit(ttm_own.gate.line, 1, memory_order_relaxed);
         atomic_signal_fence(memory_order_seq_cst);
         /* acquire: pairs with the release in ttm_gate_open(). */
         if (__builtin_expect(!atomic_load_explicit(&ttm_gate_is_closed, memory_order_acquire), 1))
@@ -48,11 +41,11 @@ static inline void ttm_gate_enter(void)
 
 static inline void ttm_gate_leave(void)
 {
-    if (--ttm_gate_own.depth > 0)
+    if (--ttm_own.gate.depth > 0)
         return;
     /* release: pairs with the acquire in is_empty(); what was done inside is done. */
-    if (__builtin_expect(ttm_gate_own.line != NULL, 1))
-        atomic_store_explicit(ttm_gate_own.line, 0, memory_order_release);
+    if (__builtin_expect(ttm_own.gate.line != NULL, 1))
+        atomic_store_explicit(ttm_own.gate.line, 0, memory_order_release);
     else
         ttm_gate_leave_slowly();
 }

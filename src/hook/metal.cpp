@@ -37,7 +37,6 @@ struct coordinate_span {
 struct opaque;
 
 constexpr std::uint8_t KNOWN_REGIONS[] = {TTMEM_DRAM, TTMEM_L1, TTMEM_L1_SMALL, TTMEM_TRACE};
-constexpr int INTERLEAVED = 0;          // TensorMemoryLayout
 constexpr std::uint32_t CORE_TYPES = 3; // Tensix, active ethernet, idle ethernet
 constexpr std::size_t CORE_MAX = 255;
 
@@ -88,7 +87,8 @@ bool is_a(const ttm_runtime *runtime, const void *object, ttm_ask vtable)
         facts.id = function<number>(runtime, TTM_ASK_BUFFER_UNIQUE_ID)(buffer);
         facts.bytes = function<number>(runtime, TTM_ASK_BUFFER_SIZE)(buffer);
         if (runtime->asked[TTM_ASK_BUFFER_LAYOUT] && runtime->asked[TTM_ASK_BUFFER_PAGE_SIZE] &&
-            function<int(const void *)>(runtime, TTM_ASK_BUFFER_LAYOUT)(buffer) == INTERLEAVED)
+            function<int(const void *)>(runtime, TTM_ASK_BUFFER_LAYOUT)(buffer) ==
+                TTM_LAYOUT_INTERLEAVED)
             facts.page_bytes = function<number>(runtime, TTM_ASK_BUFFER_PAGE_SIZE)(buffer);
         if (has_place)
             facts.address = function<number>(runtime, TTM_ASK_BUFFER_ADDRESS)(buffer);
@@ -515,20 +515,14 @@ bool each_scratchpad(const ttm_runtime *runtime, const void *program, ttm_scratc
 // Methods that return nothing leave some number in the register of the result; the caller
 // does not look at it.
 [[gnu::hot]] std::uint64_t guarded(const ttm_runtime *runtime, void *self, void *argument,
-                                   ttm_method method, const ttm_guard *guard)
+                                   ttm_method method, ttm_handler failed)
 {
-    std::uint64_t result = 0;
-
-    guard->before(runtime, self, argument);
     try {
-        result = method(self, argument);
+        return method(self, argument);
     } catch (...) {
-        guard->failed(runtime, self, argument);
+        failed(runtime, self, argument);
         throw;
     }
-    if (guard->after)
-        guard->after(runtime, self, argument);
-    return result;
 }
 
 } // namespace

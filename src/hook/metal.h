@@ -25,6 +25,8 @@ extern "C" {
 #define TTM_CHIPS_MAX 256u  /* of one mesh; more are left out */
 #define TTM_RANGES_MAX 128u /* of cores; a set with more is cut */
 
+#define TTM_LAYOUT_INTERLEAVED 0 /* TensorMemoryLayout */
+
 struct ttm_buffer_facts {
     uint64_t id;
     uint64_t bytes;      /* as the user asked */
@@ -59,12 +61,9 @@ struct ttm_kernel_facts {
 
 /* What surrounds a guarded call. 'after' when it returned, or NULL; 'failed' when it threw. */
 struct ttm_guard {
-    void (*before)(const struct ttm_runtime *runtime, void *self, void *argument);
-    void (*after)(const struct ttm_runtime *runtime, void *self, void *argument);
-    void (*failed)(const struct ttm_runtime *runtime, void *self, void *argument);
+    ttm_handler before, after, failed;
 };
 
-typedef uint64_t (*ttm_method)(void *self, void *argument);
 typedef void (*ttm_buffer_visitor)(const void *buffer, void *context);
 typedef void (*ttm_mesh_visitor)(const void *mesh, void *context);
 typedef void (*ttm_kernel_visitor)(const struct ttm_kernel_facts *kernel, void *context);
@@ -115,8 +114,9 @@ struct ttm_metal {
                         uint64_t build_key, ttm_kernel_visitor, void *context);
     bool (*each_scratchpad)(const struct ttm_runtime *, const void *program, ttm_scratchpad_visitor,
                             void *context);
+    /* As that of the runtime. */
     uint64_t (*guarded)(const struct ttm_runtime *, void *self, void *argument, ttm_method,
-                        const struct ttm_guard *);
+                        ttm_handler failed);
 };
 
 /* Loads libttmem-metal.so from where this library lies; NULL when it cannot. Once. */

@@ -10,12 +10,14 @@
 
 /*
  * X(label, name): the functions that the hook takes the place of. All are called
- * through the PLT from another file than their own, in 0.79 to 0.81.
+ * through the PLT from another file than their own, in 0.79 to 0.81. The first four
+ * are those that every operation calls: what is kept of them lies side by side.
  */
 #define TTM_INTERPOSED(X) \
     X(ALLOCATE_BUFFER, _ZN2tt8tt_metal13AllocatorImpl15allocate_bufferEPNS0_6BufferE) \
     X(TRACK_ALLOCATE, _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE) \
     X(DEALLOCATE_BUFFER, _ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE) \
+    X(ENQUEUE, _ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb) \
     X(DEALLOCATE_BUFFERS, _ZN2tt8tt_metal13AllocatorImpl18deallocate_buffersEv) \
     X(ALLOCATOR_END, _ZN2tt8tt_metal13AllocatorImplD2Ev) \
     X(ALLOCATE_CBS, _ZN2tt8tt_metal6detail11ProgramImpl25allocate_circular_buffersEPKNS0_7IDeviceE) \
@@ -30,7 +32,6 @@
     X(PROGRAM_END, _ZN2tt8tt_metal6detail11ProgramImplD1Ev) \
     X(ADD_PROGRAM, _ZN2tt8tt_metal11distributed16MeshWorkloadImpl11add_programERKNS1_19MeshCoordinateRangeEONS0_7ProgramE) \
     X(WORKLOAD_END, _ZN2tt8tt_metal11distributed16MeshWorkloadImplD1Ev) \
-    X(ENQUEUE, _ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb) \
     X(MESH_INITIALIZED, _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distributed14MeshDeviceImplE) \
     X(DEVICE_CLOSE, _ZN2tt8tt_metal6Device5closeEv) \
     X(MESH_CLOSE, _ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE)

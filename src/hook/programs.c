@@ -12,17 +12,18 @@
 #define MAP_BITS 16
 
 struct ttm_program {
+    /* What a dispatch looks at. */
     uint64_t id;
-    const void *device; /* that it was laid out for last */
+    _Atomic uint64_t dispatched; /* number of the dispatch; 0: never */
+    _Atomic uint32_t devices;
+    _Atomic bool is_dispatchable; /* something of it in L1 is told of, on 'devices' */
+    const void *device;           /* that it was laid out for last */
     struct ttm_mesh_range range;
     bool has_range;
     uint16_t *chips;
     uint32_t chip_count;
     struct ttm_parts parts;
     bool is_told[TTMEM_REGIONS];
-    _Atomic bool is_dispatchable; /* something of it in L1 is told of, on 'devices' */
-    _Atomic uint32_t devices;
-    _Atomic uint64_t dispatched; /* number of the dispatch; 0: never */
 };
 
 TTM_PTR_MAP(known, MAP_BITS);

@@ -21,7 +21,6 @@
 #include "hook/metal.h"
 #include "hook/release.h"
 
-#define RUNTIMES_MAX 4u
 #define MODULES_MAX 32u
 
 #define NAME_OF(label, name) #name,
@@ -68,11 +67,17 @@ static const enum ttm_hook_point needed[] = {
     TTM_HOOK_PROGRAM_END,
 };
 
-const struct ttm_caller *_Atomic ttm_last_callers[TTM_HOOK_COUNT]; /* of modules[] */
-static struct ttm_caller modules[MODULES_MAX];
+/* A loaded file that calls us, and whom it means. Never changes once it is known. */
+struct module {
+    uintptr_t start, length;
+    const struct ttm_runtime *runtime;
+};
+
+_Alignas(64) struct ttm_first_caller ttm_first_callers[TTM_HOOK_COUNT];
+_Alignas(64) struct ttm_runtime ttm_runtimes[TTM_RUNTIMES_MAX];
+static struct module modules[MODULES_MAX];
 static _Atomic uint32_t module_count;
-static struct ttm_runtime runtimes[RUNTIMES_MAX];
-static const void *runtime_bases[RUNTIMES_MAX];
+static const void *runtime_bases[TTM_RUNTIMES_MAX];
 static uint32_t runtime_count;
 static const struct ttm_runtime *_Atomic tracked;
 static const struct ttm_runtime nothing;
@@ -87,7 +92,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct search {
     uintptr_t address;
-    struct ttm_caller found;
+    struct module found;
     char path[4096];
 };
 
@@ -147,6 +152,20 @@ static void *library_behind(const char *path)
     return handle_of(info.dli_fname);
 }
 
+static void learn_fields(struct ttm_runtime *runtime)
+{
+    const struct ttm_buffer_methods methods = {
+        .type = runtime->asked[TTM_ASK_BUFFER_TYPE],
+        .layout = runtime->asked[TTM_ASK_BUFFER_LAYOUT],
+        .id = runtime->asked[TTM_ASK_BUFFER_UNIQUE_ID],
+        .size = runtime->asked[TTM_ASK_BUFFER_SIZE],
+        .page_size = runtime->asked[TTM_ASK_BUFFER_PAGE_SIZE],
+        .address = runtime->asked[TTM_ASK_BUFFER_ADDRESS],
+    };
+
+    ttm_buffer_fields_learn(&methods, &runtime->fields);
+}
+
 /* Returns the name of a function that is missing and needed, or NULL. */
 static const char *resolve(void *library, struct ttm_runtime *runtime)
 {
@@ -163,6 +182,7 @@ static const char *resolve(void *library, struct ttm_runtime *runtime)
         if (!runtime->asked[i] && asked_required[i] && !missing)
             missing = asked_names[i];
     }
+    learn_fields(runtime);
     return missing;
 }
 
@@ -206,7 +226,9 @@ static void track(void *library, struct ttm_runtime *runtime, const char *missin
         (void)snprintf(trouble, sizeof(trouble), "%s is not tracked: %s", release, why_not(age));
     } else {
         runtime->metal = ttm_metal_load();
-        if (!runtime->metal)
+        if (runtime->metal)
+            runtime->guarded = runtime->metal->guarded;
+        else
             (void)snprintf(trouble, sizeof(trouble),
                            "%s is not tracked: libttmem-metal.so cannot be loaded", release);
     }
@@ -224,11 +246,11 @@ static const struct ttm_runtime *runtime_in(void *library)
 
     for (uint32_t i = 0; i < runtime_count; i++) {
         if (runtime_bases[i] == base)
-            return &runtimes[i];
+            return &ttm_runtimes[i];
     }
-    if (runtime_count == RUNTIMES_MAX)
+    if (runtime_count == TTM_RUNTIMES_MAX)
         return &nothing;
-    struct ttm_runtime *runtime = &runtimes[runtime_count];
+    struct ttm_runtime *runtime = &ttm_runtimes[runtime_count];
     const char *missing = resolve(library, runtime);
     runtime_bases[runtime_count++] = base;
     if (runtime_count == 1)
@@ -240,7 +262,7 @@ static const struct ttm_runtime *runtime_in(void *library)
     return runtime;
 }
 
-static const struct ttm_caller *find_module(uintptr_t caller)
+static const struct module *find_module(uintptr_t caller)
 {
     const uint32_t count = atomic_load_explicit(&module_count, memory_order_acquire);
 
@@ -258,16 +280,16 @@ static const struct ttm_runtime *learn(uintptr_t caller)
     static struct search search; /* under the lock: too large for somebody else's stack */
     const uint32_t count = atomic_load_explicit(&module_count, memory_order_relaxed); /* ours */
 
-    const struct ttm_caller *known = find_module(caller);
+    const struct module *known = find_module(caller);
     if (known) /* another thread was faster */
         return known->runtime;
     search.address = caller;
     if (dl_iterate_phdr(look_at_module, &search) != 1)
-        return runtime_count ? &runtimes[0] : &nothing;
+        return runtime_count ? &ttm_runtimes[0] : &nothing;
     void *library = library_behind(search.path);
     search.found.runtime = library ? runtime_in(library) : &nothing;
     if (!library && runtime_count)
-        search.found.runtime = &runtimes[0];
+        search.found.runtime = &ttm_runtimes[0];
     if (count < MODULES_MAX) {
         modules[count] = search.found;
         /* release: pairs with the acquire in find_module(). */
@@ -276,18 +298,32 @@ static const struct ttm_runtime *learn(uintptr_t caller)
     return search.found.runtime;
 }
 
+/* The module is from now on the one that is looked at first, if there is none yet. */
+static void come_first(const struct module *module, enum ttm_hook_point point)
+{
+    struct ttm_first_caller *first = &ttm_first_callers[point];
+
+    if (!module || module->runtime == &nothing || module->length > UINT32_MAX ||
+        atomic_load_explicit(&first->length, memory_order_relaxed) != 0) /* under the lock */
+        return;
+    first->start = module->start;
+    first->runtime = (uint32_t)(module->runtime - ttm_runtimes);
+    /* release: pairs with the acquire in ttm_runtime_of(). */
+    atomic_store_explicit(&first->length, (uint32_t)module->length, memory_order_release);
+}
+
 const struct ttm_runtime *ttm_caller_look_up(uintptr_t address, enum ttm_hook_point point)
 {
-    const struct ttm_caller *caller = find_module(address);
+    const struct module *module = find_module(address);
 
-    if (caller) {
-        /* release: pairs with the acquire in ttm_runtime_of(). */
-        atomic_store_explicit(&ttm_last_callers[point], caller, memory_order_release);
-        return caller->runtime;
-    }
+    /* relaxed: once there is a first one, it stays. */
+    if (module && (module->runtime == &nothing ||
+                   atomic_load_explicit(&ttm_first_callers[point].length, memory_order_relaxed)))
+        return module->runtime;
     const int saved_errno = errno;
     pthread_mutex_lock(&lock);
     const struct ttm_runtime *runtime = learn(address);
+    come_first(find_module(address), point);
     pthread_mutex_unlock(&lock);
     /* Not under the lock: it may switch tracking on, which waits for other threads. */
     if (atomic_exchange_explicit(&has_news, false, memory_order_acquire))
@@ -326,8 +362,8 @@ __attribute__((visibility("default"))) void ttmem_bench_listen(bool is_listening
     static const struct ttm_metal *metal;
 
     if (!metal)
-        metal = runtimes[0].metal; /* of the one that is tracked */
-    runtimes[0].metal = is_listening ? metal : NULL;
+        metal = ttm_runtimes[0].metal; /* of the one that is tracked */
+    ttm_runtimes[0].metal = is_listening ? metal : NULL;
 }
 
 void ttm_runtime_after_fork(void)

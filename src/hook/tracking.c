@@ -12,14 +12,14 @@
 #include "hook/devices.h"
 #include "hook/ending.h"
 #include "hook/gate.h"
+#include "hook/hot.h"
 #include "hook/keepers.h"
 #include "hook/origins.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
 #include "hook/workloads.h"
 
-_Atomic bool ttm_tracking_flag;
-__thread int *ttm_errno_place __attribute__((tls_model("initial-exec")));
+TTM_HOT_DATA _Atomic bool ttm_tracking_flag;
 
 static bool was_in_environment; /* when we were loaded */
 static bool is_child;           /* of a fork: what there was before is its parent's */

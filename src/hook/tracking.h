@@ -33,7 +33,7 @@ static inline bool ttm_tracking_is_on(void)
 void ttm_tracking_look_at_environment(void);
 
 /* Begins to report if libttmem is on or wants to be. Outside the gate, which it closes. Keeps errno. */
-__attribute__((cold)) void ttm_tracking_begin_if_wanted(void);
+__attribute__((cold, noinline)) void ttm_tracking_begin_if_wanted(void);
 
 /* Enters the gate, having begun to report if that is wanted. Keeps errno. */
 static inline void ttm_event_enter(void)
@@ -44,13 +44,11 @@ static inline void ttm_event_enter(void)
 }
 
 /* Where this thread has its errno, once it was looked for: the C library need not be called for it. */
-extern __thread int *ttm_errno_place __attribute__((tls_model("initial-exec")));
-
 static inline int *ttm_errno(void)
 {
-    if (__builtin_expect(!ttm_errno_place, 0))
-        ttm_errno_place = &errno;
-    return ttm_errno_place;
+    if (__builtin_expect(!ttm_own.errno_place, 0))
+        ttm_own.errno_place = &errno;
+    return ttm_own.errno_place;
 }
 
 /*

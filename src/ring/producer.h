@@ -64,12 +64,12 @@ struct ttm_ring *ttm_producer_go_on(struct ttm_producer *producer, struct ttm_ri
                                     struct ttm_ring *full);
 
 /* For a ring that looked full when its producer looked last: whether it is. */
-__attribute__((cold)) bool ttm_ring_is_full(struct ttm_ring *ring, uint64_t tail);
+__attribute__((cold, noinline)) bool ttm_ring_is_full(struct ttm_ring *ring, uint64_t tail);
 
 /* For a reader that is not awake: wakes it if need be. */
-__attribute__((cold)) void ttm_ring_call_reader(struct ttm_producer *producer,
-                                                struct ttm_ring *ring, uint64_t tail,
-                                                uint32_t sleep);
+__attribute__((cold, noinline)) void ttm_ring_call_reader(struct ttm_producer *producer,
+                                                          struct ttm_ring *ring, uint64_t tail,
+                                                          uint32_t sleep);
 
 #define TTM_RING_PREFETCH 8 /* records ahead */
 

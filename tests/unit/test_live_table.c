@@ -300,14 +300,15 @@ static const uint32_t few_buckets[TTM_LIVE_GENERATIONS] = {8,   16,  32,   64,  
 
 static void all_generations_fill_and_empty_and_a_full_table_says_so(void **state)
 {
-    uint32_t bucket_counts[TTM_LIVE_GENERATIONS];
+    struct ttm_live_generation generations[TTM_LIVE_GENERATIONS];
     uint64_t count = 0;
     int r;
     (void)state;
 
     assert_int_equal(table.generations_reserved, TTM_LIVE_GENERATIONS);
-    memcpy(bucket_counts, table.bucket_counts, sizeof(bucket_counts));
-    memcpy(table.bucket_counts, few_buckets, sizeof(few_buckets));
+    memcpy(generations, table.generations, sizeof(generations));
+    for (uint32_t i = 0; i < TTM_LIVE_GENERATIONS; i++)
+        table.generations[i].bucket_count = few_buckets[i];
 
     while ((r = add(count + 1, count)) == 0)
         count++;
@@ -324,7 +325,7 @@ static void all_generations_fill_and_empty_and_a_full_table_says_so(void **state
     for (uint64_t id = 0; id < 20000; id++)
         assert_int_equal(add(count + id + 2, id), 0);
     assert_int_equal(count_lives(), 20000);
-    memcpy(table.bucket_counts, bucket_counts, sizeof(bucket_counts));
+    memcpy(table.generations, generations, sizeof(generations));
 }
 
 static void a_table_without_places_left_says_so(void **state)
@@ -355,7 +356,9 @@ static void a_table_without_places_left_says_so(void **state)
 static void up_to_a_million_lives_take_64_bytes_each(void **state)
 {
     /* The first two generations, and an overflow bucket for every eight. */
-    const size_t first = (size_t)64 * (table.bucket_counts[0] + table.bucket_counts[1]) * 9 / 8;
+    const size_t first = (size_t)64 *
+                         (table.generations[0].bucket_count + table.generations[1].bucket_count) *
+                         9 / 8;
     uint32_t generations = 1;
     (void)state;
 
@@ -634,15 +637,15 @@ static void *fight(void *arg)
 
 static void threads_that_fight_over_a_key_do_no_harm_to_others(void **state)
 {
-    uint32_t bucket_counts[TTM_LIVE_GENERATIONS];
+    struct ttm_live_generation generations[TTM_LIVE_GENERATIONS];
     struct fighter fighters[FIGHTERS] = {0};
     uint64_t left = 0;
     struct ttm_live got;
     (void)state;
 
     /* One bucket in the first generation: all entries are neighbours. */
-    memcpy(bucket_counts, table.bucket_counts, sizeof(bucket_counts));
-    table.bucket_counts[0] = 4;
+    memcpy(generations, table.generations, sizeof(generations));
+    table.generations[0].bucket_count = 4;
     for (uint64_t i = 0; i < FIGHTERS; i++) {
         fighters[i].number = i;
         assert_int_equal(pthread_create(&fighters[i].thread, NULL, fight, &fighters[i]), 0);
@@ -659,7 +662,7 @@ static void threads_that_fight_over_a_key_do_no_harm_to_others(void **state)
     }
     assert_int_equal(left, 0); /* what was there could be found */
     assert_int_equal(count_lives(), 0);
-    memcpy(table.bucket_counts, bucket_counts, sizeof(bucket_counts));
+    memcpy(table.generations, generations, sizeof(generations));
 }
 
 #define WITH_TABLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/buffer_fields.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#ifdef __x86_64__
+
+/* The code of a method, read from its start on. */
+struct code {
+    const uint8_t *at;
+};
+
+static bool take(struct code *code, const uint8_t *bytes, size_t count)
+{
+    /* One after the other: behind a method that differs there may be nothing. */
+    for (size_t i = 0; i < count; i++) {
+        if (code->at[i] != bytes[i])
+            return false;
+    }
+    code->at += count;
+    return true;
+}
+
+#define TAKE(code, ...)                                                                            \
+    take(code, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
+
+static void take_landing_pad(struct code *code)
+{
+    (void)TAKE(code, 0xf3, 0x0f, 0x1e, 0xfa); /* endbr64 */
+}
+
+/* The displacement of the operand whose byte 'modrm' has just been taken: 8 or 32 bits, not negative. */
+static bool take_offset(struct code *code, bool is_long, uint16_t *ret)
+{
+    uint32_t offset = *code->at;
+
+    if (is_long)
+        memcpy(&offset, code->at, sizeof(offset));
+    code->at += is_long ? sizeof(offset) : 1;
+    *ret = (uint16_t)offset;
+    return offset <= (is_long ? UINT16_MAX : (uint32_t)INT8_MAX);
+}
+
+/* mov offset(%rdi),%rax: the pointer to the body, which every one of the methods begins with. */
+static bool take_body(struct code *code, uint16_t *ret)
+{
+    take_landing_pad(code);
+    return TAKE(code, 0x48, 0x8b, 0x47) && take_offset(code, false, ret) && *ret != 0;
+}
+
+/* mov offset(%rax),%eax and ret. */
+static bool take_result_u32(struct code *code, uint16_t *ret)
+{
+    const bool is_long = TAKE(code, 0x8b, 0x80);
+
+    return (is_long || TAKE(code, 0x8b, 0x40)) && take_offset(code, is_long, ret) &&
+           TAKE(code, 0xc3);
+}
+
+/* The same with %rax. */
+static bool take_result_u64(struct code *code, uint16_t *ret)
+{
+    return TAKE(code, 0x48) && take_result_u32(code, ret);
+}
+
+static bool learn_u32(const void *method, uint16_t *ret_body, uint16_t *ret)
+{
+    struct code code = {method};
+
+    return method && take_body(&code, ret_body) && take_result_u32(&code, ret);
+}
+
+static bool learn_u64(const void *method, uint16_t *ret_body, uint16_t *ret)
+{
+    struct code code = {method};
+
+    return method && take_body(&code, ret_body) && take_result_u64(&code, ret);
+}
+
+/* cmpb $0,offset(%rax) and a short je past the return, to where it throws. */
+static bool learn_address(const void *method, uint16_t *ret_body, uint16_t *ret_has, uint16_t *ret)
+{
+    struct code code = {method};
+
+    if (!method || !take_body(&code, ret_body) || !TAKE(&code, 0x80, 0x78) ||
+        !take_offset(&code, false, ret_has) || !TAKE(&code, 0x00, 0x74))
+        return false;
+    const uint32_t skipped = *code.at++;
+    const uint8_t *from = code.at;
+    return take_result_u32(&code, ret) && code.at <= from + skipped && skipped <= INT8_MAX;
+}
+
+void ttm_buffer_fields_learn(const struct ttm_buffer_methods *methods,
+                             struct ttm_buffer_fields *ret)
+{
+    struct ttm_buffer_fields fields = {0};
+    uint16_t bodies[6];
+
+    *ret = fields;
+    if (!learn_u32(methods->type, &bodies[0], &fields.type) ||
+        !learn_u32(methods->layout, &bodies[1], &fields.layout) ||
+        !learn_u64(methods->id, &bodies[2], &fields.id) ||
+        !learn_u64(methods->size, &bodies[3], &fields.size) ||
+        !learn_u64(methods->page_size, &bodies[4], &fields.page_size) ||
+        !learn_address(methods->address, &bodies[5], &fields.has_address, &fields.address))
+        return;
+    for (uint32_t i = 1; i < 6; i++) {
+        if (bodies[i] != bodies[0])
+            return;
+    }
+    fields.body = bodies[0];
+    *ret = fields;
+}
+
+#else
+
+void ttm_buffer_fields_learn(const struct ttm_buffer_methods *methods,
+                             struct ttm_buffer_fields *ret)
+{
+    (void)methods;
+    *ret = (struct ttm_buffer_fields){0};
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * own - what each thread has of the hook: what every event looks at, in one cache line.
+ */
+#ifndef TTM_HOOK_OWN_H
+#define TTM_HOOK_OWN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ttm_allocator;
+
+/* What a thread has of the gate, see gate.h. */
+struct ttm_gate_pass {
+    _Atomic uint32_t *line; /* 1 while it is inside; NULL: it has none to itself */
+    uint32_t depth;
+    bool is_sharing; /* it stays without one */
+    bool has_closed;
+};
+
+/* The allocator that it had to do with last, see buffers.c. */
+struct ttm_last_allocator {
+    const void *impl;
+    struct ttm_allocator *allocator;
+    uint32_t ends; /* ttm_allocators_ends() at that time: an ended one may be followed by another */
+};
+
+struct ttm_own {
+    _Alignas(64) struct ttm_gate_pass gate;
+    struct ttm_last_allocator last;
+    const void *newborn; /* the buffer that it has a place for and has not announced yet */
+    int *errno_place;    /* see ttm_errno() */
+};
+
+_Static_assert(sizeof(struct ttm_own) == 64, "one cache line");
+
+extern __thread struct ttm_own ttm_own __attribute__((tls_model("initial-exec")));
+
+#endif /* TTM_HOOK_OWN_H */
