@@ -8,7 +8,8 @@ Prints Markdown tables; judges nothing. Where there is no ttnn it exits with 77 
 Two processes with the same program differ by more than tracking costs, so both are in one: blocks
 of operations in turns with and without it, and the median of the differences of neighbours. The
 server and the helper thread are added: their CPU for a loop in which everything is tracked. The
-null test is the same with blocks that do not differ.
+null test is the same with blocks that do not differ. The floor is what the loop's thread takes
+with tests/bench/floor_hook.c in place of the hook.
 """
 
 from __future__ import annotations
@@ -110,6 +111,20 @@ class Bench:
             result["client"] = self.client()
         return result
 
+    def floor(self, rounds: int) -> dict[str, Any]:
+        """The same without a tracker; nobody's CPU but the loop's counts."""
+        floor = Path(self.tt_mem).parent / "tests" / "bench" / "libfloor-hook.so"
+        numbers = [PAIRS, rounds, 1, os.getpid()]
+        done = subprocess.run(
+            [str(self.python), str(LOOP), "tracked", *map(str, numbers)],
+            env=self.env(LD_PRELOAD=str(floor)),
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        return json.loads(done.stdout.splitlines()[0])
+
     def client(self) -> dict[str, Any]:
         done = subprocess.run(
             [self.tt_mem, "status", "--json", "--socket", self.socket],
@@ -134,6 +149,10 @@ def bench_rows(bench: Bench, rounds: int) -> None:
     print("| | loop's thread, % | null test, % | helper, % | server, % | together, % | ns/op |")
     print("|---|---|---|---|---|---|---|")
     disk = ""
+    floor = bench.floor(rounds)
+    cost = [difference / floor["operations"] for difference, _ in floor["tracked"]]
+    own, null = spread(percent(floor["tracked"])), spread(percent(floor["null"]))
+    print(f"| floor | {own} | {null} | | | | {spread(cost, '{:.0f}')} |", flush=True)
     for name, (env, is_recorded) in ROWS.items():
         recordings = bench.folder / "recordings"
         recordings.mkdir(exist_ok=True)
