@@ -455,6 +455,7 @@ void ttm_classify(const struct ttm_evidence *e, struct ttm_verdict *v)
         tell_growth(e, course, v);
         advise_growth(e, v);
         v->is_suspect = e->remaining > 0;
+        v->is_over = course == COURSE_OVER;
         break;
     case TTM_CLASS_STEADY:
         tell_steady(e, course, v);

@@ -256,6 +256,8 @@ static void put_verdict(struct ttm_json *json, const struct ttm_verdict *verdict
     ttm_json_put_string(json, "class", ttm_class_name(verdict->class));
     if (verdict->is_suspect)
         ttm_json_put_bool(json, "suspect", true);
+    if (verdict->is_over)
+        ttm_json_put_bool(json, "over", true);
     ttm_json_put_string(json, "why", verdict->why);
     ttm_json_put_string(json, "advice", verdict->advice);
 }

@@ -403,6 +403,7 @@ static void put_list(struct sheet *sheet, const struct ttm_report_row *rows, uin
 struct suspects {
     uint32_t processes; /* that have any */
     uint64_t count;
+    uint64_t over; /* of them: of loops that are over */
     uint64_t buffers;
     uint64_t bytes;
 };
@@ -417,6 +418,7 @@ static void add_suspects(struct suspects *sum, const struct ttm_report_process *
         if (!rows[i].origin->verdict.is_suspect)
             continue;
         sum->count++;
+        sum->over += rows[i].origin->verdict.is_over;
         sum->buffers += rows[i].held.count;
         *(rows[i].origin->region == TTM_REGION_CB ? &cbs : &sum->bytes) +=
             rows[i].held.footprint_bytes;
@@ -454,9 +456,13 @@ static void put_suspects(const struct sheet *sheet, const struct suspects *suspe
         ttm_text_format(&text, " in %u processes", processes);
     else if (processes > 1)
         ttm_text_format(&text, " in %u of %u processes", suspects->processes, processes);
-    ttm_text_format(
-        &text, ": %s %s that keep growing, %s", ttm_format_count(suspects->buffers, number),
-        plural(suspects->buffers, "buffer", "buffers"), ttm_format_bytes(suspects->bytes, sum));
+    ttm_text_format(&text, ": %s %s that %s growing, %s",
+                    ttm_format_count(suspects->buffers, number),
+                    plural(suspects->buffers, "buffer", "buffers"),
+                    suspects->over == 0                 ? "keep"
+                    : suspects->over == suspects->count ? "kept"
+                                                        : "keep or kept",
+                    ttm_format_bytes(suspects->bytes, sum));
     put_in(sheet, TTM_RED, ttm_text_string(&text));
     sheet->out->failed |= text.failed;
     ttm_text_done(&text);

@@ -240,6 +240,35 @@ static void leak_on(struct story *story, uint32_t device, const char *line, uint
     }
 }
 
+/* 'rounds' of a line that keeps its result, beside one that does not. */
+static void train(struct story *story, const char *keeps, const char *gives_back, unsigned rounds)
+{
+    const uint32_t leak = story_line(story, keeps, "ttnn.multiply");
+    const uint32_t step = story_line(story, gives_back, "ttnn.add");
+
+    for (unsigned i = 0; i < rounds; i++) {
+        story_flash(story, step, TTM_REGION_DRAM, 96 * KIB);
+        story_birth(story, leak, TTM_REGION_DRAM, 96 * KIB);
+        story_wait(story, STORY_MS);
+    }
+}
+
+/* A loop that leaked is over, and another one goes on: clean, or with a leak of its own. */
+static void leak_and_go_on(struct story *story, int is_leaking)
+{
+    story_devices(story, 1);
+    train(story, "run.py:5:train|run.py:20:main", "run.py:4:train|run.py:20:main", 200);
+    for (unsigned i = 0; i < 100; i++) {
+        story_flash(story, story_line(story, "run.py:9:evaluate|run.py:21:main", "ttnn.exp"),
+                    TTM_REGION_DRAM, 96 * KIB);
+        story_flash(story, story_line(story, "run.py:10:evaluate|run.py:21:main", "ttnn.sqrt"),
+                    TTM_REGION_DRAM, 96 * KIB);
+        story_wait(story, STORY_MS);
+    }
+    if (is_leaking)
+        train(story, "run.py:15:serve|run.py:22:main", "run.py:14:serve|run.py:22:main", 200);
+}
+
 /* The device is opened and closed three times, and each time something is left. */
 static void close_thrice(struct story *story)
 {
@@ -341,6 +370,9 @@ static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder 
         story_exit(&story, 0);
     } else if (strcmp(name, "again") == 0) {
         close_thrice(&story);
+        story_exit(&story, 0);
+    } else if (strcmp(name, "over") == 0 || strcmp(name, "over_and_on") == 0) {
+        leak_and_go_on(&story, strcmp(name, "over_and_on") == 0);
         story_exit(&story, 0);
     } else if (strcmp(name, "apart") == 0) { /* two leaks, each on a device of its own */
         struct story other = story_begin(enc, 2, START_NS, 4243, "python3 small.py");

@@ -77,6 +77,12 @@ def test_the_head_says_what_ran_and_what_is_wrong(browser: Browser) -> None:
     assert "none was freed" in text(browser, "#rows tr.detail")
 
 
+def test_what_grew_in_a_loop_that_is_over_does_not_keep_growing(browser: Browser) -> None:
+    for story, words in (("over", "that kept growing"), ("over_and_on", "that keep or kept growing")):
+        show(browser, story)
+        assert words in text(browser, "#verdict")
+
+
 def test_a_clash_is_told_by_its_address(browser: Browser) -> None:
     show(browser, "clash")
     told = text(browser, "#failure-list").replace("\u00a0", " ")

@@ -318,6 +318,13 @@ def test_a_verdict_on_a_part_says_which_and_what_it_leaves_out() -> None:
     ]
 
 
+def test_what_grew_in_a_loop_that_is_over_does_not_keep_growing() -> None:
+    assert verdict(tell("over")) == ["1 suspect: 200 buffers that kept growing, 18.8 MiB"]
+    assert verdict(tell("over_and_on")) == [
+        "2 suspects: 400 buffers that keep or kept growing, 37.5 MiB"
+    ]
+
+
 def test_of_several_processes_the_worst_of_the_chosen_part_is_shown() -> None:
     file = tell("apart")
     assert run_ok("report", file).lines[0].startswith("python3 decode.py (pid 4242)")

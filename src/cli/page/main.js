@@ -72,11 +72,16 @@ function make_verdict() {
     const bytes = bytes_of(false) + Math.min(bytes_of(true), most || Infinity);
     const kept =
         p.origins.filter((origin) => origin.class === "growing" && origin.remaining[0] === 0);
+    const over = suspects.filter((origin) => origin.over).length,
+          growth = over === 0                 ? "keep"
+                   : over === suspects.length ? "kept"
+                                              : "keep or kept";
     verdict.className = suspects.length > 0 ? "bad" : "good";
     verdict.textContent =
         suspects.length > 0
             ? plural(suspects.length, "suspect", "suspects") + ": " +
-                  plural(count, "buffer", "buffers") + " that keep growing, " + bytes_text(bytes) +
+                  plural(count, "buffer", "buffers") + " that " + growth + " growing, " +
+                  bytes_text(bytes) +
                   (suspects[0].devices.length > 1 ? " on each device" : "")
         : unsure > 0 ? "No suspects; " + count_text(unsure) + " of the " +
                            plural(left, "buffer", "buffers") + " left " +
