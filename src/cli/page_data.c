@@ -531,6 +531,10 @@ static void put_failure(const struct part *part, const struct ttm_report_failure
     ttm_json_object_begin(json);
     ttm_json_put_bool(json, "clash", f->kind == 1);
     ttm_json_put_u64(json, "time", since_start(part, failure->time_ns));
+    if (failure->is_last) { /* of its kind, and it speaks for all of them */
+        ttm_json_put_u64(json, "alike", failure->alike);
+        ttm_json_put_u64(json, "first", since_start(part, failure->first_ns));
+    }
     ttm_json_put_u64(json, "device", failure->device_id);
     ttm_json_put_string(json, "region", ttm_region_name(f->region));
     ttm_json_put_u64(json, "wanted", f->wanted_bytes);

@@ -84,6 +84,21 @@ static void clash(struct story *story)
     }
 }
 
+/* Twenty-five tries at one line, and before them one at another. */
+static void fail_often(struct story *story)
+{
+    story_devices(story, 1);
+    story_birth(story, story_line(story, "tries.py:3:load", "ttnn.zeros"), TTM_REGION_L1, 64 * KIB);
+    const uint32_t once = story_line(story, "tries.py:7:first", "ttnn.zeros");
+    const uint32_t again = story_line(story, "tries.py:9:next", "ttnn.zeros");
+    story_wait(story, 5 * STORY_MS);
+    fail_l1(story, once);
+    for (unsigned i = 0; i < 25; i++) {
+        story_wait(story, 5 * STORY_MS);
+        fail_l1(story, again);
+    }
+}
+
 /* A decode loop: weights, a cache, temporaries, cached programs; with leaks if asked for. */
 static void decode(struct story *story, uint16_t devices, unsigned steps, int is_leaking,
                    int is_moved)
@@ -385,6 +400,9 @@ static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder 
     } else if (strcmp(name, "million") == 0) {
         story_devices(&story, 1);
         live_long(&story, recorder, 1000000);
+        story_exit(&story, 0);
+    } else if (strcmp(name, "tries") == 0) {
+        fail_often(&story);
         story_exit(&story, 0);
     } else if (strcmp(name, "clash") == 0) {
         clash(&story);

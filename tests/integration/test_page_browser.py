@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import Iterator
@@ -86,10 +87,29 @@ def test_what_grew_in_a_loop_that_is_over_does_not_keep_growing(browser: Browser
 def test_a_clash_is_told_by_its_address(browser: Browser) -> None:
     show(browser, "clash")
     told = text(browser, "#failure-list").replace("\u00a0", " ")
-    assert "Circular buffers clash with L1 buffers on device 0 after " in told
-    assert "Circular buffers would end at 0x54321 and take 64.0 MiB on all cores together" in told
+    assert "Circular buffers clash with L1 buffers on device 0, 2 times from " in told
+    assert "Circular buffers would end at 0x254321 and take 64.0 MiB on all cores together" in told
     assert "; free 2.0 MiB a bank, largest block 128 KiB" in told
     assert "exhausted" not in told and "fragmented" not in told and "wanted" not in told
+
+
+def test_failures_of_one_kind_and_place_are_told_once(browser: Browser) -> None:
+    show(browser, "tries")
+    heads = texts(browser, "#failure-list .failure > p:first-child")
+    assert [re.sub(r".* device 0", "", head).replace("\u00a0", " ") for head in heads] == [
+        ", 25 times from 10 ms to 130 ms, at tries.py:9 next (ttnn.zeros)",
+        " after 5.0 ms at tries.py:7 first (ttnn.zeros)",
+    ]
+    assert "more failed" not in text(browser, "#failure-list")
+    assert len(data_of(Path("tries.html"))["processes"][0]["failures"]) > 2  # all are drawn
+
+
+def test_more_that_remains_than_the_peak_is_explained(browser: Browser) -> None:
+    remark = "More remains than the peak"
+    show(browser, "again")
+    assert remark in text(browser, "#charts")
+    show(browser, "leak")
+    assert remark not in text(browser, "#charts")
 
 
 def test_rows_open_sort_and_are_searched(browser: Browser) -> None:

@@ -140,7 +140,11 @@ function make_failure(failure) {
              make("b", "",
                   failure.clash ? "Circular buffers clash with L1 buffers" : "Out of memory"),
              (failure.clash ? " on" : " in " + failure.region + " of") + " device " +
-                 failure.device + " after " + time_text(failure.time) + " at ",
+                 failure.device +
+                 (failure.alike > 1 ? ", " + count_text(failure.alike) + " times from " +
+                                          time_text(failure.first) + " to " +
+                                          time_text(failure.time) + ", at "
+                                    : " after " + time_text(failure.time) + " at "),
              make("code", "", place.title + " " + place.rest),
              operation ? " (" + operation + ")" : ""),
         wanted_of(failure),
@@ -152,14 +156,14 @@ function make_failure(failure) {
         rows);
 }
 
+/* One of each kind, the last first: that is the one that ended the program, if one did. */
 function make_failures() {
-    const p = process(), more = p.failures_ever - p.failures.length;
+    const p = process(),
+          kinds = p.failures.filter((failure) => failure.alike > 0).reverse().slice(0, 20),
+          more = p.failures_ever - kinds.reduce((sum, failure) => sum + failure.alike, 0);
     $("failures").hidden = p.failures.length === 0;
-    fill($("failure-list"), ...p.failures.slice(0, 20).map(make_failure),
-         p.failures_ever > Math.min(20, p.failures.length)
-             ? make("p", "dim",
-                    "… " + count_text(Math.max(more, p.failures_ever - 20)) + " more failed")
-             : null);
+    fill($("failure-list"), ...kinds.map(make_failure),
+         more > 0 ? make("p", "dim", "… " + count_text(more) + " more failed") : null);
 }
 
 /* ---- controls ---- */

@@ -393,6 +393,10 @@ function make_timeline() {
     const axis = make("div", "chart", make("div"), make("canvas"));
     axis.id = "axis";
     $("charts").append(axis);
+    if (names.some((name) => kind.regions[name].now > kind.regions[name].peak))
+        $("charts").append(
+            make("p", "dim",
+                 "More remains than the peak: it was left at several times, never all at once."));
 }
 
 function draw_timeline() {
