@@ -89,28 +89,33 @@ static void say_broken(const char *path, const struct ttm_import_result *result)
     ttm_text_done(&lines);
 }
 
+static void say(const char *path, uint64_t count, const char *one, const char *many)
+{
+    char number[TTM_NUMBER_SIZE];
+
+    if (count > 0)
+        ttm_log("'%s': %s %s", path, ttm_format_count(count, number), count == 1 ? one : many);
+}
+
 static void say_what_is_in_it(const struct window *window, const char *output,
                               const struct ttm_import_result *result)
 {
     char events[TTM_NUMBER_SIZE], births[TTM_NUMBER_SIZE], frees[TTM_NUMBER_SIZE];
-    char number[TTM_NUMBER_SIZE];
 
     say_broken(window->path, result);
-    if (result->lost > 0)
-        ttm_log("'%s': %s %s lost when it was written: its reader was too slow", window->path,
-                ttm_format_count(result->lost, number), result->lost == 1 ? "line" : "lines");
-    if (result->unknown_frees > 0)
-        ttm_log("'%s': %s frees of what it has no allocation of", window->path,
-                ttm_format_count(result->unknown_frees, number));
-    if (result->replaced > 0)
-        ttm_log("'%s': %s allocations where another one was live, whose free is not in it",
-                window->path, ttm_format_count(result->replaced, number));
-    if (result->references > 0)
-        ttm_log("'%s': %s frees of one that another allocation had replaced by then", window->path,
-                ttm_format_count(result->references, number));
-    if (result->others > 0)
-        ttm_log("'%s': %s buffers of type OTHER, which is TRACE or SYSTEM_MEMORY: taken as TRACE",
-                window->path, ttm_format_count(result->others, number));
+    say(window->path, result->lost, "line lost when it was written: its reader was too slow",
+        "lines lost when it was written: its reader was too slow");
+    say(window->path, result->unknown_frees, "free of what it has no allocation of",
+        "frees of what it has no allocation of");
+    say(window->path, result->replaced,
+        "allocation where another one was live, whose free is not in it",
+        "allocations where another one was live, whose free is not in it");
+    say(window->path, result->references,
+        "free of one that another allocation had replaced by then",
+        "frees of one that another allocation had replaced by then");
+    say(window->path, result->others,
+        "buffer of type OTHER, which is TRACE or SYSTEM_MEMORY: taken as TRACE",
+        "buffers of type OTHER, which is TRACE or SYSTEM_MEMORY: taken as TRACE");
     ttm_log("'%s' has %s events: %s allocations, %s frees; now try: tt-mem report %s", window->path,
             ttm_format_count(result->events, events), ttm_format_count(result->births, births),
             ttm_format_count(result->frees, frees), output);

@@ -208,8 +208,7 @@ void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
     ttm_text_done(&line);
 }
 
-/* Words, wrapped to the terminal, each line behind so many spaces. */
-static void put_wrapped(struct sheet *sheet, const char *text, size_t indent)
+void ttm_report_wrapped(struct sheet *sheet, const char *text, size_t indent)
 {
     const size_t width =
         sheet->terminal->columns > indent + 20 ? sheet->terminal->columns - indent : 20;
@@ -286,7 +285,7 @@ static void put_particulars(struct sheet *sheet, const struct ttm_report_origin 
                         origin->device_count);
     ttm_text_format(&line, "%s%s", line.length ? dot(sheet) : "", origin->verdict.why);
     put_keepers(sheet, &origin->keepers, &line);
-    put_wrapped(sheet, ttm_text_string(&line), 5);
+    ttm_report_wrapped(sheet, ttm_text_string(&line), 5);
     sheet->out->failed |= line.failed;
     ttm_text_done(&line);
 }
@@ -328,7 +327,7 @@ static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *ori
     if (spare < 7)
         return;
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_GREEN);
-    put_wrapped(sheet, origin->verdict.advice, 5);
+    ttm_report_wrapped(sheet, origin->verdict.advice, 5);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
 }
 
@@ -537,6 +536,17 @@ static bool was_used(const struct sheet *sheet)
     return false;
 }
 
+/* Some were allocated again where they lay, without a free: nobody knows how they ended. */
+static bool was_replaced(const struct sheet *sheet)
+{
+    for (uint32_t i = 0; i < sheet->process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &sheet->process->origins[i];
+        if (origin->replaced > 0 && ttm_report_has_origin(sheet->choice, origin))
+            return true;
+    }
+    return false;
+}
+
 void ttm_report_nothing(struct sheet *sheet)
 {
     struct ttm_report_choice part = *sheet->choice;
@@ -554,11 +564,11 @@ void ttm_report_nothing(struct sheet *sheet)
     } else {
         ttm_text_append(&text, "nothing");
         ttm_report_part(&part, &text);
-        ttm_text_append(&text, part.at != TTM_AT_REMAINING ? " was live then"
-                               : part.min_bytes > 0        ? " remains"
-                               : ttm_report_is_narrowed(&part)
-                                   ? " remains: all that was allocated there was freed"
-                                   : " remains: all that was allocated was freed");
+        ttm_text_append(&text, part.at != TTM_AT_REMAINING ? " was live then" : " remains");
+        if (part.at == TTM_AT_REMAINING && part.min_bytes == 0)
+            ttm_text_format(&text, ": all that was allocated%s was freed%s",
+                            ttm_report_is_narrowed(&part) ? " there" : "",
+                            was_replaced(sheet) ? " or replaced" : "");
     }
     put_in(sheet, part.at == TTM_AT_REMAINING ? TTM_GREEN : TTM_PLAIN, ttm_text_string(&text));
     sheet->out->failed |= text.failed;

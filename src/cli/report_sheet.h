@@ -77,6 +77,9 @@ void ttm_report_nothing(struct sheet *sheet);
 /* A line with how many suspects are not among what was chosen, if there are any. */
 void ttm_report_hidden(struct sheet *sheet);
 
+/* Words, wrapped to the terminal, each line behind so many spaces. */
+void ttm_report_wrapped(struct sheet *sheet, const char *text, size_t indent);
+
 /* A line with a frame and its line of source. */
 void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame);
 

@@ -24,6 +24,7 @@
 #define ROWS_ELSEWHERE 40
 #define ROWS_NARROW 14 /* for the table and all below it */
 #define FAILURE_KINDS_SHOWN 4
+#define ARTEFACT_ROWS 3 /* that an explanation takes on 80 columns */
 
 /* ---- the head ---- */
 
@@ -262,17 +263,68 @@ static void put_finding(struct sheet *sheet, uint64_t count, const char *what)
     end_line(sheet);
 }
 
+/* Of an origin that was mostly replaced, its sentence tells why that is no leak. */
+static bool is_artefact(const struct ttm_report_origin *origin)
+{
+    return origin->verdict.class == TTM_CLASS_UNSURE && origin->replaced > 0 &&
+           origin->replaced >= origin->allocs / 2;
+}
+
+static const struct ttm_report_origin *worst_artefact(const struct ttm_report_process *process)
+{
+    const struct ttm_report_origin *worst = NULL;
+
+    for (uint32_t i = 0; i < process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &process->origins[i];
+        if (is_artefact(origin) && (!worst || origin->replaced > worst->replaced))
+            worst = origin;
+    }
+    return worst;
+}
+
+/* "address 0x18b20: 175 of 176 were allocated again ...: an accounting artefact of the log" */
+static void put_artefact(struct sheet *sheet, const struct ttm_report_origin *origin)
+{
+    struct ttm_text text;
+
+    ttm_text_init(&text);
+    ttm_report_place(sheet, &origin->words, &text);
+    ttm_text_format(&text, ": %s", origin->verdict.why);
+    ttm_report_wrapped(sheet, ttm_text_string(&text), 5);
+    sheet->out->failed |= text.failed;
+    ttm_text_done(&text);
+}
+
+/* The worst, or all but those that the table explained. */
+static void put_artefacts(struct sheet *sheet)
+{
+    const struct ttm_report_process *process = sheet->process;
+    const struct ttm_report_origin *worst = worst_artefact(process);
+
+    if (!sheet->choice->is_unfolded && worst)
+        put_artefact(sheet, worst);
+    for (uint32_t i = 0; i < process->origin_count && sheet->choice->is_unfolded; i++) {
+        if (is_artefact(&process->origins[i]) && process->origins[i].remaining.count == 0)
+            put_artefact(sheet, &process->origins[i]);
+    }
+}
+
 static void put_findings(struct sheet *sheet)
 {
     const struct ttm_report_process *process = sheet->process;
+    const uint64_t unknown = process->counters.unknown_frees;
+    const uint64_t ambiguous = process->counters.ambiguous_frees;
     uint64_t replaced = 0;
 
     for (uint32_t i = 0; i < process->origin_count; i++)
         replaced += process->origins[i].replaced;
     put_finding(sheet, replaced, "allocated again at the same address with no free between");
+    put_artefacts(sheet);
     put_finding(sheet, process->overlaps, "put where something else was still allocated");
-    put_finding(sheet, process->counters.unknown_frees, "frees of something unknown");
-    put_finding(sheet, process->counters.ambiguous_frees, "frees that fitted several");
+    put_finding(sheet, unknown,
+                plural(unknown, "free of something unknown", "frees of something unknown"));
+    put_finding(sheet, ambiguous,
+                plural(ambiguous, "free that fitted several", "frees that fitted several"));
 }
 
 /* ---- sizes, addresses ---- */
@@ -382,6 +434,8 @@ static int put_process(struct sheet *sheet)
     ttm_report_devices(sheet);
     put_failures(sheet);
     sheet->below = sheet->rows > ROWS_NARROW ? 2 : 1;
+    if (worst_artefact(sheet->process))
+        sheet->below += ARTEFACT_ROWS;
     const int r =
         sheet->choice->by == TTM_BY_ORIGIN ? ttm_report_origins(sheet) : ttm_report_view(sheet);
     put_findings(sheet);

@@ -259,9 +259,9 @@ void ttm_run_remains(const struct sheet *sheet, uint32_t row_max, size_t analysi
     if (d->sums.remaining == d->sums.program_parts) {
         put(sheet, "  ");
         put_in(sheet, TTM_GREEN, "nothing remains");
-        put(sheet, d->sums.births > 0 && d->sums.lost_events == 0
-                       ? ": all that was allocated was freed\n"
-                       : "\n");
+        put(sheet, d->sums.births == 0 || d->sums.lost_events > 0 ? "\n"
+                   : d->sums.replaced > 0 ? ": all that was allocated was freed or replaced\n"
+                                          : ": all that was allocated was freed\n");
         put_program_parts(sheet);
         return;
     }

@@ -146,6 +146,23 @@ def test_the_headline_leak_is_explained_and_not_called_one() -> None:
     assert screen == golden.read_text(encoding="utf-8")
 
 
+def test_the_screen_explains_an_artefact_of_which_nothing_remains() -> None:
+    birth = "✓ [PID 7] Allocated 4096 bytes of L1 on device 0 (buffer_id=0x18b20)\n"
+    end = "✗ [PID 7] Freed buffer 0x18b20 on device 0 (4096 bytes, FINAL)\n"
+    unknown = (
+        "⚠ [PID 7] Deallocation for unknown buffer 0x55 on device 0 "
+        "(allocated before tracking started)\n"
+    )
+    err = import_text(176 * birth + end + unknown).err
+    assert "1 free of what it has no allocation of" in err
+    for args in ((), ("--all",)):
+        screen = " ".join(run_ok("report", "old.ttmem", *args, env={"COLUMNS": "80"}).out.split())
+        assert "nothing remains: all that was allocated was freed or replaced" in screen
+        assert "0x18b20: 175 of 176 were allocated again at the same address" in screen
+        assert "an accounting artefact of the log, as circular buffers at the base" in screen
+        assert "1 free of something unknown" in screen
+
+
 def test_the_same_from_blocks() -> None:
     blocks = [
         debug_block(

@@ -87,7 +87,10 @@ function make_verdict() {
                            plural(left, "buffer", "buffers") + " left " +
                            (unsure === 1 ? "is" : "are") + " unsure"
         : left > 0 ? "No suspects: the " + plural(left, "buffer", "buffers") + " left look intended"
-        : p.allocs > 0 ? "Nothing remains: all that was allocated was freed"
+        : p.allocs > 0 ? "Nothing remains: all that was allocated was freed" +
+                             (p.findings.some((finding) => finding.kind === "replaced")
+                                  ? " or replaced"
+                                  : "")
                        : "Nothing was allocated";
     if (suspects.length > 0)
         verdict.append(" · " + (suspects.length > 1 ? "the worst: " : ""),
