@@ -11,6 +11,7 @@ struct part {
     struct ttm_held held;
     bool is_later;
     bool is_short; /* names are compared by their last part, in all of them or in none */
+    const char *program; /* the file that was run, which may have another name; NULL: not known */
 };
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -43,13 +44,21 @@ static const struct ttm_frame_words *next_frame(const struct ttm_origin_words *w
     return *at < words->python_count ? &words->python[(*at)++] : NULL;
 }
 
-static int compare_frames(const struct ttm_frame_words *a, const struct ttm_frame_words *b,
-                          bool is_short)
+/* "" for the program itself. */
+static const char *file_of(const struct part *part, const struct ttm_frame_words *frame)
 {
-    const int order = is_short ? strcmp(last_part(a->function), last_part(b->function))
-                               : strcmp(a->function, b->function);
+    const char *name = ttm_base_name(frame->file);
 
-    return order != 0 ? order : strcmp(ttm_base_name(a->file), ttm_base_name(b->file));
+    return part->program && strcmp(name, part->program) == 0 ? "" : name;
+}
+
+static int compare_frames(const struct part *x, const struct ttm_frame_words *a,
+                          const struct part *y, const struct ttm_frame_words *b)
+{
+    const int order = x->is_short ? strcmp(last_part(a->function), last_part(b->function))
+                                  : strcmp(a->function, b->function);
+
+    return order != 0 ? order : strcmp(file_of(x, a), file_of(y, b));
 }
 
 static int compare_native(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
@@ -62,9 +71,9 @@ static int compare_native(const struct ttm_origin_words *a, const struct ttm_ori
 }
 
 /* Functions and files without their folders; lines move. */
-static int compare_stacks(const struct ttm_origin_words *a, const struct ttm_origin_words *b,
-                          bool is_short)
+static int compare_stacks(const struct part *x_part, const struct part *y_part)
 {
+    const struct ttm_origin_words *a = &x_part->origin->words, *b = &y_part->origin->words;
     uint32_t at = 0, other_at = 0;
     int order = 0;
 
@@ -74,7 +83,7 @@ static int compare_stacks(const struct ttm_origin_words *a, const struct ttm_ori
         const struct ttm_frame_words *x = next_frame(a, &at), *y = next_frame(b, &other_at);
         if (!x || !y)
             return compare_numbers(x != NULL, y != NULL);
-        order = compare_frames(x, y, is_short);
+        order = compare_frames(x_part, x, y_part, y);
     }
     return order;
 }
@@ -90,7 +99,7 @@ static int compare_parts(const struct part *x, const struct part *y)
         order = compare_numbers(a->is_alias, b->is_alias);
     if (order == 0)
         order = strcmp(a->words.operation, b->words.operation);
-    return order != 0 ? order : compare_stacks(&a->words, &b->words, x->is_short);
+    return order != 0 ? order : compare_stacks(x, y);
 }
 
 /* Alike ones side by side; the later side's first, its largest before all. */
@@ -139,7 +148,28 @@ static bool has_qualified_names(const struct ttm_report *report)
     return false;
 }
 
-static size_t add_side(const struct ttm_diff_side *side, bool is_later, bool is_short,
+/* The file that all stacks begin in which reach so far: NULL if there are several, or none. */
+static const char *program_of(const struct ttm_report *report)
+{
+    const char *program = NULL;
+
+    for (uint32_t p = 0; p < report->process_count; p++) {
+        const struct ttm_report_process *process = &report->processes[p];
+        for (uint32_t i = 0; i < process->origin_count; i++) {
+            const struct ttm_origin_words *words = &process->origins[i].words;
+            const struct ttm_frame_words *first = words->python + words->python_count - 1;
+            if (words->python_count == 0 || strcmp(first->function, "<module>") != 0)
+                continue;
+            const char *name = ttm_base_name(first->file);
+            if (program && strcmp(program, name) != 0)
+                return NULL;
+            program = name;
+        }
+    }
+    return program;
+}
+
+static size_t add_side(const struct ttm_diff_side *side, const struct part *like,
                        struct part *parts)
 {
     size_t count = 0;
@@ -150,8 +180,11 @@ static size_t add_side(const struct ttm_diff_side *side, bool is_later, bool is_
             const struct ttm_report_origin *origin = &process->origins[i];
             const struct ttm_held held =
                 side->moment < 0 ? origin->remaining : origin->moments[side->moment];
-            if (held.count > 0)
-                parts[count++] = (struct part){origin, held, is_later, is_short};
+            if (held.count == 0)
+                continue;
+            parts[count] = *like;
+            parts[count].origin = origin;
+            parts[count++].held = held;
         }
     }
     return count;
@@ -198,8 +231,13 @@ int ttm_diff_make(const struct ttm_diff_side *from, const struct ttm_diff_side *
         return -ENOMEM;
     }
     const bool is_short = has_qualified_names(from->report) != has_qualified_names(to->report);
-    size_t count = add_side(from, false, is_short, parts);
-    count += add_side(to, true, is_short, parts + count);
+    const char *before = program_of(from->report), *after = program_of(to->report);
+    const bool has_both = before && after;
+    struct part like = {.is_short = is_short, .program = has_both ? before : NULL};
+    size_t count = add_side(from, &like, parts);
+    like.is_later = true;
+    like.program = has_both ? after : NULL;
+    count += add_side(to, &like, parts + count);
     qsort(parts, count, sizeof(parts[0]), by_origin);
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || compare_parts(&parts[i - 1], &parts[i]) != 0)

@@ -6,7 +6,8 @@
  * by the functions of their stack, operation and region: lines may have moved between
  * two releases of a program. Python 3.11 and later tell a method with its class; where
  * one recording has such names and the other has none, their last parts are compared.
- * Frames of comprehensions, which 3.12 has no more, do not count. One thread.
+ * Frames of comprehensions, which 3.12 has no more, do not count. Nor does the name of
+ * the file that was run, where each recording has one. One thread.
  */
 #ifndef TTM_ANALYSIS_DIFF_H
 #define TTM_ANALYSIS_DIFF_H

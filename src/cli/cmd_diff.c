@@ -129,7 +129,7 @@ static void put_row(const struct ttm_diff_row *row, const struct ttm_terminal *t
                                  : " ",
                     ttm_format_bytes((uint64_t)(growth < 0 ? -growth : growth), by));
     ttm_terminal_colour(terminal, out, TTM_PLAIN);
-    ttm_text_format(out, " %s\n", row->origin->verdict.is_suspect ? "suspect" : "");
+    ttm_text_format(out, "%s\n", row->origin->verdict.is_suspect ? " suspect" : "");
     out->failed |= place.failed;
     ttm_text_done(&place);
 }

@@ -326,6 +326,21 @@ static void name_like(struct story *story, int is_310)
                 TTM_REGION_DRAM, 48 * KIB);
 }
 
+/* Two releases of a program: its file has another name and other lines, and so has a helper's. */
+static void release(struct story *story, int is_second)
+{
+    static const char *const lines[][2] = {
+        {"run_v1.py:8:step|run_v1.py:30:<module>", "run_v2.py:9:step|run_v2.py:44:<module>"},
+        {"layer.py:3:load|run_v1.py:28:<module>", "layer.py:3:load|run_v2.py:42:<module>"},
+        {"old.py:5:help|run_v1.py:29:<module>", "new.py:5:help|run_v2.py:43:<module>"},
+    };
+
+    story_devices(story, 1);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        story_birth(story, story_line(story, lines[i][is_second], "ttnn.add"), TTM_REGION_DRAM,
+                    96 * KIB);
+}
+
 /* Whatever a program may call its things. */
 static void speak_evil(struct story *story)
 {
@@ -382,6 +397,9 @@ static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder 
         story_exit(&story, 0);
     } else if (strcmp(name, "py310") == 0 || strcmp(name, "py312") == 0) {
         name_like(&story, strcmp(name, "py310") == 0);
+        story_exit(&story, 0);
+    } else if (strcmp(name, "first") == 0 || strcmp(name, "second") == 0) {
+        release(&story, strcmp(name, "second") == 0);
         story_exit(&story, 0);
     } else if (strcmp(name, "again") == 0) {
         close_thrice(&story);

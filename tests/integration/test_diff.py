@@ -49,6 +49,18 @@ def test_lines_may_have_moved() -> None:
     assert rows["cache_kv"]["python"][0] == "decode.py:128:cache_kv"
 
 
+def test_the_program_may_have_another_name() -> None:
+    for story in ("first", "second"):
+        subprocess.run([os.environ["MAKE_STORY"], story, f"{story}.ttmem"], check=True)
+    diff = run_json("diff", "first.ttmem", "second.ttmem")
+    assert {row["python"][0]: row["growth_count"] for row in diff["origins"]} == {
+        "run_v2.py:9:step": 0,
+        "layer.py:3:load": 0,
+        "new.py:5:help": 1,
+        "old.py:5:help": -1,
+    }
+
+
 def test_versions_of_python_name_one_function_differently() -> None:
     for story in ("py310", "py312"):
         subprocess.run([os.environ["MAKE_STORY"], story, f"{story}.ttmem"], check=True)
@@ -69,6 +81,8 @@ def test_text() -> None:
     assert lines[0].startswith("from clean.ttmem to leak.ttmem: +13.3 MiB, -0 B")
     assert "decode.py:28 cache_kv" in lines[1] and "0 → 100" in lines[1] and "+" in lines[1]
     assert lines[-1].strip() == "7 did not change"
+    lines = run_ok("diff", "clean.ttmem", "leak.ttmem", "--all").lines
+    assert all(line == line.rstrip() for line in lines)
     assert len(run_ok("diff", "clean.ttmem", "leak.ttmem", "--all").lines) == 1 + 2 + 7
 
 
