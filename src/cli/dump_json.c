@@ -15,7 +15,7 @@
 #include "cli/native_names.h"
 #include "cli/runtime.h"
 
-/* What remains of one origin. */
+/* What remains of one origin. Views are listed, and add nothing. */
 struct origin {
     uint32_t site; /* one of its sites */
     size_t first;  /* of its sizes in the sorted list */
@@ -111,6 +111,11 @@ static void put_devices(struct ttm_json *json, const struct ttm_answer *answer,
     ttm_json_array_end(json);
 }
 
+static bool is_view(const struct ttm_answer_site *site)
+{
+    return site->flags & TTM_SITE_ALIAS;
+}
+
 static bool is_chosen(const struct ttm_dump_choice *choice, const struct ttm_answer_site *site)
 {
     for (uint16_t i = 0; i < site->device_count; i++) {
@@ -148,8 +153,8 @@ static int compare_sites(const struct ttm_answer_site *x, const struct ttm_answe
         return x->region < y->region ? -1 : 1;
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
-    if ((x->flags ^ y->flags) & TTM_SITE_ALIAS)
-        return x->flags & TTM_SITE_ALIAS ? 1 : -1;
+    if (is_view(x) != is_view(y))
+        return is_view(x) ? 1 : -1;
     if (x->device_count != y->device_count)
         return x->device_count < y->device_count ? -1 : 1;
     return memcmp(x->devices, y->devices, x->device_count * sizeof(x->devices[0]));
@@ -319,12 +324,14 @@ static void put_origin(struct ttm_json *json, const struct ttm_answer *answer,
         ttm_json_put_string(json, "kind", ttm_kernel_kind_name(site->kind));
     ttm_json_put_u64(json, "allocs", origin->allocs);
     ttm_json_put_u64(json, "frees", origin->frees);
-    ttm_json_put_u64(json, "remaining", origin->count);
+    if (is_view(site))
+        ttm_json_put_bool(json, "view", true);
+    ttm_json_put_u64(json, "remaining", is_view(site) ? 0 : origin->count);
     ttm_json_put_u64(json, "remaining_bytes", origin->bytes);
     ttm_json_put_u64(json, "remaining_footprint_bytes", origin->footprint_bytes);
     ttm_json_put_u64(json, "first_ns", now_ns - origin->oldest_ns);
     ttm_json_put_u64(json, "last_ns", now_ns - origin->youngest_ns);
-    put_sizes(json, sizes + origin->first, (size_t)origin->count);
+    put_sizes(json, sizes + origin->first, is_view(site) ? 0 : (size_t)origin->count);
     ttm_json_put_string(json, "class", class_of(site));
     ttm_json_put_bool(json, "suspect", false);
     ttm_json_put_null(json, "cause");
@@ -362,6 +369,8 @@ static void put_buffer(struct ttm_json *json, const struct ttm_answer_process *p
     ttm_json_put_string(json, "context", from->context);
     if (site->flags & TTM_SITE_PROGRAM)
         ttm_json_put_u64(json, "program", life->id);
+    if (is_view(site))
+        ttm_json_put_bool(json, "view", true);
     ttm_json_object_end(json);
 }
 
@@ -386,8 +395,10 @@ static void sum_origins(const struct ttm_answer_process *process, const uint32_t
         const struct ttm_life_row *life = &process->lives[i];
         struct origin *origin = &origins[origin_of_site[life->site]];
         origin->count++;
-        origin->bytes += life->bytes;
-        origin->footprint_bytes += life->footprint_bytes;
+        if (!is_view(&process->sites[life->site])) {
+            origin->bytes += life->bytes;
+            origin->footprint_bytes += life->footprint_bytes;
+        }
         if (life->age_ns > origin->oldest_ns)
             origin->oldest_ns = life->age_ns;
         if (life->age_ns < origin->youngest_ns)

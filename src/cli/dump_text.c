@@ -210,8 +210,11 @@ static void put_region(struct dump *dump, const struct ttm_device_row *device, u
         put_rows(dump);
     if (region == TTM_REGION_KERNEL)
         return; /* the sizes below are those of buffers */
-    for (size_t i = 0; i < dump->row_count; i++)
-        ttm_histogram_add(&dump->histogram, dump->rows[i].life->bytes, dump->rows[i].life->age_ns);
+    for (size_t i = 0; i < dump->row_count; i++) {
+        if (!(dump->rows[i].site->flags & TTM_SITE_ALIAS))
+            ttm_histogram_add(&dump->histogram, dump->rows[i].life->bytes,
+                              dump->rows[i].life->age_ns);
+    }
 }
 
 /* What the runtime counts of one process on a device; false when that is nothing. */

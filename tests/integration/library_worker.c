@@ -74,16 +74,17 @@ static void die(const char *why)
 static void alloc(const char *args)
 {
     unsigned long long id = 0, bytes = 0;
-    unsigned device = 0, region = 0, banks = 0;
+    unsigned device = 0, region = 0, banks = 0, flags = 0;
 
-    (void)sscanf(args, "%llu %llu %u %u %u", &id, &bytes, &device, &region, &banks);
+    (void)sscanf(args, "%llu %llu %u %u %u %u", &id, &bytes, &device, &region, &banks, &flags);
     const struct ttmem_allocation allocation = {.id = id,
                                                 .address = id * 64,
                                                 .bytes = bytes,
                                                 .devices = device,
                                                 .banks = banks,
                                                 .allocator = (uint16_t)device,
-                                                .region = (uint8_t)region};
+                                                .region = (uint8_t)region,
+                                                .flags = flags};
     ttmem_alloc(&allocation);
 }
 

@@ -48,6 +48,23 @@ WHILE_OFF = "it allocated while tracking was off: what is left of that is not kn
 # ---- programs ----
 
 
+def test_a_view_is_listed_and_adds_nothing(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc 1 4096", "alloc 2 4096 0 0 0 1", "alloc 3 4096 0 0 0 1")
+        wait_for(lambda: worker.region("DRAM")["remaining"] == 1)
+        (process,) = run_json("dump", "-s", server.socket)["processes"]
+        assert [buffer.get("view", False) for buffer in process["buffers"]] == [False, True, True]
+        own, views = process["origins"]
+        assert (own["remaining"], own["remaining_bytes"], own["sizes"]) == (1, 4096, {"4096": 1})
+        assert views["view"] and (views["remaining"], views["remaining_bytes"]) == (0, 0)
+        assert views["sizes"] == {} and views["remaining_footprint_bytes"] == 0
+        for buffer in process["buffers"]:
+            assert process["origins"][buffer["origin"]].get("view") == buffer.get("view")
+        lines = run_ok("dump", "-s", server.socket).lines
+        assert sum("view, adds nothing" in line for line in lines) == 2
+        assert sum(line.split()[:4] == ["4", "KB", "1", "buffer"] for line in lines) == 1
+
+
 def test_circular_buffers_take_the_union_of_their_addresses_per_core(server: Server) -> None:
     with Library(server) as worker:
         worker.do("cb 1 0 1000 100 1 1", "cb 1 1 1100 50 1 1")  # four cores
