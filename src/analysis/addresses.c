@@ -106,8 +106,7 @@ static uint32_t watch_address(struct ttm_addresses *addresses, const struct ttm_
 
 uint32_t ttm_addresses_count(struct ttm_addresses *addresses, const struct ttm_recorded_life *life)
 {
-    const bool has_address = life->region < TTM_REGION_CB && (life->flags & TTM_SITE_ALIAS) == 0;
-    const uint32_t place = has_address ? watch_address(addresses, life) : 0;
+    const uint32_t place = life->region < TTM_REGION_CB ? watch_address(addresses, life) : 0;
 
     if (place == 0)
         return 0;

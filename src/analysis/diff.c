@@ -96,8 +96,6 @@ static int compare_parts(const struct part *x, const struct part *y)
     if (order == 0)
         order = compare_numbers(a->kind, b->kind);
     if (order == 0)
-        order = compare_numbers(a->is_alias, b->is_alias);
-    if (order == 0)
         order = strcmp(a->words.operation, b->words.operation);
     return order != 0 ? order : compare_stacks(x, y);
 }

@@ -270,8 +270,7 @@ static int take_dispatch(struct ttm_ledger *ledger, const struct ttm_recorded_di
 static uint64_t bank_bytes_of(const struct ttm_ledger *ledger, const struct ttm_cell *cell,
                               uint64_t footprint_bytes)
 {
-    if (cell->region >= TTM_REGION_CB || cell->is_alias ||
-        ledger->seen.source != TTM_SOURCE_TRACKED)
+    if (cell->region >= TTM_REGION_CB || ledger->seen.source != TTM_SOURCE_TRACKED)
         return 0;
     const uint16_t first = ledger->groups.sets[cell->set].devices[0];
     const struct ttm_recorded_device *device = ttm_ledger_device(ledger, first);
@@ -451,7 +450,7 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
         if (r == 0)
             r = ttm_ledger_cbs_sum_mark(ledger);
         ledger->are_cbs_closed = false;
-        if (r == 0 && !cell->is_alias)
+        if (r == 0)
             r = ttm_ledger_cbs_birth(ledger, life, set, &live->is_placed);
         ttm_ledger_cbs_change(ledger, time_ns);
     } else {
@@ -466,7 +465,7 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
     ledger->told += life->is_told;
     save_cell(ledger, cell);
     ttm_held_add(&cell->now, &live->held);
-    const int added = cell->is_alias ? 0 : add_to_groups(ledger, cell, &live->held, time_ns);
+    const int added = add_to_groups(ledger, cell, &live->held, time_ns);
     return r < 0 ? r : added;
 }
 
@@ -514,7 +513,7 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
             r = ttm_ledger_cbs_close(ledger);
         if (live->is_placed)
             ttm_cb_map_remove(&ledger->cbs, life->serial);
-        else if (!cell->is_alias)
+        else
             ttm_ledger_cbs_coreless(ledger, set, 0 - life->footprint_bytes);
         ttm_ledger_cbs_change(ledger, time_ns);
     } else if (live->is_placed) {
@@ -523,8 +522,7 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     }
     save_cell(ledger, cell);
     ttm_held_take(&cell->now, &live->held);
-    const int taken =
-        cell->is_alias ? 0 : take_from_groups(ledger, cell, &live->held, how, time_ns);
+    const int taken = take_from_groups(ledger, cell, &live->held, how, time_ns);
     r = r < 0 ? r : taken;
     ledger->kins[cell->kin].live--;
     if (is_freeing_end(how)) {
@@ -595,6 +593,18 @@ static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life
     count_birth(ledger, to, live, life->address);
     live->cell = index + 1;
     return 0;
+}
+
+/* A view adds nothing: the memory is another life's. */
+static int take_life(struct ttm_ledger *ledger, const struct ttm_recorded *record)
+{
+    if (record->life->flags & TTM_SITE_ALIAS)
+        return 0;
+    if (record->type == TTM_RECORDED_BIRTH)
+        return take_birth(ledger, record->life, record->time_ns);
+    if (record->type == TTM_RECORDED_END)
+        return take_end(ledger, record->life, record->how, record->time_ns);
+    return take_rename(ledger, record->life);
 }
 
 /* ---- moments ---- */
@@ -690,11 +700,9 @@ int ttm_ledger_take(struct ttm_ledger *ledger, const struct ttm_recorded *record
         return ttm_notebook_add(&ledger->notes, &note);
     }
     case TTM_RECORDED_BIRTH:
-        return take_birth(ledger, record->life, record->time_ns);
     case TTM_RECORDED_END:
-        return take_end(ledger, record->life, record->how, record->time_ns);
     case TTM_RECORDED_RENAME:
-        return take_rename(ledger, record->life);
+        return take_life(ledger, record);
     case TTM_RECORDED_DISPATCH:
         return take_dispatch(ledger, &record->dispatch, record->time_ns);
     case TTM_RECORDED_MARK:

@@ -99,7 +99,6 @@ struct ttm_cell {
     uint32_t devices; /* as in the recording */
     uint8_t region;
     uint8_t kind;
-    bool is_alias; /* adds nothing to totals */
     bool is_program;
     uint32_t set; /* of the groups */
     uint32_t kin;

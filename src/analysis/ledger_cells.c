@@ -58,7 +58,7 @@ static uint64_t hash_of(const struct ttm_ledger *ledger, const struct ttm_record
 {
     const uint64_t low = (uint64_t)life->origin << 32 | life->devices;
     const uint64_t high = (uint64_t)life->region << 16 | (uint64_t)life->kind << 8 |
-                          (life->flags & (TTM_SITE_ALIAS | TTM_SITE_PROGRAM));
+                          (life->flags & TTM_SITE_PROGRAM);
 
     return ttm_hash_u64(low ^ high << 40 ^ ledger->seed);
 }
@@ -77,8 +77,7 @@ static int grow_index(struct ttm_ledger *ledger)
             .devices = cell->devices,
             .region = cell->region,
             .kind = cell->kind,
-            .flags = (uint8_t)((cell->is_alias ? TTM_SITE_ALIAS : 0) |
-                               (cell->is_program ? TTM_SITE_PROGRAM : 0)),
+            .flags = cell->is_program ? TTM_SITE_PROGRAM : 0,
         };
         uint64_t at = hash_of(ledger, &like) & (size - 1);
         while (index[at] != 0)
@@ -174,7 +173,6 @@ static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
         .devices = life->devices,
         .region = life->region,
         .kind = life->kind,
-        .is_alias = (life->flags & TTM_SITE_ALIAS) != 0,
         .is_program = (life->flags & TTM_SITE_PROGRAM) != 0,
         .set = (uint32_t)set,
         .first_ns = UINT64_MAX,

@@ -25,7 +25,6 @@ static inline bool ttm_cell_is_of(const struct ttm_cell *cell, const struct ttm_
 {
     return cell->origin == life->origin && cell->devices == life->devices &&
            cell->region == life->region && cell->kind == life->kind &&
-           cell->is_alias == ((life->flags & TTM_SITE_ALIAS) != 0) &&
            cell->is_program == ((life->flags & TTM_SITE_PROGRAM) != 0);
 }
 

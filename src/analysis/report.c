@@ -151,8 +151,6 @@ static int compare_named(const struct named *a, const struct named *b)
     if (order == 0)
         order = compare_numbers(a->cell->kind, b->cell->kind);
     if (order == 0)
-        order = compare_numbers(a->cell->is_alias, b->cell->is_alias);
-    if (order == 0)
         order = compare_numbers(a->cell->set, b->cell->set);
     return order != 0 ? order : compare_words(&a->words, &b->words);
 }
@@ -275,7 +273,6 @@ static void make_origin(struct making *making, const struct named *first, uint32
         .device_count = devices ? set->device_count : 0,
         .region = first->cell->region,
         .kind = first->cell->kind,
-        .is_alias = first->cell->is_alias,
     };
     if (devices)
         memcpy(devices, set->devices, set->device_count * sizeof(devices[0]));
@@ -422,7 +419,7 @@ static void share_peak(struct making *making, uint32_t group, unsigned region,
     for (uint32_t i = 0; i < ledger->cell_count; i++) {
         const struct ttm_cell *cell = &ledger->cells[i];
         const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
-        if (cell->region != region || cell->is_alias)
+        if (cell->region != region)
             continue;
         for (uint32_t k = 0; k < set->group_count; k++) {
             const struct ttm_held held = ttm_cell_at_peak(ledger, cell, k);

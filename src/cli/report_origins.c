@@ -605,8 +605,9 @@ static void put_no_suspects(const struct sheet *sheet, uint64_t buffers, uint64_
                         number, plural(buffers, "buffer", "buffers"), left,
                         unsure == 1 ? "is" : "are");
     else
-        ttm_text_format(&text, ": the %s %s %s look intended", number,
-                        plural(buffers, "buffer", "buffers"), left);
+        ttm_text_format(&text, ": the %s %s %s %s intended", number,
+                        plural(buffers, "buffer", "buffers"), left,
+                        plural(buffers, "looks", "look"));
     put_in(sheet, unsure > 0 ? TTM_YELLOW : TTM_GREEN, ttm_text_string(&text));
     sheet->out->failed |= text.failed;
     ttm_text_done(&text);

@@ -211,6 +211,26 @@ def test_circular_buffers_kernels_deaths_and_unknown_frees() -> None:
     assert none["devices"][0]["regions"]["KERNEL"]["fabric_bytes"] == 65536
 
 
+def test_views_that_are_kept_are_no_leak() -> None:
+    own = Life(0, 0, "DRAM", 0x1000, 4096, pointer=1)
+    blocks = [debug_block("BUFFER ALLOCATED", own, 0, "    m.so: load()\n")]
+    step = Life(0, 0, "L1", 0x9000, 512, pointer=2)
+    for n in range(50):
+        view = Life(0, 0, "DRAM", 0x1000, 4096, pointer=100 + n)
+        blocks.append(debug_block("BUFFER ALLOCATED", view, n, "    m.so: view()\n", owns="no"))
+        blocks.append(debug_block("BUFFER ALLOCATED", step, n, "    m.so: step()\n"))
+        blocks.append(debug_block("BUFFER DEALLOCATED", step, n))
+    blocks.append(debug_block("BUFFER DEALLOCATED", view, n))
+    import_text("".join(blocks))
+    report = run_json("report", "old.ttmem")
+    assert rows_of(report) == {(0, 0, "DRAM"): (1, 0, 1, 4096), (0, 0, "L1"): (50, 50, 0, 0)}
+    (process,) = report["processes"]
+    assert sum(origin["remaining_bytes"] for origin in process["origins"]) == 4096
+    assert not any(origin["suspect"] for origin in process["origins"])
+    assert process["complete"]
+    assert "the 1 buffer left looks intended" in run_ok("report", "old.ttmem").out
+
+
 def test_a_destructor_without_its_free_is_not_freed() -> None:
     life = Life(0, 0, "DRAM", 0x1000, 100, pointer=1)
     import_text(debug_block("BUFFER ALLOCATED", life) + debug_block(DESTRUCTOR, life))

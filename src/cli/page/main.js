@@ -86,7 +86,8 @@ function make_verdict() {
         : unsure > 0 ? "No suspects; " + count_text(unsure) + " of the " +
                            plural(left, "buffer", "buffers") + " left " +
                            (unsure === 1 ? "is" : "are") + " unsure"
-        : left > 0 ? "No suspects: the " + plural(left, "buffer", "buffers") + " left look intended"
+        : left > 0 ? "No suspects: the " + plural(left, "buffer", "buffers") + " left " +
+                         (left === 1 ? "looks" : "look") + " intended"
         : p.allocs > 0 ? "Nothing remains: all that was allocated was freed" +
                              (p.findings.some((finding) => finding.kind === "replaced")
                                   ? " or replaced"
