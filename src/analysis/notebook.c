@@ -6,12 +6,15 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "wire/note.h"
+#include "wire/origin.h"
 
 void ttm_notebook_init(struct ttm_notebook *book, uint64_t seed)
 {
     *book = (struct ttm_notebook){0};
     ttm_u64_map_init(&book->places, seed);
+    ttm_u64_map_init(&book->cells, seed);
     ttm_arena_init(&book->bytes);
 }
 
@@ -19,6 +22,7 @@ void ttm_notebook_done(struct ttm_notebook *book)
 {
     free(book->notes);
     ttm_u64_map_done(&book->places);
+    ttm_u64_map_done(&book->cells);
     ttm_arena_done(&book->bytes);
     *book = (struct ttm_notebook){0};
 }
@@ -36,15 +40,44 @@ static int make_room(struct ttm_notebook *book)
     return 0;
 }
 
+static uint64_t hash_text(uint64_t hash, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        hash = ttm_hash_u64(hash ^ (uint8_t)text[i]);
+    return ttm_hash_u64(hash ^ length);
+}
+
+/* "<ipython-input-7-0123456789ab>", the 7th that was run: of code in such a file all but the 7; else 0. */
+static uint64_t cell_key(const struct ttm_noted *note)
+{
+    static const char prefix[] = "<ipython-input-";
+    const size_t skipped = sizeof(prefix) - 1;
+    struct ttm_code_note code;
+
+    if (note->kind != TTM_NOTE_CODE ||
+        ttm_code_note_decode(note->bytes, note->length, &code) < 0 || code.file.length < skipped ||
+        memcmp(code.file.bytes, prefix, skipped) != 0)
+        return 0;
+    const char *dash = memchr(code.file.bytes + skipped, '-', code.file.length - skipped);
+    if (!dash)
+        return 0;
+    const size_t rest = (size_t)(code.file.bytes + code.file.length - dash);
+    return hash_text(hash_text(code.first_line, dash, rest), code.name.bytes, code.name.length) | 1;
+}
+
 int ttm_notebook_add(struct ttm_notebook *book, const struct ttm_noted *note)
 {
     uint32_t place;
 
     if (ttm_u64_map_find(&book->places, note->number, &place))
         return 0;
+    const uint64_t cell = cell_key(note);
+    if (cell && ttm_u64_map_find(&book->cells, cell, &place))
+        return ttm_u64_map_add(&book->places, note->number, place) < 0 ? -ENOMEM : 0;
     uint8_t *bytes = ttm_arena_take(&book->bytes, note->length, 1);
     if (!bytes || make_room(book) < 0 ||
-        ttm_u64_map_add(&book->places, note->number, book->count) < 0)
+        ttm_u64_map_add(&book->places, note->number, book->count) < 0 ||
+        (cell && ttm_u64_map_add(&book->cells, cell, book->count) < 0))
         return -ENOMEM;
     if (note->length > 0)
         memcpy(bytes, note->bytes, note->length);

@@ -51,15 +51,24 @@ static const struct ttm_python_frame *users_frame(const struct ttm_notebook *not
     return NULL;
 }
 
+/* The number of its code: of several that mean the same, the first. */
+static uint32_t code_of(const struct ttm_notebook *notes, const struct ttm_python_frame *frame)
+{
+    const struct ttm_noted *note = ttm_notebook_find(notes, frame->code, TTM_NOTE_CODE);
+
+    return note ? note->number : frame->code;
+}
+
 /* A stack however deep a recursion was: frames that follow their like are left out. */
-static uint64_t hash_stack(const struct ttm_python_stack_note *stack)
+static uint64_t hash_stack(const struct ttm_notebook *notes,
+                           const struct ttm_python_stack_note *stack)
 {
     uint64_t hash = 0;
 
     for (uint16_t i = 0; i < stack->count; i++) {
         const struct ttm_python_frame *frame = &stack->frames[i];
         if (i == 0 || frame->code != frame[-1].code || frame->line != frame[-1].line)
-            hash = ttm_hash_u64(hash ^ ((uint64_t)frame->code << 32 | frame->line));
+            hash = ttm_hash_u64(hash ^ ((uint64_t)code_of(notes, frame) << 32 | frame->line));
     }
     return hash;
 }
@@ -76,13 +85,13 @@ struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_
     ret.thread = origin.thread;
     const struct ttm_python_frame *frame =
         read_python(notes, origin.python, &stack) ? users_frame(notes, &stack) : NULL;
-    const uint64_t frames = frame ? hash_stack(&stack) : origin.native;
+    const uint64_t frames = frame ? hash_stack(notes, &stack) : origin.native;
     if (frames || origin.operation)
         ret.code = ttm_hash_u64(frames ^ ttm_hash_u64(origin.operation)) | 1;
     ret.spot = ret.code;
     if (frame) {
-        ret.function = frame->code;
-        ret.spot = ttm_hash_u64(((uint64_t)frame->code << 32 | frame->line) ^
+        ret.function = code_of(notes, frame);
+        ret.spot = ttm_hash_u64(((uint64_t)ret.function << 32 | frame->line) ^
                                 ttm_hash_u64(origin.operation));
     }
     return ret;

@@ -161,6 +161,7 @@ struct story_words {
     const char *thread;   /* NULL: MainThread */
     uint32_t python_note; /* instead of 'python' */
     uint32_t native_note;
+    uint32_t operation_note; /* instead of 'operation' */
 };
 
 static inline uint32_t story_thread(struct story *story, const char *name)
@@ -179,7 +180,8 @@ static inline uint32_t story_origin(struct story *story, const struct story_word
         .context = story_string(story, words->context),
         .name = story_string(story, words->name),
         .thread = story_thread(story, words->thread),
-        .operation = story_string(story, words->operation),
+        .operation = words->operation_note ? words->operation_note
+                                           : story_string(story, words->operation),
         .python = words->python_note ? words->python_note : story_python(story, words->python),
         .native = words->native_note,
     };

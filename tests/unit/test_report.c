@@ -842,6 +842,33 @@ static void results_kept_by_a_loop_that_is_over_are_growing_or_unsure(void **sta
     }
 }
 
+static void a_cell_of_a_notebook_is_the_same_code_however_often_it_is_run(void **state)
+{
+    struct scene scene;
+    char line[96];
+    (void)state;
+
+    begin_scene(&scene);
+    struct story_words words = {.python = line,
+                                .operation_note = story_string(&scene.story, "ttnn.multiply")};
+    for (unsigned i = 0; i < 12; i++) {
+        run_steps(&scene, 1);
+        (void)snprintf(line, sizeof(line), "<ipython-input-%u-00aa11bb22cc>:3:<module>", 5 + 2 * i);
+        story_birth(&scene.story, story_origin(&scene.story, &words), TTM_REGION_DRAM, 64 * KIB);
+        (void)snprintf(line, sizeof(line), "<ipython-input-%u-%012u>:3:<module>", 6 + 2 * i, i);
+        story_birth(&scene.story, story_line(&scene.story, line, "ttnn.sqrt"), TTM_REGION_DRAM,
+                    64 * KIB);
+    }
+    end_scene(&scene);
+    expect(&scene, "ttnn.multiply", TTM_CLASS_GROWING, true);
+    assert_int_equal(find(scene.process, "ttnn.multiply", "")->remaining.count, 12);
+    assert_string_equal(find(scene.process, "ttnn.multiply", "")->words.python[0].file,
+                        "<ipython-input-5-00aa11bb22cc>");
+    /* Cells with another text are others. */
+    assert_int_equal(find(scene.process, "ttnn.sqrt", "")->remaining.count, 1);
+    ttm_report_done(&scene.report);
+}
+
 static void two_operations_on_one_line_are_a_loop(void **state)
 {
     struct scene scene;
@@ -1389,6 +1416,7 @@ int main(void)
         cmocka_unit_test(a_warm_up_is_over_when_one_line_alone_goes_on),
         cmocka_unit_test(a_cache_that_fills_ever_more_slowly_has_settled),
         cmocka_unit_test(results_kept_by_a_loop_that_is_over_are_growing_or_unsure),
+        cmocka_unit_test(a_cell_of_a_notebook_is_the_same_code_however_often_it_is_run),
         cmocka_unit_test(two_operations_on_one_line_are_a_loop),
         cmocka_unit_test(results_of_one_line_before_others_are_unsure),
         cmocka_unit_test(weights_brought_into_another_form_before_a_few_steps_are_steady),
