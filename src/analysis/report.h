@@ -27,6 +27,7 @@ struct ttm_report_origin {
     uint16_t device_count;
     uint8_t region;
     uint8_t kind;
+    bool is_suppressed; /* a suspect, but for analysis/suppressions.h */
     uint64_t allocs;
     uint64_t born_bytes; /* footprints of all that were allocated */
     uint64_t frees;

@@ -153,6 +153,7 @@ uint32_t ttm_suppressions_apply(struct ttm_suppressions *suppressions, struct tt
                 if (!fits_origin(suppressions->list[s].pattern, &origin->words))
                     continue;
                 origin->verdict.is_suspect = false;
+                origin->is_suppressed = true;
                 suppressions->list[s].matches++;
                 cleared++;
             }

@@ -127,6 +127,8 @@ static void put_verdict(struct ttm_json *json, const struct ttm_report_origin *o
 
     ttm_json_put_string(json, "class", ttm_class_name(verdict->class));
     ttm_json_put_bool(json, "suspect", verdict->is_suspect);
+    if (origin->is_suppressed)
+        ttm_json_put_bool(json, "suppressed", true);
     if (cause)
         ttm_json_put_string(json, "cause", cause);
     else

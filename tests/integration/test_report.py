@@ -406,7 +406,14 @@ def test_known_suspects_are_counted_and_are_none() -> None:
     assert [o["suspect"] for o in before].count(True) == 2
     suspects = [o for o in after["processes"][0]["origins"] if o["suspect"]]
     assert len(suspects) == 1 and "cache_kv" not in suspects[0]["python"][0]
+    known = [o for o in after["processes"][0]["origins"] if o.get("suppressed")]
+    assert [o["python"][0] for o in known] == ["decode.py:28:cache_kv"]
+    assert known[0]["class"] == "growing"
     assert "1 known and suppressed" in run_ok("report", file, "--suppressions", "known").out
+    Path("known").write_text("leak:*\n", encoding="utf-8")
+    assert verdict(file, "--suppressions", "known") == [
+        "no suspects: the 144 buffers left look intended or are known · 2 known and suppressed"
+    ]
     assert run("report", file, "--suppressions", "nowhere").status == 2
 
 
