@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a report costs: seconds per million events, reading included.
+ * What a report and a diff cost: seconds of CPU per million events, reading included.
  *
  *   bench_report [EVENTS]
  *
@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "analysis/diff.h"
 #include "analysis/report.h"
 #include "base/clock.h"
 #include "recording/recorder.h"
@@ -85,25 +86,49 @@ static double seconds_to_read(const char *path)
     return (double)(cpu_ns() - start) / 1e9;
 }
 
-static double seconds_to_report(const char *path, uint64_t *ret_records)
+static void read_report(const char *path, struct ttm_report *ret)
 {
     const struct ttm_report_options options = {.seed = 3};
     struct ttm_recording *recording;
+
+    open_or_die(path, &recording);
+    story_must(ttm_report_read(recording, &options, ret), "report");
+    ttm_recording_close(recording);
+}
+
+static double seconds_to_report(const char *path, uint64_t *ret_records)
+{
     struct ttm_report report;
     const uint64_t start = cpu_ns();
 
-    open_or_die(path, &recording);
-    story_must(ttm_report_read(recording, &options, &report), "report");
-    ttm_recording_close(recording);
+    read_report(path, &report);
     *ret_records = report.records;
     ttm_report_done(&report);
+    return (double)(cpu_ns() - start) / 1e9;
+}
+
+/* Of a recording with itself: both sides are read. */
+static double seconds_to_diff(const char *path)
+{
+    struct ttm_report from, to;
+    struct ttm_diff diff;
+    const uint64_t start = cpu_ns();
+
+    read_report(path, &from);
+    read_report(path, &to);
+    story_must(
+        ttm_diff_make(&(struct ttm_diff_side){&from, -1}, &(struct ttm_diff_side){&to, -1}, &diff),
+        "diff");
+    ttm_diff_done(&diff);
+    ttm_report_done(&from);
+    ttm_report_done(&to);
     return (double)(cpu_ns() - start) / 1e9;
 }
 
 static void bench(const char *name, uint16_t devices, uint64_t events)
 {
     static const char path[] = "bench_report.ttmem";
-    double read = 1e9, whole = 1e9;
+    double read = 1e9, whole = 1e9, both = 1e9;
     uint64_t records = 1;
     struct rusage usage;
 
@@ -112,10 +137,13 @@ static void bench(const char *name, uint16_t devices, uint64_t events)
         const double a = seconds_to_read(path), b = seconds_to_report(path, &records);
         read = a < read ? a : read;
         whole = b < whole ? b : whole;
+        const double c = seconds_to_diff(path);
+        both = c < both ? c : both;
     }
     (void)getrusage(RUSAGE_SELF, &usage);
-    printf("| %s | %llu | %.3f | %.3f | %ld |\n", name, (unsigned long long)records,
-           read * 1e6 / (double)records, whole * 1e6 / (double)records, usage.ru_maxrss / 1024);
+    printf("| %s | %llu | %.3f | %.3f | %.3f | %ld |\n", name, (unsigned long long)records,
+           read * 1e6 / (double)records, whole * 1e6 / (double)records,
+           both * 1e6 / (2 * (double)records), usage.ru_maxrss / 1024);
     (void)unlink(path);
 }
 
@@ -123,8 +151,8 @@ int main(int argc, char **argv)
 {
     const uint64_t events = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
 
-    printf("| load | records | reading, s/M | reading and report, s/M | memory, MiB |\n"
-           "|---|---|---|---|---|\n");
+    printf("| load | records | reading, s/M | report, s/M | diff of two, s/M | memory, MiB |\n"
+           "|---|---|---|---|---|---|\n");
     bench("one device", 1, events);
     bench("mesh of 32", 32, events);
     return 0;
