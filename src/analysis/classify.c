@@ -33,6 +33,7 @@
 #define ROUNDS_LEAST 128        /* no model has so many layers */
 #define SETTLING_LEAST 10       /* births of which it can be said that they came early */
 #define SECOND_NS 1000000000ull /* a log tells times no better */
+#define MILLISECOND_NS 1000000ull
 #define IDLE_NS 30000000000ull  /* after which a program without births has changed what it does */
 
 const char *ttm_class_name(enum ttm_class class)
@@ -280,18 +281,22 @@ static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
 #define WHY(...) (void)snprintf(v->why, sizeof(v->why), __VA_ARGS__)
 #define ADVICE(text) (void)snprintf(v->advice, sizeof(v->advice), "%s", text)
 
+/* In words of a sentence: there is no "0 ms". */
+static const char *span_text(uint64_t ns, char ret[TTM_NUMBER_SIZE])
+{
+    return ns < MILLISECOND_NS ? "less than 1 ms" : ttm_format_duration(ns, ret);
+}
+
 static void tell_growth(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)
 {
     const char *until = course == COURSE_OVER ? "in a loop that is over" : "up to the end";
     char count[TTM_NUMBER_SIZE], freed[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE];
-    char span[TTM_NUMBER_SIZE];
+    char number[TTM_NUMBER_SIZE];
+    const uint64_t span_ns = e->last_ns - e->first_ns;
+    const char *span = e->is_untimed                          ? "all of the log"
+                       : e->is_logged && span_ns < SECOND_NS ? "less than 1 s"
+                                                             : span_text(span_ns, number);
 
-    if (e->is_untimed)
-        (void)snprintf(span, sizeof(span), "all of the log");
-    else if (e->is_logged && e->last_ns - e->first_ns < SECOND_NS)
-        (void)snprintf(span, sizeof(span), "less than 1 s");
-    else
-        (void)ttm_format_duration(e->last_ns - e->first_ns, span);
     if (e->remaining == 0)
         WHY("%s were born over %s, and freed only when nothing more was allocated",
             ttm_format_count(e->late, count), span);
@@ -441,7 +446,7 @@ static void tell_temporary(const struct ttm_evidence *e, struct ttm_verdict *v)
         WHY("all %s were freed", ttm_format_count(e->frees, count));
     else
         WHY("all %s were freed, after %s on average", ttm_format_count(e->frees, count),
-            ttm_format_duration(e->lifetime_ns / e->frees, mean));
+            span_text(e->lifetime_ns / e->frees, mean));
     ADVICE("nothing to do");
 }
 

@@ -842,6 +842,20 @@ static void results_kept_by_a_loop_that_is_over_are_growing_or_unsure(void **sta
     }
 }
 
+static void births_within_a_millisecond_are_told_in_words(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t leak = story_line(&scene.story, "x.py:5:train", "ttnn.multiply");
+    for (unsigned i = 0; i < 40; i++)
+        story_birth(&scene.story, leak, TTM_REGION_DRAM, 64 * KIB);
+    end_scene(&scene);
+    expect_why(&scene, "ttnn.multiply", "40 were born over less than 1 ms, up to the end");
+    ttm_report_done(&scene.report);
+}
+
 static void a_cell_of_a_notebook_is_the_same_code_however_often_it_is_run(void **state)
 {
     struct scene scene;
@@ -1416,6 +1430,7 @@ int main(void)
         cmocka_unit_test(a_warm_up_is_over_when_one_line_alone_goes_on),
         cmocka_unit_test(a_cache_that_fills_ever_more_slowly_has_settled),
         cmocka_unit_test(results_kept_by_a_loop_that_is_over_are_growing_or_unsure),
+        cmocka_unit_test(births_within_a_millisecond_are_told_in_words),
         cmocka_unit_test(a_cell_of_a_notebook_is_the_same_code_however_often_it_is_run),
         cmocka_unit_test(two_operations_on_one_line_are_a_loop),
         cmocka_unit_test(results_of_one_line_before_others_are_unsure),
