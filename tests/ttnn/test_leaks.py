@@ -167,6 +167,56 @@ def test_every_leak_is_named_and_nobody_else(
     assert not (score.missed or score.accused or score.misjudged)
 
 
+# ---- the examples of docs/leaks.md ----
+
+LEAKS = Path(__file__).parents[2] / "docs" / "leaks.md"
+REPAIR = ("self.history.append(hidden)", "self.history = [hidden]")
+ROW = re.compile(r"^ ?\d+ (\w+\.py):(\d+) .*? (DRAM|CB|KERNEL) +(\d+) +([\d.]+ \S+) .* (\S+)$", re.M)
+Row = tuple[str, ...]
+
+
+def example_programs() -> dict[str, str]:
+    """The text of each by its name; that of the first is told in two forms."""
+    blocks = re.findall(r"^```python\n(.*?)^```", LEAKS.read_text(encoding="utf-8"), re.M | re.S)
+    found = {re.match(r".*# (\w+\.py)\n", block)[1]: block for block in blocks}
+    assert REPAIR[0] in found["decode.py"]
+    return {**found, "fixed.py": found["decode.py"].replace(*REPAIR)}
+
+
+def example_rows(text: str) -> dict[str, set[Row]]:
+    """(file, line, region, count, size, class) by file."""
+    rows: dict[str, set[Row]] = {}
+    for row in ROW.findall(text):
+        rows.setdefault(row[0], set()).add(row)
+    return rows
+
+
+def test_the_examples_of_the_documentation_print_what_it_says(folder: Path) -> None:
+    programs = example_programs()
+    told = example_rows(LEAKS.read_text(encoding="utf-8"))
+    assert set(told) == set(programs) and len(programs) == 7
+    for name, text in programs.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [TT_MEM, "run", "--fail-on-leak", "-o", folder / "run.ttmem", PYTHON, name],
+            capture_output=True,
+            text=True,
+            env=environment(folder, T3K if name == "mesh.py" else N150),
+            timeout=PATIENCE_S,
+            cwd=folder,
+        )
+        assert done.returncode == (0 if name in ("fixed.py", "few.py") else 3), done.stderr
+        screen = subprocess.run(
+            [TT_MEM, "report", "run.ttmem"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"COLUMNS": "80", "LC_ALL": "C.UTF-8"},
+            cwd=folder,
+        ).stdout
+        assert told[name] <= example_rows(screen)[name], screen
+
+
 def fail_on_leak(
     folder: Path, program: str, limit: str, name: str
 ) -> subprocess.CompletedProcess[str]:
