@@ -116,9 +116,11 @@ static void say_what_is_in_it(const struct window *window, const char *output,
     say(window->path, result->others,
         "buffer of type OTHER, which is TRACE or SYSTEM_MEMORY: taken as TRACE",
         "buffers of type OTHER, which is TRACE or SYSTEM_MEMORY: taken as TRACE");
-    ttm_log("'%s' has %s events: %s allocations, %s frees; now try: tt-mem report %s", window->path,
-            ttm_format_count(result->events, events), ttm_format_count(result->births, births),
-            ttm_format_count(result->frees, frees), output);
+    ttm_log("'%s' has %s %s: %s %s, %s %s; now try: tt-mem report %s", window->path,
+            ttm_format_count(result->events, events), result->events == 1 ? "event" : "events",
+            ttm_format_count(result->births, births),
+            result->births == 1 ? "allocation" : "allocations",
+            ttm_format_count(result->frees, frees), result->frees == 1 ? "free" : "frees", output);
 }
 
 /* ---- the work ---- */

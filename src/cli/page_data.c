@@ -279,6 +279,8 @@ static void put_origin(const struct part *part, const struct ttm_report_origin *
     ttm_json_put_string(json, "region", ttm_region_name(origin->region));
     ttm_json_put_u64(json, "allocs", origin->allocs);
     ttm_json_put_u64(json, "frees", origin->frees);
+    if (origin->replaced > 0)
+        ttm_json_put_u64(json, "replaced", origin->replaced);
     ttm_json_put_u64(json, "born", origin->born_bytes);
     put_held(json, "remaining", &origin->remaining);
     put_held(json, "peak", &origin->peak);
@@ -577,6 +579,10 @@ static void put_head(const struct part *part)
 
     ttm_json_put_i64(json, "pid", process->pid);
     ttm_json_put_string(json, "command", process->command);
+    if (process->is_logged)
+        ttm_json_put_bool(json, "logged", true);
+    if (process->is_untimed)
+        ttm_json_put_bool(json, "untimed", true);
     ttm_json_put_u64(json, "start_ms",
                      (process->start_wall_ns ? process->start_wall_ns
                                              : ttm_report_wall(report, process->first_ns)) /

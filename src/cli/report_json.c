@@ -233,7 +233,8 @@ void ttm_report_findings_json(struct ttm_json *json, const struct ttm_report_pro
     put_finding(json, "unknown_free", process->counters.unknown_frees,
                 "a free of something that was not allocated while tracking was on");
     put_finding(json, "refused", process->counters.refused,
-                "messages with values that no device has");
+                process->is_logged ? "places of the log that cannot be read"
+                                   : "messages with values that no device has");
     ttm_json_array_end(json);
 }
 

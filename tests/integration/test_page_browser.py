@@ -16,6 +16,7 @@ from typing import Iterator
 import pytest
 from browser import Browser, find_browser
 from pages import course_values, data_of, export
+from support import run
 
 SCREENSHOTS = os.environ.get("TTM_SCREENSHOTS", ".")
 
@@ -110,6 +111,26 @@ def test_more_that_remains_than_the_peak_is_explained(browser: Browser) -> None:
     assert remark in text(browser, "#charts")
     show(browser, "leak")
     assert remark not in text(browser, "#charts")
+
+
+def test_the_page_of_an_old_log_explains_its_numbers(browser: Browser) -> None:
+    birth = "✓ [PID 7] Allocated 4096 bytes of L1 on device 0 (buffer_id=0x18b20)\n"
+    end = "✗ [PID 7] Freed buffer 0x18b20 on device 0 (4096 bytes, FINAL)\n"
+    Path("old.log").write_text(176 * birth + end + "✓ [PID 7] Alloc\n", encoding="utf-8")
+    run("import", "old.log", "-o", "old.ttmem")
+    show(browser, "old")
+    facts = text(browser, "#facts")
+    assert facts.startswith("from a text log without times · 1 device · 176 allocations, 1 free")
+    assert "started" not in facts and "nobody knows how" not in facts
+    cautions = text(browser, "#cautions")
+    assert "address 0x18b20: 175 of 176 were allocated again" in cautions
+    assert "an accounting artefact of the log" in cautions
+    assert "1 × places of the log that cannot be read" in cautions
+    assert text(browser, "#verdict") == (
+        "Nothing remains: all that was allocated was freed or replaced"
+    )
+    browser.hover("#charts canvas")
+    assert "% of the log" in text(browser, "#tip")
 
 
 def test_rows_open_sort_and_are_searched(browser: Browser) -> None:

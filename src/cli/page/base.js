@@ -52,7 +52,10 @@ function exact_text(bytes) {
                         : bytes_text(bytes) + " (" + count_text(bytes) + " B)";
 }
 
+/* A log without times tells the order alone. */
 function time_text(ns) {
+    if (process().untimed)
+        return share_text(ns, process().heard) + " of the log";
     const ms = ns / 1e6, s = Math.floor(ns / 1e9), two = (n) => String(n).padStart(2, "0");
     if (ns < 1e6)
         return ns < 1000 ? Math.round(ns) + " ns" : (ns / 1e3).toFixed(ns < 1e5 ? 1 : 0) + " µs";

@@ -9,17 +9,35 @@ function caution(text) {
     return make("p", "caution", text);
 }
 
+/* A log tells neither a start nor how it ended. */
+function run_facts(p) {
+    if (p.logged)
+        return ["from a text log" + (p.untimed ? " without times" : ", " + time_text(p.ran))];
+    return [
+        p.ended ? "ended after " : "", make("b", "", time_text(p.ran)),
+        p.ended ? ", " : " recorded, ", make("b", p.well ? "" : "bad", p.end)
+    ];
+}
+
 function make_facts() {
-    const p = process(), end = make("b", p.well ? "" : "bad", p.end);
+    const p = process();
     const lost = p.lost === 0 ? make("b", "", "nothing lost")
                               : make("b", "bad", plural(p.lost, "event", "events") + " lost");
-    fill($("facts"), p.ended ? "ended after " : "", make("b", "", time_text(p.ran)),
-         p.ended ? ", " : " recorded, ", end, " · ", plural(p.devices.length, "device", "devices"),
-         " · ",
+    fill($("facts"), ...run_facts(p), " · ", plural(p.devices.length, "device", "devices"), " · ",
          plural(p.allocs, "allocation", "allocations") + ", " + plural(p.frees, "free", "frees") +
              ", ",
          lost, p.mark_count > 0 ? " · " + plural(p.mark_count, "mark", "marks") : "",
-         " · started " + new Date(p.start_ms).toLocaleString(), " · pid " + p.pid);
+         p.logged ? "" : " · started " + new Date(p.start_ms).toLocaleString(),
+         p.logged && p.pid === 0 ? "" : " · pid " + p.pid);
+}
+
+/* Of the origin that was replaced most, and mostly: why that is no leak. */
+function artefact_text(p) {
+    const odd = p.origins
+                    .filter((origin) => origin.class === "unsure" &&
+                                        2 * origin.replaced >= origin.allocs)
+                    .sort((a, b) => b.replaced - a.replaced)[0];
+    return odd ? " " + place_of(odd).title + ": " + odd.why + "." : "";
 }
 
 function make_cautions() {
@@ -30,7 +48,8 @@ function make_cautions() {
     if (data.flaws)
         cautions.push(data.flaws[0].toUpperCase() + data.flaws.slice(1) + ".");
     for (const finding of p.findings)
-        cautions.push(count_text(finding.count) + " × " + finding.text + ".");
+        cautions.push(count_text(finding.count) + " × " + finding.text + "." +
+                      (finding.kind === "replaced" ? artefact_text(p) : ""));
     if (p.marks.length / 2 < p.mark_count)
         cautions.push("Of " + count_text(p.mark_count) + " marks, " +
                       count_text(p.marks.length / 2) + " are drawn.");

@@ -224,6 +224,8 @@ function draw_chart(chart) {
 
 function nice_step(span) {
     const rough = span / 6, minute = 60e9;
+    if (process().untimed)
+        return span / 4;
     for (const step of [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1440, 2880, 7200, 14400].map(
              (n) => n * minute))
         if (rough > 30e9 && step >= rough)
@@ -236,7 +238,7 @@ function nice_step(span) {
 function tick_text(time, step) {
     if (time === 0)
         return "0";
-    if (run_ns() >= 120e9)
+    if (run_ns() >= 120e9 || process().untimed)
         return time_text(time);
     const [unit, word] = run_ns() >= 1e9   ? [1e9, " s"]
                          : run_ns() >= 1e6 ? [1e6, " ms"]
