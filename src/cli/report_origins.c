@@ -313,22 +313,62 @@ static void put_whole(struct sheet *sheet, const struct ttm_report_origin *origi
     }
 }
 
+static void put_advice(struct sheet *sheet, const struct ttm_report_origin *origin)
+{
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_GREEN);
+    ttm_report_wrapped(sheet, origin->verdict.advice, 5);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+}
+
+/* The rows that evidence and advice take. */
+static size_t rows_of_reasons(const struct sheet *sheet, const struct ttm_report_origin *origin,
+                              uint32_t other_names)
+{
+    struct sheet trial = *sheet;
+    struct ttm_text text;
+
+    ttm_text_init(&text);
+    trial.out = &text;
+    trial.rows = SIZE_MAX;
+    put_particulars(&trial, origin, other_names);
+    put_advice(&trial, origin);
+    sheet->out->failed |= text.failed;
+    ttm_text_done(&text);
+    return SIZE_MAX - trial.rows;
+}
+
+/* Where rows are few: evidence and advice, else the evidence; callers as far as they fit too. */
+static void put_briefly(struct sheet *sheet, const struct ttm_report_origin *origin,
+                        uint32_t other_names, size_t spare)
+{
+    const size_t reasons = rows_of_reasons(sheet, origin, other_names);
+
+    for (uint32_t i = 1;
+         i < origin->words.python_count && i <= CALLERS_SHOWN && spare >= reasons + i; i++)
+        ttm_report_frame(sheet, &origin->words.python[i]);
+    if (spare >= 2)
+        put_particulars(sheet, origin, other_names);
+    if (spare >= reasons)
+        put_advice(sheet, origin);
+}
+
 /* 'spare' rows may be used for the evidence and the advice. */
 static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *origin,
                         uint32_t other_names, size_t spare)
 {
     if (origin->words.python_count > 0)
         put_source(sheet, &origin->words.python[0]);
+    if (sheet->is_brief) {
+        put_briefly(sheet, origin, other_names, spare);
+        return;
+    }
     /* Callers first: the line that keeps a buffer is seldom the one that makes it. */
     for (uint32_t i = 1; i < origin->words.python_count && i <= CALLERS_SHOWN && spare > i + 1; i++)
         ttm_report_frame(sheet, &origin->words.python[i]);
     if (spare >= 2)
         put_particulars(sheet, origin, other_names);
-    if (spare < 7)
-        return;
-    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_GREEN);
-    ttm_report_wrapped(sheet, origin->verdict.advice, 5);
-    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+    if (spare >= 7)
+        put_advice(sheet, origin);
 }
 
 /* The rest, in one line. */
@@ -384,7 +424,9 @@ static void put_list(struct sheet *sheet, const struct ttm_report_row *rows, uin
         if (is_full)
             break;
         put_row(sheet, &rows[i], i + 1, all_bytes);
-        const size_t others = rows_of_suspects(rows, i + 1, count) + 5 + sheet->below;
+        /* The line of source, and those that were left out; more where there are more rows. */
+        const size_t others =
+            rows_of_suspects(rows, i + 1, count) + (sheet->is_brief ? 2 : 5) + sheet->below;
         if (origin->verdict.is_suspect && choice->at == TTM_AT_REMAINING)
             put_suspect(sheet, origin, rows[i].names,
                         choice->is_unfolded    ? SIZE_MAX
@@ -663,7 +705,7 @@ static void put_temporaries(struct sheet *sheet)
         if (!most || origin->allocs > most->allocs)
             most = origin;
     }
-    if (!most)
+    if (!most || (sheet->is_brief && sheet->rows == 0))
         return;
     ttm_text_format(sheet->out, "  temporary: %s from %llu %s, most at ",
                     ttm_format_count(births, number), (unsigned long long)lines,

@@ -5,6 +5,7 @@
 #ifndef TTM_CLI_REPORT_SHEET_H
 #define TTM_CLI_REPORT_SHEET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/text.h"
@@ -22,6 +23,7 @@ struct sheet {
     const char *path; /* of the recording; NULL: it is not kept */
     size_t rows;      /* that are left */
     size_t below;     /* of these, kept for what comes after the table */
+    bool is_brief;    /* there are few: what is told of suspects is all that matters */
 };
 
 static inline void put(const struct sheet *sheet, const char *text)

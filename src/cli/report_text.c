@@ -24,6 +24,7 @@
 #define ROWS_ELSEWHERE 40
 #define ROWS_NARROW 14 /* for the table and all below it */
 #define FAILURE_KINDS_SHOWN 4
+#define ROWS_BRIEF 20
 #define ARTEFACT_ROWS 3 /* that an explanation takes on 80 columns */
 
 /* ---- the head ---- */
@@ -577,6 +578,7 @@ int ttm_report_remains_text(const struct ttm_report *report, const char *path,
         .out = out,
         .path = path,
         .rows = rows,
+        .is_brief = rows < ROWS_BRIEF,
     };
     const int r = sheet.process ? ttm_report_origins(&sheet) : 0;
 

@@ -237,7 +237,7 @@ static void put_program_parts(const struct sheet *sheet)
     const struct ttm_departed_sums *sums = &sheet->departed->sums;
     char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
 
-    if (sums->program_parts > 0)
+    if (sums->program_parts > 0 && !sheet->is_brief)
         ttm_text_format(sheet->out, "  besides %s %s of cached programs, %s\n",
                         ttm_format_count(sums->program_parts, count),
                         plural(sums->program_parts, "circular buffer or kernel",

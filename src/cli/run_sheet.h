@@ -5,6 +5,7 @@
 #ifndef TTM_CLI_RUN_SHEET_H
 #define TTM_CLI_RUN_SHEET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct sheet {
     const struct ttm_departed *departed;
     const struct ttm_terminal *terminal;
     struct ttm_text *out;
+    bool is_brief; /* suspects on a low terminal: they come before all that can be left out */
 };
 
 static inline void put(const struct sheet *sheet, const char *text)

@@ -20,6 +20,8 @@
 #define PROCESS_COMMAND_MAX 60
 #define RUNNING_NAMED 4
 #define ROWS_HIGH 40 /* a terminal with this many shows longer lists */
+#define ANALYSIS_LEAST 8
+#define ANALYSIS_MOST 24
 
 /* A command line for people, cut to so many columns. Returns those it takes. */
 static size_t put_command(const struct sheet *sheet, const char *command, size_t columns,
@@ -345,6 +347,10 @@ static void put_next(const struct sheet *sheet)
             ttm_text_append_safe(sheet->out, summary->recording);
         }
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
+        if (sheet->is_brief) {
+            put(sheet, "\n");
+            return;
+        }
         put(sheet, "\n  as a page: ");
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
         put(sheet, "tt-mem export ");
@@ -370,13 +376,38 @@ static void put_verdict(const struct sheet *sheet)
     put(sheet, "\n");
 }
 
+static size_t count_lines(const struct ttm_text *text, size_t from)
+{
+    size_t lines = 0;
+
+    for (size_t i = from; i < text->length; i++)
+        lines += text->data[i] == '\n';
+    return lines;
+}
+
+/* The rows that are left for suspects on a low terminal, when so many are taken above them. */
+static size_t rows_for_suspects(const struct sheet *sheet, size_t taken, size_t processes_rows)
+{
+    /* What remains in all, what to type next, and the prompt. */
+    size_t others = taken + processes_rows + 2 + 2 + 1;
+
+    others += sheet->summary->leak_verdict ? 2 : 0;
+    others += sheet->departed->running_count > 0 ? 2 : 0;
+    return sheet->terminal->rows > others ? sheet->terminal->rows - others : 0;
+}
+
 void ttm_run_summary_text(const struct ttm_run_summary *summary,
                           const struct ttm_terminal *terminal, struct ttm_text *out)
 {
     const struct ttm_departed *d = summary->departed;
-    const struct sheet sheet = {
-        .summary = summary, .departed = d, .terminal = terminal, .out = out};
     const bool is_high = terminal->rows >= ROWS_HIGH;
+    const bool has_suspects = summary->report && ttm_report_leaked_bytes(summary->report) > 0;
+    const struct sheet sheet = {.summary = summary,
+                                .departed = d,
+                                .terminal = terminal,
+                                .out = out,
+                                .is_brief = has_suspects && terminal->is_terminal && !is_high};
+    const size_t start = out->length;
     const uint32_t remains_max = is_high ? 12 : 5, processes_max = is_high ? 8 : 3;
 
     if (terminal->is_terminal && summary->end.signal == SIGINT)
@@ -390,18 +421,21 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
     put_trouble(&sheet);
     put_recording_stopped(&sheet);
     /* Three for the head, two around the devices, three for what comes last, one for the prompt. */
-    const bool has_suspects = summary->report && ttm_report_leaked_bytes(summary->report) > 0;
-    const size_t analysis_rows = is_high || !terminal->is_terminal ? 24 : 8;
-    size_t others =
-        9 + 3 + (has_suspects ? analysis_rows : within(d->remains.count, 0, remains_max));
+    const size_t processes_rows =
+        process_total(d) > 1 ? 2 + within(process_total(d), 0, processes_max) : 0;
+    size_t others = 9 + 3 +
+                    (sheet.is_brief ? ANALYSIS_LEAST
+                     : has_suspects ? ANALYSIS_MOST
+                                    : within(d->remains.count, 0, remains_max));
     others += d->sums.program_parts > 0 ? 1 : 0;
     others += ttm_departed_trouble(d) ? 1 : 0;
     others += summary->recording_stopped ? 1 : 0;
-    if (process_total(d) > 1)
-        others += 2 + within(process_total(d), 0, processes_max);
+    others += processes_rows;
     others += d->running_count > 0 ? 2 : 0;
     ttm_run_devices(&sheet, terminal->rows > others ? terminal->rows - others : 0);
-    ttm_run_remains(&sheet, remains_max, analysis_rows);
+    const size_t left = rows_for_suspects(&sheet, count_lines(out, start), processes_rows);
+    ttm_run_remains(&sheet, remains_max,
+                    sheet.is_brief ? within(left, ANALYSIS_LEAST, ANALYSIS_MOST) : ANALYSIS_MOST);
     put_processes(&sheet, processes_max);
     put_running(&sheet);
     put_next(&sheet);

@@ -969,6 +969,27 @@ def test_leaks_over_the_limit_decide_the_exit_status(place: Place) -> None:
     assert leak(place, "--fail-on-leak=1000000000").status == 0
 
 
+@pytest.mark.parametrize("rows", [24, 32])
+def test_a_low_screen_has_the_evidence_and_the_advice(place: Place, rows: int) -> None:
+    args = ("--fail-on-leak", TRACKED_WORKER)
+    env = {**WORKER_OPTIONS, "NO_COLOR": "1"}
+    with Terminal(place, *args, rows=rows, env=env) as terminal:
+        terminal.type("alloc 0 0 1 4096\n")
+        wait_for(lambda: place.sockets() and knows(place.sockets()[0], terminal.child()))
+        terminal.type("free 1\n")
+        for _ in range(30):
+            terminal.type("alloc 0 0 1 4096\nalloc 0 1 4 2048\nfree 4\n")
+        terminal.type("return 0\n")
+        assert terminal.status() == 3
+        text = terminal.screen()
+    shown = text[text.index("tt-mem: ") :].splitlines()
+    assert len(shown) < rows  # a line is left for the prompt
+    words = " ".join(" ".join(shown).split())
+    assert "1 suspect: " in words and "leaks found: suspects take" in words
+    assert "were never freed, born over" in words
+    assert "look for an exception or an early return before the free" in words
+
+
 def test_suspects_of_several_processes_are_summed_up_and_the_one_below_is_named(place: Place) -> None:
     lines = "alloc 0 0 1 4096\nalloc 0 1 4 2048\nfree 4\n"
     for name, steps in ("less", 30), ("more", 40):
