@@ -367,12 +367,33 @@ static void put_next(const struct sheet *sheet)
     }
 }
 
+/* How much of it goes into the first line: all, or on a terminal the parts that fit. */
+static size_t verdict_break(const struct sheet *sheet)
+{
+    const char *text = sheet->summary->leak_verdict;
+    const size_t all = strlen(text), room = sheet->terminal->columns;
+    size_t at = all;
+
+    if (!sheet->terminal->is_terminal || 2 + all <= room)
+        return all;
+    for (const char *part = strstr(text, ", "); part; part = strstr(part + 2, ", ")) {
+        if (at == all || 2 + (size_t)(part - text) + 1 <= room)
+            at = (size_t)(part - text) + 2;
+    }
+    return at;
+}
+
 static void put_verdict(const struct sheet *sheet)
 {
-    if (!sheet->summary->leak_verdict)
+    const char *text = sheet->summary->leak_verdict;
+
+    if (!text)
         return;
-    put(sheet, "  ");
-    put_in(sheet, TTM_BOLD, sheet->summary->leak_verdict);
+    const size_t first = verdict_break(sheet);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
+    ttm_text_format(sheet->out, "  %.*s%s%s", (int)(text[first] ? first - 1 : first), text,
+                    text[first] ? "\n  " : "", text + first);
+    ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
     put(sheet, "\n");
 }
 
@@ -391,7 +412,8 @@ static size_t rows_for_suspects(const struct sheet *sheet, size_t taken, size_t 
     /* What remains in all, what to type next, and the prompt. */
     size_t others = taken + processes_rows + 2 + 2 + 1;
 
-    others += sheet->summary->leak_verdict ? 2 : 0;
+    if (sheet->summary->leak_verdict)
+        others += sheet->summary->leak_verdict[verdict_break(sheet)] ? 3 : 2;
     others += sheet->departed->running_count > 0 ? 2 : 0;
     return sheet->terminal->rows > others ? sheet->terminal->rows - others : 0;
 }
