@@ -34,7 +34,7 @@
 #define SETTLING_LEAST 10       /* births of which it can be said that they came early */
 #define SECOND_NS 1000000000ull /* a log tells times no better */
 #define MILLISECOND_NS 1000000ull
-#define IDLE_NS 30000000000ull  /* after which a program without births has changed what it does */
+#define IDLE_NS 30000000000ull /* after which a program without births has changed what it does */
 
 const char *ttm_class_name(enum ttm_class class)
 {
@@ -293,7 +293,7 @@ static void tell_growth(const struct ttm_evidence *e, enum course course, struct
     char count[TTM_NUMBER_SIZE], freed[TTM_NUMBER_SIZE], all[TTM_NUMBER_SIZE];
     char number[TTM_NUMBER_SIZE];
     const uint64_t span_ns = e->last_ns - e->first_ns;
-    const char *span = e->is_untimed                          ? "all of the log"
+    const char *span = e->is_untimed                         ? "all of the log"
                        : e->is_logged && span_ns < SECOND_NS ? "less than 1 s"
                                                              : span_text(span_ns, number);
 

@@ -86,7 +86,7 @@ struct ttm_evidence {
 struct ttm_verdict {
     enum ttm_class class;
     bool is_suspect;
-    bool is_over; /* it grew, in a loop that is over */
+    bool is_over;                  /* it grew, in a loop that is over */
     char why[TTM_VERDICT_TEXT];    /* one sentence */
     char advice[TTM_VERDICT_TEXT]; /* one sentence */
 };

@@ -10,7 +10,7 @@ struct part {
     const struct ttm_report_origin *origin;
     struct ttm_held held;
     bool is_later;
-    bool is_short; /* names are compared by their last part, in all of them or in none */
+    bool is_short;       /* names are compared by their last part, in all of them or in none */
     const char *program; /* the file that was run, which may have another name; NULL: not known */
 };
 

@@ -57,8 +57,8 @@ int ttm_ledger_set(struct ttm_ledger *ledger, uint32_t number)
 static uint64_t hash_of(const struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
 {
     const uint64_t low = (uint64_t)life->origin << 32 | life->devices;
-    const uint64_t high = (uint64_t)life->region << 16 | (uint64_t)life->kind << 8 |
-                          (life->flags & TTM_SITE_PROGRAM);
+    const uint64_t high =
+        (uint64_t)life->region << 16 | (uint64_t)life->kind << 8 | (life->flags & TTM_SITE_PROGRAM);
 
     return ttm_hash_u64(low ^ high << 40 ^ ledger->seed);
 }

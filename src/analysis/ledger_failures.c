@@ -95,8 +95,7 @@ static void find_owners(const struct ttm_ledger *ledger, struct ttm_ledger_failu
         const bool is_there = cell->region == failure->failure.region ||
                               (failure->failure.kind == TTM_FAILURE_CB_CLASH &&
                                (cell->region == TTM_REGION_CB || cell->region == TTM_REGION_L1));
-        if (is_there && cell->now.footprint_bytes > 0 &&
-            is_on(ledger, cell, failure->device))
+        if (is_there && cell->now.footprint_bytes > 0 && is_on(ledger, cell, failure->device))
             add_owner(failure, i, &cell->now);
     }
 }

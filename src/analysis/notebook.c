@@ -54,9 +54,8 @@ static uint64_t cell_key(const struct ttm_noted *note)
     const size_t skipped = sizeof(prefix) - 1;
     struct ttm_code_note code;
 
-    if (note->kind != TTM_NOTE_CODE ||
-        ttm_code_note_decode(note->bytes, note->length, &code) < 0 || code.file.length < skipped ||
-        memcmp(code.file.bytes, prefix, skipped) != 0)
+    if (note->kind != TTM_NOTE_CODE || ttm_code_note_decode(note->bytes, note->length, &code) < 0 ||
+        code.file.length < skipped || memcmp(code.file.bytes, prefix, skipped) != 0)
         return 0;
     const char *dash = memchr(code.file.bytes + skipped, '-', code.file.length - skipped);
     if (!dash)

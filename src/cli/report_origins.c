@@ -647,12 +647,10 @@ static void put_no_suspects(const struct sheet *sheet, uint64_t buffers, uint64_
                         number, plural(buffers, "buffer", "buffers"), left,
                         unsure == 1 ? "is" : "are");
     else
-        ttm_text_format(&text, ": the %s %s %s %s intended%s", number,
-                        plural(buffers, "buffer", "buffers"), left,
-                        plural(buffers, "looks", "look"),
-                        sheet->report->suppressed == 0 ? ""
-                                                       : plural(buffers, " or is known",
-                                                                " or are known"));
+        ttm_text_format(
+            &text, ": the %s %s %s %s intended%s", number, plural(buffers, "buffer", "buffers"),
+            left, plural(buffers, "looks", "look"),
+            sheet->report->suppressed == 0 ? "" : plural(buffers, " or is known", " or are known"));
     put_in(sheet, unsure > 0 ? TTM_YELLOW : TTM_GREEN, ttm_text_string(&text));
     sheet->out->failed |= text.failed;
     ttm_text_done(&text);

@@ -180,8 +180,8 @@ static inline uint32_t story_origin(struct story *story, const struct story_word
         .context = story_string(story, words->context),
         .name = story_string(story, words->name),
         .thread = story_thread(story, words->thread),
-        .operation = words->operation_note ? words->operation_note
-                                           : story_string(story, words->operation),
+        .operation =
+            words->operation_note ? words->operation_note : story_string(story, words->operation),
         .python = words->python_note ? words->python_note : story_python(story, words->python),
         .native = words->native_note,
     };

@@ -159,7 +159,8 @@ static void nothing_remains_is_said_in_one_line(void **state)
     assert_has(string, "tracked on 1 device · 24,687 allocations, 24,687 frees, nothing lost\n");
     assert_has(string, "  nothing remains: all that was allocated was freed\n");
     departed.sums.replaced = 1;
-    assert_has(text_on(&plain), "  nothing remains: all that was allocated was freed or replaced\n");
+    assert_has(text_on(&plain),
+               "  nothing remains: all that was allocated was freed or replaced\n");
     assert_lacks(string, "count");
     assert_lacks(string, "tt-mem dump");
 }

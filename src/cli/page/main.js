@@ -33,10 +33,10 @@ function make_facts() {
 
 /* Of the origin that was replaced most, and mostly: why that is no leak. */
 function artefact_text(p) {
-    const odd = p.origins
-                    .filter((origin) => origin.class === "unsure" &&
-                                        2 * origin.replaced >= origin.allocs)
-                    .sort((a, b) => b.replaced - a.replaced)[0];
+    const odd =
+        p.origins
+            .filter((origin) => origin.class === "unsure" && 2 * origin.replaced >= origin.allocs)
+            .sort((a, b) => b.replaced - a.replaced)[0];
     return odd ? " " + place_of(odd).title + ": " + odd.why + "." : "";
 }
 
@@ -100,18 +100,16 @@ function make_verdict() {
         suspects.length > 0
             ? plural(suspects.length, "suspect", "suspects") + ": " +
                   plural(count, "buffer", "buffers") + " that " + growth + " growing, " +
-                  bytes_text(bytes) +
-                  (suspects[0].devices.length > 1 ? " on each device" : "")
+                  bytes_text(bytes) + (suspects[0].devices.length > 1 ? " on each device" : "")
         : unsure > 0 ? "No suspects; " + count_text(unsure) + " of the " +
                            plural(left, "buffer", "buffers") + " left " +
                            (unsure === 1 ? "is" : "are") + " unsure"
         : left > 0 ? "No suspects: the " + plural(left, "buffer", "buffers") + " left " +
                          (left === 1 ? "looks" : "look") + " intended"
-        : p.allocs > 0 ? "Nothing remains: all that was allocated was freed" +
-                             (p.findings.some((finding) => finding.kind === "replaced")
-                                  ? " or replaced"
-                                  : "")
-                       : "Nothing was allocated";
+        : p.allocs > 0
+            ? "Nothing remains: all that was allocated was freed" +
+                  (p.findings.some((finding) => finding.kind === "replaced") ? " or replaced" : "")
+            : "Nothing was allocated";
     if (suspects.length > 0)
         verdict.append(" · " + (suspects.length > 1 ? "the worst: " : ""),
                        worst_button(suspects[0]));
@@ -164,10 +162,10 @@ function make_failure(failure) {
                   failure.clash ? "Circular buffers clash with L1 buffers" : "Out of memory"),
              (failure.clash ? " on" : " in " + failure.region + " of") + " device " +
                  failure.device +
-                 (failure.alike > 1 ? ", " + count_text(failure.alike) + " times from " +
-                                          time_text(failure.first) + " to " +
-                                          time_text(failure.time) + ", at "
-                                    : " after " + time_text(failure.time) + " at "),
+                 (failure.alike > 1
+                      ? ", " + count_text(failure.alike) + " times from " +
+                            time_text(failure.first) + " to " + time_text(failure.time) + ", at "
+                      : " after " + time_text(failure.time) + " at "),
              make("code", "", place.title + " " + place.rest),
              operation ? " (" + operation + ")" : ""),
         wanted_of(failure),
