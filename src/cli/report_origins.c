@@ -363,11 +363,13 @@ static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *ori
         return;
     }
     /* Callers first: the line that keeps a buffer is seldom the one that makes it. */
-    for (uint32_t i = 1; i < origin->words.python_count && i <= CALLERS_SHOWN && spare > i + 1; i++)
-        ttm_report_frame(sheet, &origin->words.python[i]);
+    uint32_t callers = 0;
+    while (callers + 1 < origin->words.python_count && callers < CALLERS_SHOWN &&
+           spare > callers + 2)
+        ttm_report_frame(sheet, &origin->words.python[++callers]);
     if (spare >= 2)
         put_particulars(sheet, origin, other_names);
-    if (spare >= 7)
+    if (spare >= 7 || spare >= callers + rows_of_reasons(sheet, origin, other_names))
         put_advice(sheet, origin);
 }
 

@@ -5,15 +5,20 @@ The screens are compared with those in tests/data/report. After a change that is
 this file with UPDATE_SCREENS=1 in the environment and look at the difference.
 """
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
+import struct
 import subprocess
+import termios
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import run, run_json, run_ok
+from support import TT_MEM, clean_env, run, run_json, run_ok
 
 SCREENS = Path(__file__).parent.parent / "data" / "report"
 REGIONS = ["DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE", "CB", "KERNEL"]
@@ -323,6 +328,26 @@ def test_what_grew_in_a_loop_that_is_over_does_not_keep_growing() -> None:
     assert verdict(tell("over_and_on")) == [
         "2 suspects: 400 buffers that keep or kept growing, 37.5 MiB"
     ]
+
+
+def test_a_low_terminal_has_the_advice() -> None:
+    file = tell("over")
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    env = clean_env(TERM="xterm", NO_COLOR="1")
+    with subprocess.Popen([TT_MEM, "report", file], stdout=theirs, env=env) as process:
+        os.close(theirs)
+        written = b""
+        with contextlib.suppress(OSError):  # EIO: it has ended
+            while piece := os.read(ours, 65536):
+                written += piece
+        assert process.wait() == 0
+    os.close(ours)
+    lines = written.decode().splitlines()
+    assert len(lines) < 24
+    assert "drop it, or ttnn.deallocate() it before the next step" in " ".join(
+        " ".join(lines).split()
+    )
 
 
 def test_of_several_processes_the_worst_of_the_chosen_part_is_shown() -> None:
