@@ -155,8 +155,10 @@ static const char *program_of(const struct ttm_report *report)
         const struct ttm_report_process *process = &report->processes[p];
         for (uint32_t i = 0; i < process->origin_count; i++) {
             const struct ttm_origin_words *words = &process->origins[i].words;
-            const struct ttm_frame_words *first = words->python + words->python_count - 1;
-            if (words->python_count == 0 || strcmp(first->function, "<module>") != 0)
+            if (words->python_count == 0)
+                continue;
+            const struct ttm_frame_words *first = &words->python[words->python_count - 1];
+            if (strcmp(first->function, "<module>") != 0)
                 continue;
             const char *name = ttm_base_name(first->file);
             if (program && strcmp(program, name) != 0)
