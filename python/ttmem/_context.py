@@ -7,13 +7,19 @@ whole path whenever it changes:
 
 - entering and leaving tell it;
 - a coroutine or generator that was decorated tells it each time it goes on and each time it waits;
-- an asyncio callback tells it when it begins, once a context was entered inside an event loop.
+- an asyncio callback tells it when it begins, once a context was entered inside an event loop;
+- what asyncio.to_thread() runs tells it when it begins and when it ends.
+
+A path may be found in a thread where nobody was told of it: copies of Python's context are run in
+threads of pools. Nobody says when such a copy ends, and the thread goes on with something else. So
+what was entered in another thread is not told of when something inside of it is left.
 """
 
 from __future__ import annotations
 
 import sys
 from _contextvars import ContextVar
+from _thread import get_ident
 
 from ttmem import _library
 
@@ -24,29 +30,63 @@ if TYPE_CHECKING:
 
     _F = TypeVar("_F", bound=Callable[..., Any])
 
-_PATH: ContextVar[bytes] = ContextVar("ttmem_context", default=b"")
+# With the thread that entered it.
+_PATH: ContextVar[tuple[bytes, int]] = ContextVar("ttmem_context", default=(b"", 0))
 _get_path, _set_path = _PATH.get, _PATH.set
 
-_is_following_asyncio = False
+_is_following_callbacks = False
+_running_loop: Callable[[], Any] | None = None  # asyncio's, once its threads are followed
 _modules = sys.modules
 
-_CO_GENERATOR, _CO_COROUTINE = 0x20, 0x80  # as in inspect, which takes long to import
+# As in inspect, which takes long to import.
+_CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
 def tell(path: bytes | None = None) -> None:
     """Tells the library what this thread is about now."""
     library = _library._loaded
     if library is not None:
-        library.context_set(_PATH.get() if path is None else path)
+        library.context_set(_get_path()[0] if path is None else path)
 
 
 def _follow_asyncio() -> None:
+    if _running_loop is None:
+        _follow_threads()
+    if _is_in_event_loop():
+        _follow_callbacks()
+
+
+def _follow_threads() -> None:
+    """From now on what asyncio.to_thread() runs has the path of its task."""
+    global _running_loop
+    import asyncio
+    import functools
+
+    _running_loop = asyncio._get_running_loop
+    to_thread: Any = asyncio.to_thread
+
+    @functools.wraps(to_thread)
+    async def to_thread_in_context(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        def run() -> Any:
+            _set_path((_get_path()[0], get_ident()))  # of the copy that this is run in
+            tell()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                tell(b"")
+
+        return await to_thread(run)
+
+    asyncio.to_thread = asyncio.threads.to_thread = to_thread_in_context
+
+
+def _follow_callbacks() -> None:
     """
     From now on every callback of asyncio's own loops begins with the path of its task, and ends
     with that of none.
     """
-    global _is_following_asyncio
-    _is_following_asyncio = True
+    global _is_following_callbacks
+    _is_following_callbacks = True
     import functools
     from asyncio import events
 
@@ -55,8 +95,8 @@ def _follow_asyncio() -> None:
     @functools.wraps(run)
     def run_in_context(handle: Any) -> Any:
         own = getattr(handle, "_context", None)
-        before = _PATH.get()
-        path = own.get(_PATH, b"") if own is not None else before
+        before = _get_path()[0]
+        path = own.get(_PATH, (b"", 0))[0] if own is not None else before
         if path == before:
             return run(handle)
         tell(path)
@@ -77,8 +117,7 @@ def _follow_asyncio() -> None:
 
 
 def _is_in_event_loop() -> bool:
-    asyncio = sys.modules.get("asyncio.events")
-    return asyncio is not None and asyncio._get_running_loop() is not None
+    return _running_loop is not None and _running_loop() is not None
 
 
 class context:  # noqa: N801, it is used like a function
@@ -92,33 +131,49 @@ class context:  # noqa: N801, it is used like a function
     __slots__ = ("_name", "_tokens")
 
     def __init__(self, name: str):
-        self._name = str(name).encode("utf-8", "replace")
-        self._tokens: list[Token[bytes]] = []
+        self._name: str | bytes = name
+        self._tokens: list[Token[tuple[bytes, int]]] | None = None
 
     def __enter__(self) -> context:
-        outer = _get_path()
-        path = outer + b"/" + self._name if outer else self._name
-        self._tokens.append(_set_path(path))
         library = _library._loaded
-        if library is not None:
-            library.context_set(path)
-            if not _is_following_asyncio and "asyncio.events" in _modules and _is_in_event_loop():
-                _follow_asyncio()
+        if library is None:
+            return self
+        name = self._name
+        if name.__class__ is not bytes:
+            name = self._name = str(name).encode("utf-8", "replace")
+        outer = _get_path()[0]
+        path = outer + b"/" + name if outer else name
+        token = _set_path((path, get_ident()))
+        if self._tokens is None:
+            self._tokens = [token]
+        else:
+            self._tokens.append(token)
+        library.context_set(path)
+        if (
+            not _is_following_callbacks
+            and "asyncio.events" in _modules
+            and (_running_loop is None or _running_loop() is not None)
+        ):
+            _follow_asyncio()
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not self._tokens:  # tracking began inside
+            return
         try:
             _PATH.reset(self._tokens.pop())
-        except (ValueError, IndexError):  # left by another task than the one that entered
+        except ValueError:  # left by another task than the one that entered
             pass
         library = _library._loaded
         if library is not None:
-            library.context_set(_get_path())
+            path, thread = _get_path()
+            is_ours = not path or thread == get_ident() or _is_in_event_loop()
+            library.context_set(path if is_ours else b"")
 
     def __call__(self, function: _F) -> _F:
         from functools import wraps
 
-        name = self._name.decode()
+        name: Any = self._name
         flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
         if flags & _CO_COROUTINE:
 
@@ -134,9 +189,13 @@ class context:  # noqa: N801, it is used like a function
                 return (yield from _Steps(name, function(*args, **kwargs)))
 
             return in_generator  # type: ignore[return-value]
+        if flags & _CO_ASYNC_GENERATOR:
+            return wraps(function)(_async_generator(name, function))  # type: ignore[return-value]
 
         @wraps(function)
         def in_call(*args: Any, **kwargs: Any) -> Any:
+            if _library._loaded is None:
+                return function(*args, **kwargs)
             with context(name):
                 return function(*args, **kwargs)
 
@@ -172,3 +231,27 @@ class _Steps:
     def close(self) -> None:
         with context(self._name):
             self._steps.close()
+
+
+def _async_generator(name: str, function: Any) -> Any:
+    """The same for an asynchronous generator, which may wait within each step."""
+
+    async def in_async_generator(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        step = generator.asend(None)
+        try:
+            while True:
+                try:
+                    item = await _Steps(name, step)
+                except StopAsyncIteration:
+                    return
+                try:
+                    step = generator.asend((yield item))
+                except GeneratorExit:
+                    raise
+                except BaseException as failure:
+                    step = generator.athrow(failure)
+        finally:
+            await _Steps(name, generator.aclose())
+
+    return in_async_generator

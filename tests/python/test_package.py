@@ -200,6 +200,139 @@ def test_a_decorated_generator_has_its_context_while_it_runs(folder: Path) -> No
     assert outcome == [7, {"first": "gen", "second": "gen", "between": ""}]
 
 
+def test_a_decorated_async_generator_has_its_context_while_it_runs(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import asyncio, inspect, ttmem
+        ttmem.start()
+        ids = iter(range(1, 100))
+        def tell(name):
+            ttmem.allocate_with_context(0, 100, "DRAM", next(ids), name)
+        @ttmem.context("gen")
+        async def numbers():
+            tell("first")
+            await asyncio.sleep(0)
+            tell("waited")
+            try:
+                got = yield 1
+                tell(str(got))
+                yield 2
+            except ValueError:
+                tell("caught")
+            try:
+                yield 3
+            finally:
+                tell("closed")
+        async def other():
+            tell("other")
+        async def main():
+            steps = numbers()
+            task = asyncio.create_task(other())
+            items = [await steps.asend(None)]
+            tell("between")
+            items += [await steps.asend("sent"), await steps.athrow(ValueError("x"))]
+            await steps.aclose()
+            tell("after")
+            items += [item async for item in numbers()]
+            await task
+            return items
+        items = asyncio.run(main())
+        contexts = {b.name: b.context for b in ttmem.snapshot().buffers}
+        result = [items, contexts, inspect.isasyncgenfunction(numbers)]
+        """,
+    )
+    outside = dict.fromkeys(("other", "between", "after"), "")
+    inside = dict.fromkeys(("first", "waited", "sent", "caught", "closed"), "gen")
+    inside["None"] = "gen"
+    assert outcome == [[1, 2, 3, 1, 2, 3], {**outside, **inside}, True]
+
+
+POOL = """
+    import asyncio, concurrent.futures, contextvars, threading, ttmem
+    ttmem.start()
+    ids = iter(range(1, 100))
+    def tell(name):
+        ttmem.allocate_with_context(0, 100, "DRAM", next(ids), name)
+    def nested(name):
+        tell(name)
+        with ttmem.context("in"):
+            tell(f"{{name}}-in")
+        tell(f"{{name}}-late")
+    pool = concurrent.futures.ThreadPoolExecutor(1)
+    {work}
+    pool.submit(tell, "later").result()
+    tell("outside")
+    result = {{b.name: b.context for b in ttmem.snapshot().buffers}}
+"""
+
+TO_THREAD = """
+    async def main():
+        asyncio.get_running_loop().set_default_executor(pool)
+        with ttmem.context("task"):
+            await asyncio.to_thread(nested, "a")
+            tell("on")
+        await asyncio.get_running_loop().run_in_executor(None, tell, "plain")
+    asyncio.run(main())
+    pool = concurrent.futures.ThreadPoolExecutor(1)
+"""
+
+
+def test_what_a_task_has_done_in_a_thread_has_its_context(folder: Path) -> None:
+    outcome = run_script(folder, POOL.format(work=TO_THREAD))
+    assert outcome == {
+        "a": "task",
+        "a-in": "task/in",
+        "a-late": "task",
+        "on": "task",
+        "plain": "",
+        "later": "",
+        "outside": "",
+    }
+
+
+def test_a_task_that_began_inside_a_context_passes_it_on_to_a_thread(folder: Path) -> None:
+    work = """
+    async def main():
+        await asyncio.to_thread(tell, "a")
+    with ttmem.context("serve"):
+        asyncio.run(main())
+    """
+    outcome = run_script(folder, POOL.format(work=work))
+    assert outcome == {"a": "serve", "later": "", "outside": ""}
+
+
+def test_a_copied_context_leaves_nothing_in_a_thread_of_a_pool(folder: Path) -> None:
+    """As anyio runs functions: the copy is not told of, and nobody says when it ends."""
+    work = """
+    with ttmem.context("outer"):
+        pool.submit(contextvars.copy_context().run, nested, "a").result()
+    """
+    outcome = run_script(folder, POOL.format(work=work))
+    assert outcome == {"a": "", "a-in": "outer/in", "a-late": "", "later": "", "outside": ""}
+
+
+def test_contexts_that_were_entered_before_tracking_began_can_be_left(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import ttmem
+        def tell(name, number):
+            ttmem.allocate_with_context(0, 100, "DRAM", number, name)
+        with ttmem.context("before"):
+            ttmem.start()
+            with ttmem.context("inside"):
+                tell("a", 1)
+            tell("b", 2)
+        tell("c", 3)
+        with ttmem.context("after"):
+            tell("d", 4)
+        result = {b.name: b.context for b in ttmem.snapshot().buffers}
+        """,
+    )
+    assert outcome == {"a": "inside", "b": "", "c": "", "d": "after"}
+
+
 BY_ALL_MEANS = """
     import sys, ttnn, ttmem
     assert not ttmem.is_active()
