@@ -107,9 +107,17 @@ def _is_tensor_type(kind: type) -> bool:
     return kind.__name__ == "Tensor" and str(kind.__module__).startswith("ttnn")
 
 
+def _has_buffer(tensor: Any) -> bool:
+    """Of a tensor on the host, or given back, ttnn logs the question for its address as fatal."""
+    try:
+        return tensor.buffer_unique_id() is not None
+    except AttributeError:  # an older ttnn
+        return True
+
+
 def _address_of(tensor: Any) -> int | None:
     try:
-        return int(tensor.buffer_address())
+        return int(tensor.buffer_address()) if _has_buffer(tensor) else None
     except Exception:  # on the host, or given back
         return None
 

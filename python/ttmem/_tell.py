@@ -49,9 +49,10 @@ def track_buffer(tensor: Any, name: str = "", context: str = "") -> bool:
         return False
     try:
         # An id is unique in the process, so that device and region need not be asked for.
-        return library.name_unique(
-            tensor.buffer_unique_id(), tensor.buffer_address(), name, context
-        )
+        number = tensor.buffer_unique_id()
+        if number is None:  # on the host, or given back: ttnn would log a fatal error
+            return False
+        return library.name_unique(number, tensor.buffer_address(), name, context)
     except AttributeError:  # a ttnn that has no ids, or no tensor at all
         return _track_at(library, tensor, name, context)
     except Exception:  # of ttnn, of something that is no tensor: never the program's business

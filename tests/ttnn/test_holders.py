@@ -280,6 +280,18 @@ def test_what_no_python_object_holds_is_said_so(folder: Path) -> None:
     assert "held by no Python object that could be seen" in " ".join(out.split())
 
 
+def test_tensors_without_a_buffer_are_not_asked_for_its_address(folder: Path) -> None:
+    """On the host, or given back: ttnn would log a fatal error for each of them."""
+    program = """
+    KEPT.append(new(device))
+    HOST, GONE = ttnn.from_device(KEPT[0]), ttnn.add(KEPT[0], KEPT[0])
+    ttnn.deallocate(GONE)
+    """
+    status, out, report = run(folder, program, "--holders", ending="ttnn.close_device(device)")
+    assert (status, held(report)) == (0, ("container", ["list KEPT in module decode"]))
+    assert "TT_FATAL" not in out
+
+
 def test_after_a_failed_allocation_the_holders_of_then_are_known(folder: Path) -> None:
     """Also of a program that is killed afterwards, without any end of its interpreter."""
     program = """

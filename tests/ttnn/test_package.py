@@ -179,6 +179,31 @@ def test_threads_and_tasks_have_contexts_of_their_own(start: Start, server: Any)
     ]
 
 
+def test_tensors_without_a_buffer_are_passed_over_in_silence(folder: Path) -> None:
+    program = """
+import ttnn, ttmem
+ttmem.start()
+device = ttnn.open_device(device_id=0)
+kept = ttnn.zeros((32, 32), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+host, gone = ttnn.from_device(kept), ttnn.add(kept, kept)
+ttnn.deallocate(gone)
+print([ttmem.track_buffer(tensor, name="x") for tensor in (kept, host, gone)])
+print([bool(ttmem.who_holds(tensor)) for tensor in (kept, host, gone, kept.buffer_address())])
+"""
+    done = subprocess.run(
+        [PYTHON, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(folder, N150, PYTHONPATH=PACKAGE, TTMEM_LIBRARY=BUILD),
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.stdout == "[True, False, False]\n[True, False, False, True]\n", said
+    assert "TT_FATAL" not in said
+
+
 PLANTS = {
     "list": ("KEPT.append(new())", "container"),
     "dict": ("CACHE['k'] = new()", "container"),
