@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a Python program has to say about the memory of its Tenstorrent devices, and to ask.
 
-Everything here does nothing, silently, where tracking is not active, but for the functions that
-are asked for an answer (snapshot, no_leaks …): those say that there is none.
+Everything here does nothing, silently, where tracking is not active: a snapshot is empty then, and
+says so.
 
     with ttmem.context("model_init"):           # shown with every allocation inside
         weights = ttnn.to_device(host, device)

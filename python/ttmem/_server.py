@@ -18,7 +18,7 @@ import threading
 import time
 from typing import Any
 
-from ttmem import _library, _tell
+from ttmem import _library
 from ttmem._library import Inactive
 
 START_S = 20.0
@@ -194,10 +194,8 @@ def _is_known(path: str, pid: int) -> bool:
 def row_of_this_process() -> dict[str, Any] | None:
     """
     What `tt-mem dump` has of this process, with all that was told before the question; None when
-    nothing is live. Raises Inactive when it is not tracked.
+    nothing is live. Raises Inactive when there is no answer.
     """
-    if not _tell.is_active():
-        raise Inactive("this process is not tracked: call ttmem.start(), or use `tt-mem run`")
     path, pid = _socket(), os.getpid()
     until = time.monotonic() + KNOWN_S
     was_known = False  # before the question: only then no row means that nothing is live

@@ -12,7 +12,8 @@ import sys
 from types import TracebackType
 from typing import Any, Iterable
 
-from ttmem import _server
+from ttmem import _server, _tell
+from ttmem._limits import parse_bytes
 
 # Programs are kept by the runtime's own cache; what they take is not left behind by anybody.
 BUFFER_REGIONS = ("DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE")
@@ -95,6 +96,7 @@ class Snapshot:
     buffers: tuple[Buffer, ...]
     # By device and region, the most that was taken at once: since tracking began, or reset_peaks().
     peaks: dict[tuple[int, str], int] = dataclasses.field(default_factory=dict, compare=False)
+    is_tracked: bool = True  # if not, nothing is known
 
     @property
     def origins(self) -> list[Change]:
@@ -110,6 +112,8 @@ class Snapshot:
         )
 
     def __str__(self) -> str:
+        if not self.is_tracked:
+            return "not tracked: call ttmem.start(), or use `tt-mem run`"
         count, size = len(self.buffers), sum(buffer.footprint_bytes for buffer in self.buffers)
         lines = [f"{_count(count, 'allocation')} live, {human(size)}"]
         return "\n".join(lines + _describe(self.origins))
@@ -199,8 +203,10 @@ def _buffer(row: dict[str, Any], buffer: dict[str, Any]) -> Buffer:
 def snapshot() -> Snapshot:
     """
     What this process has live now. Asks the server that tracks it, and starts one when there is
-    none. Raises Inactive when the process is not tracked.
+    none; raises Inactive when that cannot be done. Empty when the process is not tracked.
     """
+    if not _tell.is_active():
+        return Snapshot((), is_tracked=False)
     row = _server.row_of_this_process()
     if row is None:
         return Snapshot(())
@@ -310,6 +316,8 @@ def _held_by(change: Change) -> list[str]:
     for buffer in change.buffers[:3]:  # of one line, one is as good as another
         for holder in _holders.who_holds(buffer.address, region=buffer.region):
             found[str(holder)] = None
+    if not found:
+        return ["  held by: no Python object that can be seen"]
     return [f"  held by: {holder}" for holder in list(found)[:3]]
 
 
@@ -391,11 +399,12 @@ def left_since(before: Snapshot, limit: int, after: Snapshot | None = None) -> D
 class no_leaks:  # noqa: N801, it is used like a function
     """
     `with ttmem.no_leaks(limit=0):` raises LeakError when the block leaves more than that many
-    bytes (footprint, on any device) behind. What the block itself raises passes on.
+    bytes (footprint, on any device; "10 MB" is fine) behind. What the block itself raises passes
+    on. Does nothing where nothing is tracked.
     """
 
-    def __init__(self, limit: int = 0):
-        self._limit = limit
+    def __init__(self, limit: int | str = 0):
+        self._limit = parse_bytes(limit)
         self._before: Snapshot | None = None
 
     def __enter__(self) -> no_leaks:
@@ -408,8 +417,9 @@ class no_leaks:  # noqa: N801, it is used like a function
         failure: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        __tracebackhide__ = True  # pytest shows the block
         before, self._before = self._before, None
-        if kind is not None or before is None:
+        if kind is not None or before is None or not before.is_tracked:
             return
         left = left_since(before, self._limit)
         if left is not None:

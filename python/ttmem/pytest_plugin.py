@@ -16,10 +16,10 @@ nothing is done at all.
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import os
 import re
 import sys
+import unittest
 from typing import Any, Generator
 
 import pytest
@@ -79,7 +79,7 @@ class _State:
     def is_tracking(self) -> bool:
         if not _has_ttnn():
             return False
-        if self._is_tracking is None:
+        if self._is_tracking is None or (self._is_tracking and not ttmem.is_active()):
             try:
                 self._begin()
                 self._is_tracking = True
@@ -187,14 +187,12 @@ def _limits_of(item: pytest.Item, state: _State) -> Limits:
 
 
 def _warm_up(item: pytest.Item, times: int) -> None:
-    if times == 0:
-        return
-    function = getattr(item, "obj", None)
-    if not isinstance(item, pytest.Function) or inspect.iscoroutinefunction(function):
+    """Runs the body as it is run otherwise, by whatever plugin does that."""
+    is_once = isinstance(getattr(item, "instance", None), unittest.IsolatedAsyncioTestCase)
+    if times > 0 and is_once:  # says unittest
         pytest.fail(f"ttmem: {item.nodeid} cannot be run for warm-up", pytrace=False)
-    names = item._fixtureinfo.argnames
     for _ in range(times):
-        function(**{name: item.funcargs[name] for name in names})  # type: ignore[misc]
+        item.runtest()
 
 
 @pytest.hookimpl(hookwrapper=True, trylast=True)
@@ -244,18 +242,26 @@ def _look_at(item: pytest.Item, before: ttmem.Snapshot, limits: Limits) -> None:
         if grown:
             failures.append(_snapshot.describe_growth(item.name, left, known, grown))
             failures.append("to accept it, run again with --ttmem-update-baseline")
-    if failures:
-        item.stash[_FAILURE] = "\n".join(failures)
+    item.stash[_FAILURE] = "\n".join(failures)
 
 
-@pytest.hookimpl(hookwrapper=True)
+def _failed(text: str) -> pytest.ExceptionInfo[BaseException]:
+    try:
+        pytest.fail(text, pytrace=False)
+    except pytest.fail.Exception:
+        return pytest.ExceptionInfo.from_current()
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    is_ours = call.when == "call" and call.excinfo is None and bool(item.stash.get(_FAILURE, ""))
+    if is_ours:  # before others look at it: the test may be expected to fail
+        call.excinfo = _failed(item.stash[_FAILURE])
     outcome = yield
     report = outcome.get_result()
     if report.when != "call":
         return
-    if report.passed and _FAILURE in item.stash:
-        report.outcome = "failed"
+    if is_ours and report.failed:
         report.longrepr = "\n".join(f"E   {line}" for line in item.stash[_FAILURE].splitlines())
     if _FOUND in item.stash:
         report.ttmem = item.stash[_FOUND]  # passed on by xdist as it is

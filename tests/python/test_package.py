@@ -31,16 +31,16 @@ def test_nothing_happens_where_nothing_is_tracked(folder: Path) -> None:
             named = ttmem.track_buffer(object(), name="x")
         ttmem.deallocate(1, "DRAM")
         ttmem.stop()
-        try:
-            ttmem.snapshot()
-            said = ""
-        except ttmem.Inactive as reason:
-            said = str(reason)
-        result = [told, named, ttmem.is_active(), said]
+        with ttmem.no_leaks():
+            before = ttmem.snapshot()
+        change = ttmem.diff(before, ttmem.snapshot())
+        held = ttmem.who_holds(4096)
+        live = [before.is_tracked, len(before.buffers), change.count, held]
+        result = [told, named, ttmem.is_active(), live, ttmem.report()]
         """,
     )
-    assert outcome[:3] == [False, False, False]
-    assert "not tracked" in outcome[3]
+    assert outcome[:4] == [False, False, False, [False, 0, 0, []]]
+    assert outcome[4] == "not tracked: call ttmem.start(), or use `tt-mem run`"
 
 
 def test_the_library_stays_out_of_programs_that_only_import_us(folder: Path) -> None:
@@ -420,6 +420,14 @@ def test_differences_and_blocks_that_leave_something(folder: Path) -> None:
             ttnn.zeros()
         with ttmem.no_leaks(limit=4096):
             KEPT.append(ttnn.zeros())
+        with ttmem.no_leaks(limit="4 KiB"):
+            KEPT.append(ttnn.zeros())
+        native = ""
+        try:
+            with ttmem.no_leaks(limit="4 KiB"):
+                ttmem.allocate_with_context(0, 4097, "DRAM", 1000)
+        except ttmem.LeakError as leak:
+            native = str(leak)
         text = ""
         try:
             with ttmem.no_leaks():
@@ -433,7 +441,8 @@ def test_differences_and_blocks_that_leave_something(folder: Path) -> None:
                 raise KeyError("mine")
         except KeyError as failure:
             passed_on = str(failure)
-        result = [change.count, change.bytes, len(change.gone), text, passed_on, ttmem.report()]
+        sizes = change.count, change.bytes, len(change.gone)
+        result = [*sizes, text, passed_on, ttmem.report(), native]
         """,
     )
     assert outcome[:3] == [2, 1500, 1]
@@ -443,7 +452,8 @@ def test_differences_and_blocks_that_leave_something(folder: Path) -> None:
     )
     assert "  held by: list KEPT in module script" in rest
     assert outcome[4] == "'mine'"
-    assert outcome[5].startswith("5 allocations live")
+    assert outcome[5].startswith("7 allocations live")
+    assert outcome[6].endswith("\n  held by: no Python object that can be seen")
 
 
 def test_marks_reach_a_server_that_was_there(folder: Path, server: object) -> None:

@@ -124,6 +124,84 @@ def test_limits_of_marks(folder: Path) -> None:
         assert line in out, out
 
 
+UNUSUAL = """
+    import pytest, ttmem, ttnn, unittest
+    KEPT, RUNS = [], {}
+    def keep_first(name):
+        RUNS[name] = RUNS.get(name, 0) + 1
+        if RUNS[name] == 1:
+            KEPT.append(ttnn.zeros())
+    class TestUnit(unittest.TestCase):
+        def setUp(self):
+            self.name = "unit"
+        @pytest.mark.device_memory(leaks=0, warmups=1)
+        def test_unit(self):
+            keep_first(self.name)
+    class TestAsync(unittest.IsolatedAsyncioTestCase):
+        @pytest.mark.device_memory(leaks=0, warmups=1)
+        async def test_async(self):
+            pass
+    @pytest.mark.device_memory(leaks=0, warmups=1)
+    async def test_coroutine():
+        keep_first("coroutine")
+    @pytest.mark.device_memory(leaks=0, warmups=2)
+    def test_they_ran_twice():
+        assert RUNS == {"unit": 2, "coroutine": 2}
+    @pytest.mark.xfail(strict=True)
+    @pytest.mark.device_memory(leaks=0)
+    def test_known_to_leak():
+        KEPT.append(ttnn.zeros())
+    @pytest.mark.device_memory(leaks=0)
+    def test_ends_tracking():
+        ttmem.stop()
+    @pytest.mark.device_memory(leaks=0)
+    def test_leaky():
+        KEPT.append(ttnn.zeros())
+"""
+
+RUNS_COROUTINES = """
+import asyncio, inspect, pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if inspect.iscoroutinefunction(pyfuncitem.obj):
+        asyncio.run(pyfuncitem.obj())
+        return True
+"""
+
+
+def test_tests_of_other_kinds(folder: Path) -> None:
+    (folder / "conftest.py").write_text(RUNS_COROUTINES)
+    status, out = run_pytest(folder, UNUSUAL)
+    assert status == 1 and "2 failed, 4 passed, 1 xfailed" in out, out
+    assert "ttmem: test_it.py::TestAsync::test_async cannot be run for warm-up" in out
+    assert "E   device memory: test_leaky left 1 buffer behind" in out
+
+
+RUNS_TWICE = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    runtestprotocol(item, nextitem=nextitem, log=False)
+    for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
+"""
+
+
+def test_a_test_that_is_run_again_is_judged_again(folder: Path) -> None:
+    tests = """
+        import ttnn
+        KEPT = []
+        def test_leaks_once():
+            if not KEPT:
+                KEPT.append(ttnn.zeros())
+    """
+    (folder / "conftest.py").write_text(RUNS_TWICE)
+    status, out = run_pytest(folder, tests, "--ttmem-fail-on-leak")
+    assert status == 0, out
+
+
 GROWING = """
     import os, ttnn
     KEPT = []
