@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds Pythons that ttnn has wheels for, and keeps an environment with it for each of them.
 
-The environments are in the user's cache folder: they take a minute and 700 MB to make.
+The environments are in the user's cache folder: they take a minute and 700 MB to make. What tests
+need besides, pytest for the plugin, is beside them and not inside.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Callable
 
 import stand_in
 
@@ -70,34 +72,51 @@ def find_python(version: str) -> Path:
     raise Unavailable(f"needs a Python {version}, on PATH or from pyenv")
 
 
-def make(folder: Path, version: str) -> None:
-    python = find_python(version)
-    shutil.rmtree(folder, ignore_errors=True)
-    commands = [
-        [python, "-m", "venv", folder],
-        [folder / "bin" / "pip", "install", "--quiet", f"ttnn=={RELEASE}"],
-    ]
+def install(needed: str, *commands: list[str | Path]) -> None:
     for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             reason = (done.stderr.strip() or "no reason given").splitlines()[-1]
-            raise Unavailable(f"needs ttnn {RELEASE}, which cannot be installed: {reason}")
+            raise Unavailable(f"needs {needed}, which cannot be installed: {reason}")
+
+
+def make(folder: Path, version: str) -> None:
+    python = find_python(version)
+    install(
+        f"ttnn {RELEASE}",
+        [python, "-m", "venv", folder],
+        [folder / "bin" / "pip", "install", "--quiet", f"ttnn=={RELEASE}"],
+    )
     (ttnn,) = folder.glob("lib/python*/site-packages/ttnn")
     stand_in.install(ttnn)
 
 
-def environment(version: str) -> Path:
-    """The Python of an environment with ttnn; made when it is not there yet."""
+def kept(name: str, file: str, make_it: Callable[[Path], None]) -> Path:
+    """What is in a folder of the cache; made when it is not there yet."""
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
-    name = f"ttnn-{RELEASE}-py{version}-{RECIPE}"
     folder, done = cache / name, cache / f"{name}.done"
     with open(cache / f"{name}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another test may be making it
-        if not done.exists() or not (folder / "bin" / "python").exists():
-            make(folder, version)
+        if not done.exists() or not (folder / file).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            make_it(folder)
             done.touch()
-    return folder / "bin" / "python"
+    return folder / file
+
+
+def environment(version: str) -> Path:
+    """The Python of an environment with ttnn."""
+    name = f"ttnn-{RELEASE}-py{version}-{RECIPE}"
+    return kept(name, "bin/python", lambda folder: make(folder, version))
+
+
+def pytest_folder(python: str) -> Path:
+    """A folder with pytest and xdist for the Python of such an environment."""
+    pip = [python, "-m", "pip", "install", "--quiet", "--target"]
+    tools = ["pytest", "pytest-xdist"]
+    name = f"pytest-for-{Path(python).parents[1].name}"
+    return kept(name, ".", lambda folder: install("pytest", [*pip, folder, *tools]))
 
 
 if __name__ == "__main__":

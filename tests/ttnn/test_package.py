@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Callable
 
+import provision
 import pytest
 from basics import PATIENCE_S, wait_for
 from clusters import N150, N300, T3K, Cluster
@@ -258,33 +258,14 @@ def test_each_holder_is_found(start: Start, what: str) -> None:
     assert [k for k, _ in found] == [kind], found
 
 
-def link_pytest(folder: Path) -> None:
-    """The pytest of this very run, for a Python that has none; it is Python alone."""
-    names = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "attr", "attrs", "py")
-    for name in (*names, "exceptiongroup", "tomli", "typing_extensions", "pygments"):
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None:
-            continue
-        source = Path(spec.origin)
-        source = source.parent if source.name == "__init__.py" else source
-        (folder / source.name).symlink_to(source)
-
-
 def run_examples(folder: Path, *args: str) -> tuple[int, str]:
     """The tests of examples/python, whose conftest imports ttnn."""
-    site, place = folder / "site", folder / "examples"
-    site.mkdir()
+    place = folder / "examples"
     shutil.copytree(EXAMPLES, place, ignore=shutil.ignore_patterns("__pycache__"))
-    link_pytest(site)
-    probe = subprocess.run(
-        [PYTHON, "-c", "import pytest"],
-        env={**os.environ, "PYTHONPATH": str(site)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if probe.returncode != 0:
-        pytest.skip(f"this pytest does not run there: {probe.stderr.splitlines()[-1]}")
+    try:
+        site = provision.pytest_folder(PYTHON)
+    except provision.Unavailable as reason:
+        pytest.skip(str(reason))
     env = environment(
         folder,
         N150,
@@ -305,8 +286,9 @@ def run_examples(folder: Path, *args: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_the_plugin_fails_the_leaky_example_alone(folder: Path) -> None:
-    status, out = run_examples(folder, "--ttmem")
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_plugin_fails_the_leaky_example_alone(folder: Path, workers: str) -> None:
+    status, out = run_examples(folder, "--ttmem", "-n", workers)
     assert status == 1 and "1 failed, 1 passed" in out, out
     expected = (
         "device memory: test_leaky left 4 buffers behind "
