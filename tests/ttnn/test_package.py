@@ -11,8 +11,9 @@ from typing import Any, Callable
 
 import provision
 import pytest
-from basics import PATIENCE_S, wait_for
+from basics import PATIENCE_S, TT_MEM, wait_for
 from clusters import N150, N300, T3K, Cluster
+from commands import run_json
 from programs import PYTHON, Program, assert_exact, environment, tracked_holds
 from test_processes import CHURN, STOP
 from tracked import row_of
@@ -139,6 +140,38 @@ def test_names_and_contexts_reach_the_dump(start: Start, server: Any) -> None:
     assert rows == [["DRAM", "weights", "model_init"], ["L1", "scores", "mine"]]
 
 
+def test_names_contexts_and_marks_reach_the_report(folder: Path) -> None:
+    script, recording = folder / "decode.py", folder / "run.ttmem"
+    script.write_text("""
+import ttmem, ttnn
+device = ttnn.open_device(device_id=0)
+KEPT = []
+def keep():
+    KEPT.append(ttnn.zeros((32, 32), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device))
+for _ in range(30):
+    with ttmem.context("decode"), ttmem.context("layer_0"):
+        keep()
+    ttmem.track_buffer(KEPT[-1], name="kv")
+ttmem.mark("after warm-up")
+""")
+    done = subprocess.run(
+        [TT_MEM, "run", "-o", recording, PYTHON, script],
+        capture_output=True,
+        text=True,
+        env=environment(
+            folder, N150, PYTHONPATH=PACKAGE, TTMEM_LIBRARY=BUILD, XDG_RUNTIME_DIR=str(folder)
+        ),
+        timeout=PATIENCE_S * 2,
+        check=False,
+    )
+    said = " ".join((done.stdout + done.stderr).split())
+    assert 'ttnn.zeros · "kv" · in decode/layer_0 · 30 were born' in said
+    (process,) = run_json("report", recording, "--json")["processes"]
+    (origin,) = process["origins"]
+    assert (origin["name"], origin["context"]) == ("kv", "decode/layer_0")
+    assert [mark["name"] for mark in process["marks"]] == ["after warm-up"]
+
+
 def test_threads_and_tasks_have_contexts_of_their_own(start: Start, server: Any) -> None:
     program = begin(start)
     rows = program.do("""
@@ -167,6 +200,7 @@ def test_threads_and_tasks_have_contexts_of_their_own(start: Start, server: Any)
         async def main():
             with ttmem.context("loop"):
                 await asyncio.gather(task("task 0"), task("task 1"))
+                await asyncio.to_thread(lambda: kept.append(tensor(device, 32, 96)))
         asyncio.run(main())
         result = sorted([b.bytes, b.context] for b in ttmem.snapshot().buffers)
     """)
@@ -175,6 +209,7 @@ def test_threads_and_tasks_have_contexts_of_their_own(start: Start, server: Any)
         [2048, "thread 1"],
         [4096, "loop/task 0"],
         [4096, "loop/task 1"],
+        [6144, "loop"],
         [8192, ""],
     ]
 
