@@ -41,6 +41,10 @@ cd "$work"
 "$work/venv/bin/tt-mem" --version
 native=$("$work/venv/bin/python" -c 'import os, ttmem; print(os.path.dirname(ttmem.__file__))')/_native
 
+# Built with one version of Python, it is for the later ones as well.
+grep -q '^Tag: cp3[0-9]*-abi3-linux' "$work"/venv/lib/python3*/site-packages/ttmem-*.dist-info/WHEEL ||
+    fail "the wheel is for one version of Python alone"
+
 # Only libraries of glibc and the compiler, which every system with ttnn has.
 for file in "$native"/*; do
     needed=$(readelf -dW "$file" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
