@@ -103,8 +103,11 @@ class _Root:
 # ---- tensors ----
 
 
+_SEMAPHORE = "global_semaphore"  # the other type of ttnn's that Python has and that keeps a buffer
+
+
 def _is_tensor_type(kind: type) -> bool:
-    return kind.__name__ == "Tensor" and str(kind.__module__).startswith("ttnn")
+    return kind.__name__ in ("Tensor", _SEMAPHORE) and str(kind.__module__).startswith("ttnn")
 
 
 def _has_buffer(tensor: Any) -> bool:
@@ -117,14 +120,23 @@ def _has_buffer(tensor: Any) -> bool:
 
 def _address_of(tensor: Any) -> int | None:
     try:
+        if type(tensor).__name__ == _SEMAPHORE:
+            return int(sys.modules["ttnn"].get_global_semaphore_address(tensor))
         return int(tensor.buffer_address()) if _has_buffer(tensor) else None
     except Exception:  # on the host, or given back
         return None
 
 
-def _region_of(tensor: Any) -> str | None:
+def _memory(region: str) -> str:
+    """What its addresses are those of: L1_SMALL is a part of L1."""
+    return "L1" if region == "L1_SMALL" else region
+
+
+def _memory_of(tensor: Any) -> str | None:
+    if type(tensor).__name__ == _SEMAPHORE:
+        return "L1"
     try:
-        return str(tensor.memory_config().buffer_type.name)
+        return _memory(str(tensor.memory_config().buffer_type.name))
     except Exception:  # as above
         return None
 
@@ -744,12 +756,12 @@ class _CollectorOff:
             gc.enable()
 
 
-def _holders_at(address: int, region: str | None) -> list[list[Holder]]:
+def _holders_at(address: int, memory: str | None) -> list[list[Holder]]:
     heap = _Heap(_containers(), time.monotonic() + WHO_S)
     tensors = [
         tensor
         for tensor in heap.tensors.values()
-        if _address_of(tensor) == address and (region is None or _region_of(tensor) == region)
+        if _address_of(tensor) == address and (memory is None or _memory_of(tensor) == memory)
     ]
     heap.tensors.clear()
     return _Search(heap).holders_of(tensors)
@@ -763,11 +775,12 @@ def who_holds(target: Any, *, region: str | None = None) -> list[Holder]:
     address = target if isinstance(target, int) else _address_of(target)
     if address is None:
         return []
+    memory = _memory(region) if region else None
     if not isinstance(target, int):
-        region = region or _region_of(target)
+        memory = memory or _memory_of(target)
     with _CollectorOff():
         try:
-            found = _holders_at(address, region)
+            found = _holders_at(address, memory)
         except _Unfinished:
             return []
     holders = {holder.text: holder for one in found for holder in one}
@@ -804,11 +817,12 @@ def _samples(heap: _Heap, question: bytes) -> list[tuple[int, list[Any]]]:
         if number is not None:
             by_id[number].append(tensor)
         else:
-            by_place[_region_of(tensor), _address_of(tensor)].append(tensor)
+            by_place[_memory_of(tensor), _address_of(tensor)].append(tensor)
     found = []
     for line in question.splitlines():
         origin, region, address, number = map(int, line.split())
-        tensors = by_id.get(number) or by_place.get((REGIONS[region], address), [])
+        place = _memory(REGIONS[region]), address
+        tensors = by_id.get(number) or by_place.get(place, [])
         found.append((origin, tensors))
     return found
 

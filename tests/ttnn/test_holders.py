@@ -78,6 +78,13 @@ def held(report: Any) -> tuple[str | None, list[str]]:
     return leak["cause"], [re.sub(r"decode\.py:\d+", "decode.py:LINE", h) for h in leak["holders"]]
 
 
+# Semaphores that all cores of a device see: buffers without a tensor.
+SEMAPHORES = """
+cores = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 1))})
+def new(device):
+    return ttnn.create_global_semaphore(device, cores, 0)
+"""
+
 PLANTS = {
     "list": (
         "for _ in range(9): KEPT.append(new(device))",
@@ -85,6 +92,11 @@ PLANTS = {
         "list KEPT in module decode",
     ),
     "dict": ("CACHE['k'] = new(device)", "container", "dict CACHE in module decode"),
+    "list of semaphores": (
+        SEMAPHORES + "for _ in range(9): KEPT.append(new(device))",
+        "container",
+        "list KEPT in module decode",
+    ),
     "attribute": (
         """
         thing = Thing()

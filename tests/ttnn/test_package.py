@@ -242,6 +242,7 @@ print([bool(ttmem.who_holds(tensor)) for tensor in (kept, host, gone, kept.buffe
 PLANTS = {
     "list": ("KEPT.append(new())", "container"),
     "dict": ("CACHE['k'] = new()", "container"),
+    "semaphore": ("KEPT.append(new_semaphore())", "container"),
     "attribute": ("thing = Thing(); thing.layers = [new()]; KEPT.append(thing)", "container"),
     "closure": ("KEPT.append((lambda t: lambda: t)(new()))", "closure"),
     "cycle": ("node = Thing(); node.me = node; node.t = new(); del node", "cycle"),
@@ -264,6 +265,11 @@ def test_each_holder_is_found(start: Start, what: str) -> None:
         def new():
             made = tensor(device, 32, 32)
             addresses.append(made.buffer_address())
+            return made
+        def new_semaphore():
+            cores = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 1))})
+            made = ttnn.create_global_semaphore(device, cores, 0, ttnn.BufferType.L1)
+            addresses.append(ttnn.get_global_semaphore_address(made))
             return made
         def generate():
             inside = new()
