@@ -418,9 +418,9 @@ class _Heap:
 
 
 def _module_name(module: ModuleType, name: str) -> str:
-    """A program is called by its file: `decode`, not `__main__`."""
+    """A program is called by its file: `decode`, not `__main__`; a notebook has none."""
     own = str(module.__dict__.get("__name__", name))
-    if own != "__main__":
+    if own != "__main__" or "get_ipython" in module.__dict__:
         return own
     spec = module.__dict__.get("__spec__")
     if spec is not None:  # python -m

@@ -39,7 +39,7 @@ class Origin:
 
     @property
     def code(self) -> str:
-        """The text of that line, "" where its file is not among the loaded modules."""
+        """The text of that line, "" where that is not at hand."""
         return _source_line(self.line)
 
 
@@ -252,12 +252,15 @@ def _count(count: int, noun: str) -> str:
 
 
 def _source_line(where: str) -> str:
-    """Of "decode.py:28:cache_kv"; the file is looked for among the modules of this process."""
+    """
+    Of "decode.py:28:cache_kv"; the file is looked for among the modules of this process, and among
+    the texts that are no files: the cells of a notebook.
+    """
     parts = where.split(":")
     if len(parts) < 3 or not parts[1].isdigit():
         return ""
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None)
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    for path in [*files, *linecache.cache]:
         if isinstance(path, str) and os.path.basename(path) == parts[0]:
             line = linecache.getline(path, int(parts[1])).strip()
             if line:

@@ -456,6 +456,32 @@ def test_differences_and_blocks_that_leave_something(folder: Path) -> None:
     assert outcome[6].endswith("\n  held by: no Python object that can be seen")
 
 
+def test_the_cells_of_a_notebook_are_shown(folder: Path) -> None:
+    """As IPython runs them: under the name of a file that is not there."""
+    outcome = run_script(
+        folder,
+        """
+        import linecache, sys, ttmem, ttnn
+        ttmem.start()
+        del __file__
+        sys.argv, get_ipython, KEPT = ["ipykernel_launcher.py"], None, []
+        def run(cell, path):
+            linecache.cache[path] = len(cell), None, cell.splitlines(True), path
+            exec(compile(cell, path, "exec"), globals())
+        run("def keep():\\n    KEPT.append(ttnn.zeros(2048))\\n", "/cells/1/17.py")
+        text = ""
+        try:
+            with ttmem.no_leaks():
+                run("# the second\\nkeep()\\n", "/cells/1/42.py")
+        except ttmem.LeakError as leak:
+            text = str(leak)
+        result = text.splitlines()
+        """,
+    )
+    assert "    from 17.py:2 keep  KEPT.append(ttnn.zeros(2048))" in outcome
+    assert "  held by: list KEPT in module __main__" in outcome
+
+
 def test_marks_reach_a_server_that_was_there(folder: Path, server: object) -> None:
     run_script(
         folder,
