@@ -226,16 +226,15 @@ static int follow(struct monitor *monitor, struct ttm_connection *conn)
         struct ttm_answer answer;
         ttm_answer_init(&answer);
         r = receive(monitor, conn, &answer);
-        if (r == 0)
-            r = show_with_runtime(monitor, &answer) < 0 ? -EIO : 0;
+        const int shown = r == 0 ? show_with_runtime(monitor, &answer) : 0;
         ttm_answer_done(&answer);
+        if (shown < 0)
+            return ttm_ask_unwritten(shown);
         if (r == 0 && monitor->is_once)
             break;
     }
     if (ttm_interrupt_came() || r == -EINTR)
         return TTM_EXIT_OK;
-    if (r == -EIO)
-        return TTM_EXIT_FAILED;
     if (r == -EPIPE && !monitor->is_once)
         return -1;
     return r < 0 ? ttm_ask_failed(conn, r) : TTM_EXIT_OK;
@@ -257,15 +256,15 @@ static void await_server(struct ttm_connection *conn)
 static int show_alone(struct monitor *monitor)
 {
     struct ttm_answer answer;
-    int status = TTM_EXIT_OK;
+    int status = TTM_EXIT_OK, shown = 0;
 
     (void)ttm_runtime_alone(&monitor->runtime, &answer);
     if (answer.process_count == 0 && !monitor->has_begun)
         status = ttm_ask_none(NULL);
-    else if (show(monitor, &answer) < 0)
-        status = TTM_EXIT_FAILED;
+    else
+        shown = show(monitor, &answer);
     ttm_answer_done(&answer);
-    return status;
+    return shown < 0 ? ttm_ask_unwritten(shown) : status;
 }
 
 /*

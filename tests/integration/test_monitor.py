@@ -299,6 +299,16 @@ def test_a_chip_that_hangs_holds_up_no_other(cards: Tree, server: Server) -> Non
     assert "38/90 °C" in text
 
 
+@pytest.mark.parametrize("form", [[], ["--json"], ["--csv"]])
+@pytest.mark.parametrize("often", [[], ["--once"]])
+def test_output_that_cannot_be_written_is_told(
+    server: Server, form: list[str], often: list[str]
+) -> None:
+    with open("/dev/full", "wb") as full:
+        result = run("monitor", *form, *often, server=server, stdout=full)
+    assert "No space left" in result.complains(1)
+
+
 def test_the_refresh_shows_changes(server: Server) -> None:
     def dram(line: str) -> int:
         devices = json.loads(line)["devices"]
