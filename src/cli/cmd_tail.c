@@ -30,6 +30,23 @@ static const struct ttm_option options[] = {
     {0},
 };
 
+/* What a line begins with: something is born, has ended, or is amiss. */
+struct marks {
+    const char *birth, *end, *odd;
+};
+
+/*
+ * Those of the original, whose lines are UTF-8 whatever the locale: scripts get just these. A
+ * terminal that cannot show them gets others.
+ */
+static struct marks choose_marks(void)
+{
+    const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
+
+    return terminal.is_terminal && !terminal.has_utf8 ? (struct marks){"+", "-", "!"}
+                                                      : (struct marks){"✓", "✗", "⚠"};
+}
+
 /* "0.25 MB": to the byte, without zeros at the end. */
 static void put_mb(struct ttm_text *out, uint64_t bytes)
 {
@@ -45,13 +62,14 @@ static void put_mb(struct ttm_text *out, uint64_t bytes)
 }
 
 /* Circular buffers and kernels: "✓ [CB_ALLOC] Device 0: +0.25 MB (Total: 0.25 MB) …". */
-static void put_program_line(struct ttm_text *out, const struct ttm_event *event)
+static void put_program_line(struct ttm_text *out, const struct marks *marks,
+                             const struct ttm_event *event)
 {
     const bool is_birth = event->op == TTM_EVENT_BIRTH;
     const bool is_cb = event->region == TTM_REGION_CB;
     static const char *const kinds[] = {"Application", "Fabric", "Dispatch"};
 
-    ttm_text_format(out, "%s [%s] ", is_birth ? "✓" : "✗",
+    ttm_text_format(out, "%s [%s] ", is_birth ? marks->birth : marks->end,
                     is_cb ? (is_birth ? "CB_ALLOC" : "CB_FREE")
                           : (is_birth ? "KERNEL_LOAD" : "KERNEL_UNLOAD"));
     if (!is_cb)
@@ -67,25 +85,27 @@ static void put_program_line(struct ttm_text *out, const struct ttm_event *event
                                                     : "");
 }
 
-static void put_buffer_line(struct ttm_text *out, const struct ttm_event *event)
+static void put_buffer_line(struct ttm_text *out, const struct marks *marks,
+                            const struct ttm_event *event)
 {
     const char *region = ttm_region_name(event->region);
 
     switch ((enum ttm_event_op)event->op) {
     case TTM_EVENT_BIRTH:
         ttm_text_format(out,
-                        "✓ [PID %d] Allocated %" PRIu64
+                        "%s [PID %d] Allocated %" PRIu64
                         " bytes of %s on device %u (buffer_id=0x%" PRIx64 ") Total: ",
-                        event->pid, event->bytes, region, event->device_id, event->id);
+                        marks->birth, event->pid, event->bytes, region, event->device_id,
+                        event->id);
         put_mb(out, event->total_bytes);
         break;
     case TTM_EVENT_END:
     case TTM_EVENT_REPLACED:
     case TTM_EVENT_CLOSED:
         ttm_text_format(out,
-                        "✗ [PID %d] Freed buffer 0x%" PRIx64 " on device %u (%" PRIu64
+                        "%s [PID %d] Freed buffer 0x%" PRIx64 " on device %u (%" PRIu64
                         " bytes, %s) of %s Total: ",
-                        event->pid, event->id, event->device_id, event->bytes,
+                        marks->end, event->pid, event->id, event->device_id, event->bytes,
                         event->op == TTM_EVENT_END      ? "FINAL"
                         : event->op == TTM_EVENT_CLOSED ? "DEVICE CLOSED"
                                                         : "REPLACED",
@@ -94,13 +114,13 @@ static void put_buffer_line(struct ttm_text *out, const struct ttm_event *event)
         break;
     case TTM_EVENT_UNKNOWN_END:
         ttm_text_format(out,
-                        "⚠ [PID %d] Deallocation for unknown buffer 0x%" PRIx64
+                        "%s [PID %d] Deallocation for unknown buffer 0x%" PRIx64
                         " on device %u (allocated before tracking started)",
-                        event->pid, event->id, event->device_id);
+                        marks->odd, event->pid, event->id, event->device_id);
         break;
     case TTM_EVENT_PROCESS_END:
-        ttm_text_format(out, "✗ [PID %d] Ended, %" PRIu64 " %s went with it (", event->pid,
-                        event->id, event->id == 1 ? "allocation" : "allocations");
+        ttm_text_format(out, "%s [PID %d] Ended, %" PRIu64 " %s went with it (", marks->end,
+                        event->pid, event->id, event->id == 1 ? "allocation" : "allocations");
         put_mb(out, event->bytes);
         ttm_text_append(out, ")");
         break;
@@ -110,14 +130,14 @@ static void put_buffer_line(struct ttm_text *out, const struct ttm_event *event)
     ttm_text_append(out, "\n");
 }
 
-static void put_line(struct ttm_text *out, const struct ttm_event *event)
+static void put_line(struct ttm_text *out, const struct marks *marks, const struct ttm_event *event)
 {
     const bool is_of_program = event->region == TTM_REGION_CB || event->region == TTM_REGION_KERNEL;
 
     if (is_of_program && event->op != TTM_EVENT_UNKNOWN_END)
-        put_program_line(out, event);
+        put_program_line(out, marks, event);
     else
-        put_buffer_line(out, event);
+        put_buffer_line(out, marks, event);
 }
 
 static void put_json(struct ttm_text *out, const struct ttm_event *event)
@@ -153,17 +173,19 @@ static void put_json(struct ttm_text *out, const struct ttm_event *event)
     ttm_text_append(out, "\n");
 }
 
-static int take_frame(const struct ttm_frame *frame, bool is_json, struct ttm_text *out)
+/* As JSON where there are no marks. */
+static int take_frame(const struct ttm_frame *frame, const struct marks *marks,
+                      struct ttm_text *out)
 {
     struct ttm_event event;
 
     if (frame->type == TTM_FRAME_LOST && frame->length >= 8) {
         const uint64_t lost = get_le64(frame->payload);
-        if (is_json)
+        if (!marks)
             ttm_text_format(out, "{\"event\":\"lost\",\"count\":%" PRIu64 "}\n", lost);
         else
-            ttm_text_format(out, "⚠ %" PRIu64 " %s lost: this reader is too slow\n", lost,
-                            lost == 1 ? "line" : "lines");
+            ttm_text_format(out, "%s %" PRIu64 " %s lost: this reader is too slow\n", marks->odd,
+                            lost, lost == 1 ? "line" : "lines");
     }
     if (frame->type != TTM_FRAME_EVENTS)
         return 0;
@@ -171,10 +193,10 @@ static int take_frame(const struct ttm_frame *frame, bool is_json, struct ttm_te
         const int r = ttm_event_decode(frame->payload + at, frame->length - at, &event);
         if (r < 0)
             return r;
-        if (is_json)
+        if (!marks)
             put_json(out, &event);
         else
-            put_line(out, &event);
+            put_line(out, marks, &event);
     }
     return 0;
 }
@@ -182,6 +204,7 @@ static int take_frame(const struct ttm_frame *frame, bool is_json, struct ttm_te
 /* Prints until the server goes; lines are written as soon as no more are at hand. */
 static int follow(struct ttm_connection *conn, bool is_json)
 {
+    const struct marks marks = choose_marks();
     struct ttm_text out;
     int r = 0, written = 0;
 
@@ -190,7 +213,7 @@ static int follow(struct ttm_connection *conn, bool is_json)
         struct ttm_frame frame;
         r = ttm_connection_receive(conn, out.length > 0 ? 0 : -1, &frame);
         if (r > 0)
-            r = take_frame(&frame, is_json, &out);
+            r = take_frame(&frame, is_json ? NULL : &marks, &out);
         if ((r == 0 && out.length > 0) || out.length > 65536) {
             written = ttm_terminal_print(&out);
             ttm_text_clear(&out);

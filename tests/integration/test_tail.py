@@ -7,8 +7,10 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
+from screens import Screen, needs_tmux
 from support import (
     DISPATCH,
     FABRIC,
@@ -60,6 +62,35 @@ def test_the_lines_are_those_of_the_original_server(server: Server) -> None:
         assert len(lines) == len(expected)
         for line, start in zip(lines, expected):
             assert line.startswith(start), line
+
+
+@needs_tmux
+@pytest.mark.parametrize("locale, marks", [("C", "+-!"), ("C.UTF-8", "✓✗⚠")])
+def test_a_terminal_gets_what_it_can_show(
+    server: Server, folder: Path, locale: str, marks: str
+) -> None:
+    env = {"TTMEM_SOCKET": server.socket, "LC_ALL": locale}
+    birth, end, odd = marks
+    wanted = (
+        f"{birth} [PID {PID}] Allocated",
+        f"{end} [PID {PID}] Freed",
+        f"{odd} [PID {PID}] Deallocation",
+        f"{birth} [CB_ALLOC] Device 0",
+    )
+    with Screen(folder, "tail", env=env, columns=120) as screen, server.client() as client:
+
+        def has_all(text: str) -> bool:
+            """It says nothing when it has subscribed, so events are made until they are shown."""
+            if all(line in text for line in wanted):
+                return True
+            client.alloc(0, 1024, 0xABC)
+            client.free(0, 0xABC)
+            client.free(0, 0x999)
+            client.cb_alloc(0, 262144, 0x18B20)
+            client.sync()
+            return False
+
+        screen.wait_until(has_all, "all marks")
 
 
 def test_the_seeds_way_of_counting_works(server: Server) -> None:
