@@ -143,6 +143,7 @@ static void gather(struct top *top)
     bool has_sites = false, has_origins = false;
 
     (void)ttm_telemetry_wait(top->feed.telemetry, SNAPSHOT_WAIT_MS / 2);
+    (void)look(top); /* origins are told by TT-Metal's numbers, and shown by the driver's */
     ttm_top_feed_ask(&top->feed, ttm_clock_monotonic_ns(), false);
     while (!ttm_interrupt_came() && ttm_clock_monotonic_ns() < end_ns &&
            !is_complete(top, has_origins)) {
@@ -159,7 +160,9 @@ static int print_frame(struct top *top)
 {
     struct ttm_text text;
 
-    if (ttm_grid_resize(&top->grid, top->terminal.columns, top->terminal.rows) < 0)
+    /* What comes next on a terminal, a frame or the prompt, is not to push the first row out. */
+    const bool has_next = top->terminal.is_terminal && top->terminal.rows > TTM_DRAW_ROWS_MIN;
+    if (ttm_grid_resize(&top->grid, top->terminal.columns, top->terminal.rows - has_next) < 0)
         return -ENOMEM;
     draw(top);
     ttm_text_init(&text);
@@ -187,7 +190,11 @@ static int follow_plain(struct top *top)
 {
     int status = TTM_EXIT_OK;
 
+    top->terminal.has_colour = false; /* nor is it known how */
     while (!ttm_interrupt_came() && status == TTM_EXIT_OK) {
+        const struct ttm_terminal now = ttm_terminal_of(STDOUT_FILENO); /* another size, perhaps */
+        top->terminal.columns = now.columns;
+        top->terminal.rows = now.rows;
         status = snapshot(top);
         if (status == TTM_EXIT_OK)
             ttm_interrupt_poll(NULL, 0, top->refresh_ms);

@@ -137,6 +137,21 @@ def test_memory_of_a_tracked_process(tree: Tree, server: Server) -> None:
         assert "nothing is allocated on devices chosen with -d" in text, text
 
 
+def test_origins_are_on_the_devices_that_the_first_page_shows(machine: Tree, make_server) -> None:
+    """Programs number chips by PCI address: their device 0 is the driver's 1."""
+    server: Server = make_server().start(env={"TTMEM_ROOT": str(machine.root)})
+    with Tracked(server) as worker:
+        worker.do("alloc 0 0 10 1048576")
+        wait_until_exact(server, worker)
+        row = next(r for r in snapshot(machine, server=server).splitlines() if str(worker.pid) in r)
+        assert row.split()[2] == "1", row
+        for args in ((), ("-d", "1")):
+            text = snapshot(machine, "--view", "3", *args, server=server)
+            row = next(r for r in text.splitlines() if str(worker.pid) in r)
+            assert " DRAM     1 " in row and "device 1 DRAM" in text, text
+        assert str(worker.pid) not in snapshot(machine, "--view", "3", "-d", "0", server=server)
+
+
 @pytest.mark.parametrize(
     "args", [["--view", "4"], ["--view", "x"], ["-r", "1"], ["-d", "x"], ["--nonsense"], ["word"]]
 )
@@ -508,6 +523,16 @@ def test_without_a_keyboard_it_goes_on_and_takes_little(machine: Tree, folder: P
 @needs_tmux
 def test_a_dumb_terminal_gets_one_frame_below_the_other(machine: Tree, folder: Path) -> None:
     with Screen(folder, "top", "-r", "100", env=env(machine), term="dumb") as screen:
+        lines = screen.wait_for("54 °C", "q quit", " tt-mem ").splitlines()
+        assert lines[0].startswith(" tt-mem "), lines  # a whole frame fits
+        os.kill(screen.pid, signal.SIGTERM)
+        screen.assert_usable(0)
+
+
+@needs_tmux
+def test_a_terminal_that_nobody_knows_gets_text_alone(machine: Tree, folder: Path) -> None:
+    with Screen(folder, "top", "-r", "100", env=env(machine), term="no-such-terminal") as screen:
         screen.wait_for("54 °C", "q quit")
+        assert "\x1b" not in screen.coloured()
         os.kill(screen.pid, signal.SIGTERM)
         screen.assert_usable(0)
