@@ -69,7 +69,7 @@ char *ttm_draw_percent(uint64_t part, uint64_t whole, const char *space, char re
     const double percent = whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 
     if (part > 0 && percent < 0.1)
-        (void)snprintf(ret, DRAW_NUMBER_SIZE, "<0.1%s%%", space);
+        (void)snprintf(ret, DRAW_NUMBER_SIZE, "<0.1%%");
     else
         (void)snprintf(ret, DRAW_NUMBER_SIZE, "%.*f%s%%", part > 0 && percent < 9.95, percent,
                        space);
@@ -254,7 +254,7 @@ static void draw_help(struct ttm_grid *grid, struct draw_area area)
         {"", ""},
         {"bars", "what is taken (footprint) of what the device has"},
         {"GROWTH", "bytes a second, over the last ten seconds"},
-        {"REPORTS", "tracked; runtime: TT-Metal's own count; no: not known"},
+        {"REPORTS", "tracked; disabled; runtime: TT-Metal's own count; no: not known"},
         {"", ""},
         {"", "man tt-mem-top tells more; any key goes back"},
     };

@@ -22,7 +22,7 @@ static uint64_t scale_of(uint64_t peak, uint64_t capacity)
 {
     uint64_t scale = 1024;
 
-    if (capacity > 0 && peak >= capacity / 2)
+    if (capacity > 0 && (peak == 0 || peak >= capacity / 2))
         return peak > capacity ? peak : capacity;
     while (scale < peak) {
         const uint64_t next = scale * 2;
@@ -118,8 +118,11 @@ static void put_curve(const struct ttm_view *view, struct ttm_grid *grid, const 
             put_column(grid, row, column + i, rows, values[i], scale, style);
     }
     put_peak(grid, row, column, columns, rows, peak, scale);
-    ttm_grid_right(grid, row, pane->column, 5, TTM_STYLE_DIM, ttm_draw_short_bytes(scale, text));
-    ttm_grid_right(grid, row + rows - 1, pane->column, 5, TTM_STYLE_DIM, "0");
+    if (peak > 0 || capacity > 0) { /* else there is nothing to measure */
+        ttm_grid_right(grid, row, pane->column, 5, TTM_STYLE_DIM,
+                       ttm_draw_short_bytes(scale, text));
+        ttm_grid_right(grid, row + rows - 1, pane->column, 5, TTM_STYLE_DIM, "0");
+    }
     *ret_peak = peak;
 }
 

@@ -126,15 +126,16 @@ static size_t draw_facts(const struct ttm_view *view, struct ttm_grid *grid, siz
 {
     const struct ttm_origin_line *line = &view->lines[view->origin_list.selected];
     const struct ttm_origin_group *group = line->group;
-    char used[TTM_NUMBER_SIZE], asked[TTM_NUMBER_SIZE], rate[DRAW_NUMBER_SIZE];
+    char used[DRAW_NUMBER_SIZE], asked[DRAW_NUMBER_SIZE], rate[DRAW_NUMBER_SIZE];
     char young[TTM_NUMBER_SIZE], old[TTM_NUMBER_SIZE];
 
     (void)ttm_grid_text(grid, row++, 1, grid->columns - 1, TTM_STYLE_BOLD, group->where);
     (void)ttm_grid_format(grid, row++, 2, grid->columns - 2, TTM_STYLE_PLAIN,
                           "%s on device %s · pid %d · %" PRIu64 " allocation%s · %s (%s requested)",
                           ttm_region_name(group->region), group->devices, group->pid, group->count,
-                          group->count == 1 ? "" : "s", ttm_format_bytes(group->used_bytes, used),
-                          ttm_format_bytes(group->requested_bytes, asked));
+                          group->count == 1 ? "" : "s",
+                          ttm_draw_short_bytes(group->used_bytes, used),
+                          ttm_draw_short_bytes(group->requested_bytes, asked));
     row = draw_named(grid, row, end, "growth",
                      ttm_draw_rate(line->has_growth, line->growth_bytes_per_s, rate));
     if (!view->detail.is_told)

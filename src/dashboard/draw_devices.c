@@ -8,16 +8,14 @@
 #include "dashboard/draw_parts.h"
 
 /* The forms that a device is shown in, the richest first. */
-enum form { FORM_FULL, FORM_WIDE, FORM_NARROW, FORM_TINY };
+enum form { FORM_ALL, FORM_FULL, FORM_WIDE, FORM_NARROW, FORM_TINY };
 
 static const struct {
     size_t rows;
     size_t columns; /* at least */
 } forms[] = {
-    [FORM_FULL] = {3, 78},
-    [FORM_WIDE] = {2, 78},
-    [FORM_NARROW] = {3, 38},
-    [FORM_TINY] = {1, 38},
+    [FORM_ALL] = {4, 78},    [FORM_FULL] = {3, 78}, [FORM_WIDE] = {2, 78},
+    [FORM_NARROW] = {3, 38}, [FORM_TINY] = {1, 38},
 };
 
 #define INFO_COLUMNS 38
@@ -269,31 +267,52 @@ static size_t put_extra(struct ttm_grid *grid, size_t row, size_t column, size_t
     return next > end ? column : next;
 }
 
-/* "█ buffers 42.5M  ▒ circular 3.40M  ▓ kernels 2.10M  ░ L1_SMALL 0  TRACE 0", and more. */
-static void put_breakdown(struct ttm_grid *grid, size_t row, size_t column, size_t columns,
-                          const struct ttm_facts_device *device)
+static uint64_t requested_dram(const struct ttm_facts_device *device)
 {
-    const size_t end = column + columns;
-    struct kind kinds[KINDS];
-    uint64_t requested = 0;
+    return device->regions[TTM_REGION_DRAM].requested_bytes +
+           device->regions[TTM_REGION_TRACE].requested_bytes;
+}
 
+/* Of buffers: what circular buffers and kernels take is what was asked for. */
+static uint64_t requested_l1(const struct ttm_facts_device *device)
+{
+    return device->regions[TTM_REGION_L1].requested_bytes +
+           device->regions[TTM_REGION_L1_SMALL].requested_bytes;
+}
+
+/* "  requested DRAM 3.80G  requested L1 1.90M  reserved L1 6.50M", as much as there is room for. */
+static void put_extras(struct ttm_grid *grid, size_t row, size_t column, size_t end,
+                       const struct ttm_facts_device *device)
+{
     if (!device->regions[TTM_REGION_L1].is_known)
         return;
-    list_kinds(device, kinds);
-    for (size_t i = 0; i < KINDS; i++) {
-        const size_t next = put_kind(grid, row, column, end, &kinds[i], kinds[i].name);
-        if (next > end)
-            return;
-        column = next + 2;
-    }
-    column -= 2;
-    for (size_t i = 0; i < TTM_REGION_COUNT; i++)
-        requested += i == TTM_REGION_SYSTEM_MEMORY ? 0 : device->regions[i].requested_bytes;
-    column = put_extra(grid, row, column, end, "requested", requested);
+    column = put_extra(grid, row, column, end, "requested DRAM", requested_dram(device));
+    column = put_extra(grid, row, column, end, "requested L1", requested_l1(device));
     column = put_extra(grid, row, column, end, "reserved L1", device->l1_reserved_bytes);
     if (device->cb_registered_bytes > device->regions[TTM_REGION_CB].used_bytes)
         (void)put_extra(grid, row, column, end, "circular of all programs",
                         device->cb_registered_bytes);
+}
+
+/*
+ * "█ buffers 42.5M  ▒ circular 3.40M  ▓ kernels 2.10M  ░ L1_SMALL 0  TRACE 0". Returns the column
+ * behind it, or 'end' when it does not fit.
+ */
+static size_t put_breakdown(struct ttm_grid *grid, size_t row, size_t column, size_t end,
+                            const struct ttm_facts_device *device)
+{
+    struct kind kinds[KINDS];
+
+    if (!device->regions[TTM_REGION_L1].is_known)
+        return end;
+    list_kinds(device, kinds);
+    for (size_t i = 0; i < KINDS; i++) {
+        const size_t next = put_kind(grid, row, column, end, &kinds[i], kinds[i].name);
+        if (next > end)
+            return end;
+        column = next + 2;
+    }
+    return column - 2;
 }
 
 /* The same beside the bar of L1: what there is of each kind, in as many words as there is room. */
@@ -374,14 +393,22 @@ static void draw_device(struct ttm_grid *grid, size_t row, size_t column,
     const size_t columns = layout->columns - 1;
     const size_t info = INFO_COLUMNS - NAME_COLUMNS + layout->name_columns;
 
+    const size_t end = column + columns;
+
     switch (layout->form) {
+    case FORM_ALL:
     case FORM_FULL:
     case FORM_WIDE:
-        if (layout->form == FORM_FULL)
-            put_breakdown(grid, row + 2, column + 3, columns - 3, device);
-        else
+        if (layout->form == FORM_WIDE) {
             put_short_breakdown(grid, row + 1, column + 3, info - 4, device);
-        if (layout->form == FORM_FULL || !device->regions[TTM_REGION_L1].is_known)
+        } else {
+            const size_t at = put_breakdown(grid, row + 2, column + 3, end, device);
+            if (layout->form == FORM_FULL)
+                put_extras(grid, row + 2, at, end, device);
+            else
+                put_extras(grid, row + 3, column + 1, end, device);
+        }
+        if (layout->form != FORM_WIDE || !device->regions[TTM_REGION_L1].is_known)
             put_link(grid, row + 1, column + 4 + layout->name_columns,
                      info - layout->name_columns - 5, device);
         put_info(grid, row, column, info, layout->name_columns, device);
@@ -409,6 +436,27 @@ static bool is_any_known(const struct ttm_facts *facts)
     return false;
 }
 
+static bool is_any_requested(const struct ttm_facts *facts)
+{
+    for (size_t i = 0; i < facts->device_count; i++) {
+        if (requested_dram(&facts->devices[i]) > 0 || requested_l1(&facts->devices[i]) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* All that is known of each, where that takes no row from what else is 'wanted'. */
+static enum form richest_form(const struct ttm_facts *facts, size_t columns, size_t rows,
+                              size_t wanted)
+{
+    if (!is_any_known(facts))
+        return FORM_WIDE;
+    if (!is_any_requested(facts) || rows < wanted ||
+        choose_layout(facts->device_count, columns, rows - wanted, FORM_ALL).form != FORM_ALL)
+        return FORM_FULL;
+    return FORM_ALL;
+}
+
 /* As wide as the longest name, where there is room. */
 static size_t name_columns(const struct ttm_facts *facts, size_t columns)
 {
@@ -422,11 +470,11 @@ static size_t name_columns(const struct ttm_facts *facts, size_t columns)
 }
 
 /* Returns the rows taken. */
-static size_t draw_all_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
+static size_t draw_all_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area,
+                               enum form richest)
 {
     const struct ttm_facts *facts = view->facts;
-    struct layout layout = choose_layout(facts->device_count, grid->columns, area.rows,
-                                         is_any_known(facts) ? FORM_FULL : FORM_WIDE);
+    struct layout layout = choose_layout(facts->device_count, grid->columns, area.rows, richest);
     const size_t down = layout.rows / forms[layout.form].rows;
 
     layout.name_columns = name_columns(facts, layout.columns);
@@ -546,46 +594,62 @@ static void draw_process(struct ttm_grid *grid, size_t row, const struct ttm_pro
     }
 }
 
-/* What to do about a process whose memory is not known. */
-static void draw_advice(const struct ttm_view *view, struct ttm_grid *grid, size_t row)
+static const struct ttm_facts_process *first_that_reports(const struct ttm_view *view,
+                                                          const char *reports)
 {
-    const struct ttm_facts *facts = view->facts;
-    const struct ttm_facts_process *silent = NULL;
-
-    for (size_t i = 0; i < view->process_count && !silent; i++) {
-        if (strcmp(view->processes[i].process->reports, "no") == 0)
-            silent = view->processes[i].process;
-    }
-    if (silent)
-        (void)ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM,
-                              "%d does not report: start it with tt-mem run, or call "
-                              "ttmem.start() in it",
-                              silent->pid);
-    else if (facts->foreign_count > 0)
-        (void)ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM,
-                              "%zu more hold a device and cannot be seen from this container",
-                              facts->foreign_count);
-    else if (facts->server == TTM_SERVER_NONE)
-        (void)ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_DIM,
-                              "no server, so memory is %s: tt-mem serve, or tt-mem run COMMAND",
-                              is_any_known(facts) ? "TT-Metal's own count" : "not known");
-}
-
-static bool needs_advice(const struct ttm_view *view)
-{
-    const struct ttm_facts *facts = view->facts;
-
     for (size_t i = 0; i < view->process_count; i++) {
-        if (strcmp(view->processes[i].process->reports, "no") == 0)
-            return true;
+        if (strcmp(view->processes[i].process->reports, reports) == 0)
+            return view->processes[i].process;
     }
-    return facts->foreign_count > 0 || facts->server == TTM_SERVER_NONE;
+    return NULL;
 }
 
-static void draw_processes(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
+/* What to do about memory that is not known, the first of which is worth a row in any case. */
+struct advice {
+    char lines[4][96];
+    size_t count;
+};
+
+static struct advice make_advice(const struct ttm_view *view)
+{
+    const struct ttm_facts *facts = view->facts;
+    const struct ttm_facts_process *silent = first_that_reports(view, "no");
+    const struct ttm_facts_process *disabled = first_that_reports(view, "disabled");
+    struct advice advice = {.count = 0};
+
+    if (silent)
+        (void)snprintf(advice.lines[advice.count++], sizeof(advice.lines[0]),
+                       "%d does not report: start it with tt-mem run, or call ttmem.start() in it",
+                       silent->pid);
+    if (disabled && facts->server == TTM_SERVER_OK)
+        (void)snprintf(advice.lines[advice.count++], sizeof(advice.lines[0]),
+                       "tt-mem enable %d switches its tracking on", disabled->pid);
+    if (facts->foreign_count > 0)
+        (void)snprintf(advice.lines[advice.count++], sizeof(advice.lines[0]),
+                       "%zu more hold%s a device and cannot be seen from this container",
+                       facts->foreign_count, facts->foreign_count == 1 ? "s" : "");
+    if (facts->server == TTM_SERVER_NONE)
+        (void)snprintf(advice.lines[advice.count++], sizeof(advice.lines[0]),
+                       "no server: memory is %s; tt-mem serve, or tt-mem run COMMAND",
+                       is_any_known(facts) ? "TT-Metal's own count" : "not known");
+    return advice;
+}
+
+/* In rows that no process needs there is more than one. */
+static size_t count_advice_rows(const struct advice *advice, size_t rows, size_t process_count)
+{
+    size_t count = rows >= 4 && advice->count > 0;
+
+    while (count > 0 && count < advice->count && rows > 1 + process_count + count)
+        count++;
+    return count;
+}
+
+static void draw_processes(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area,
+                           const struct advice *advice)
 {
     struct ttm_view_list *list = &view->process_list;
-    const bool has_advice = needs_advice(view) && area.rows >= 4;
+    const size_t advice_rows = count_advice_rows(advice, area.rows, view->process_count);
     char title[96];
 
     if (area.rows == 0)
@@ -597,7 +661,7 @@ static void draw_processes(struct ttm_view *view, struct ttm_grid *grid, struct 
                    view->settings.is_reversed[TTM_PAGE_DEVICES] ? ", reversed" : "");
     if (grid->columns >= 100)
         ttm_grid_right(grid, area.row, grid->columns - 30, 30, TTM_STYLE_HEAD, title);
-    const size_t rows = area.rows - 1 - has_advice;
+    const size_t rows = area.rows - 1 - advice_rows;
     ttm_view_list_show(list, rows);
     for (size_t i = 0; i < rows && list->first + i < view->process_count; i++) {
         const size_t row = area.row + 1 + i;
@@ -610,15 +674,17 @@ static void draw_processes(struct ttm_view *view, struct ttm_grid *grid, struct 
                             view->filter[0]            ? "no process matches the filter"
                             : view->facts->is_narrowed ? "no process holds a device chosen with -d"
                                                        : "no process holds a device");
-    if (has_advice)
-        draw_advice(view, grid, area.row + area.rows - 1);
+    for (size_t i = 0; i < advice_rows; i++)
+        (void)ttm_grid_text(grid, area.row + area.rows - advice_rows + i, 0, grid->columns,
+                            TTM_STYLE_DIM, advice->lines[i]);
 }
 
 #define PROCESS_ROWS_MIN 5 /* titles, three processes and an advice */
 
 void ttm_draw_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area)
 {
-    const size_t wanted = view->process_count + 1 + needs_advice(view);
+    const struct advice advice = make_advice(view);
+    const size_t wanted = view->process_count + 1 + (advice.count > 0);
 
     if (view->facts->device_count == 0) {
         const size_t rows = view->facts->process_count > 0 ? area.rows / 2 : area.rows;
@@ -635,10 +701,11 @@ void ttm_draw_devices(struct ttm_view *view, struct ttm_grid *grid, struct draw_
             across > 0 ? (view->facts->device_count + across - 1) / across : area.rows;
         if (least + kept > area.rows && least + PROCESS_ROWS_MIN <= area.rows)
             kept = area.rows - least;
-        const size_t taken =
-            draw_all_devices(view, grid, (struct draw_area){area.row, area.rows - kept});
+        const size_t taken = draw_all_devices(
+            view, grid, (struct draw_area){area.row, area.rows - kept},
+            richest_form(view->facts, grid->columns, area.rows, wanted > kept ? wanted : kept));
         area.row += taken;
         area.rows -= taken;
     }
-    draw_processes(view, grid, area);
+    draw_processes(view, grid, area, &advice);
 }

@@ -203,14 +203,48 @@ static enum map_cell cell_of(struct ttm_bank_share share, uint64_t bytes)
     return CELL_FREE;
 }
 
+/* What a bank has, what is free of it, and in how large pieces, in as many words as there is room. */
+static void draw_map_numbers(const struct ttm_bank *bank, struct ttm_grid *grid, size_t row,
+                             size_t at)
+{
+    char all[DRAW_NUMBER_SIZE], left[DRAW_NUMBER_SIZE], largest[DRAW_NUMBER_SIZE];
+    char before[128] = "", after[32] = "";
+    const double fragmented =
+        bank->free_bytes > 0
+            ? 100.0 - 100.0 * (double)bank->largest_free_bytes / (double)bank->free_bytes
+            : 0;
+
+    (void)ttm_draw_short_bytes(bank->bank_bytes, all);
+    (void)ttm_draw_short_bytes(bank->free_bytes, left);
+    (void)ttm_draw_short_bytes(bank->largest_free_bytes, largest);
+    for (unsigned form = 0; form < 4; form++) {
+        if (form == 0)
+            (void)snprintf(before, sizeof(before),
+                           ", each of %u banks: %s, %s free, largest block ", bank->bank_count, all,
+                           left);
+        else if (form == 1)
+            (void)snprintf(before, sizeof(before), ", %u banks, each %s, %s free, largest ",
+                           bank->bank_count, all, left);
+        else
+            (void)snprintf(before, sizeof(before), ": %s free, largest ", left);
+        (void)snprintf(after, sizeof(after), form == 3 ? "" : ", %.0f %% fragmented", fragmented);
+        if (at + ttm_grid_width(before) + ttm_grid_width(largest) + ttm_grid_width(after) <=
+            grid->columns)
+            break;
+    }
+    at = ttm_grid_text(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN, before);
+    at = ttm_grid_text(grid, row, at, grid->columns - at,
+                       bank->largest_free_bytes < bank->free_bytes / 2 ? TTM_STYLE_WARN
+                                                                       : TTM_STYLE_PLAIN,
+                       largest);
+    (void)ttm_grid_text(grid, row, at, grid->columns - at, TTM_STYLE_DIM, after);
+}
+
 static void draw_map_words(const struct ttm_view *view, struct ttm_grid *grid, size_t row)
 {
     const struct ttm_bank *bank = &view->bank;
-    char all[DRAW_NUMBER_SIZE], left[DRAW_NUMBER_SIZE], largest[DRAW_NUMBER_SIZE];
-    size_t at;
-
-    at = ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_BOLD, "device %u %s",
-                         view->bank_device, ttm_region_name(view->bank_region));
+    const size_t at = ttm_grid_format(grid, row, 0, grid->columns, TTM_STYLE_BOLD, "device %u %s",
+                                      view->bank_device, ttm_region_name(view->bank_region));
     if (!view->is_bank_told) {
         (void)ttm_grid_text(grid, row, at, grid->columns - at, TTM_STYLE_DIM,
                             ": asking the server");
@@ -228,23 +262,7 @@ static void draw_map_words(const struct ttm_view *view, struct ttm_grid *grid, s
                                 : ": the banks are not known; addresses in use are drawn");
         return;
     }
-    (void)ttm_draw_short_bytes(bank->bank_bytes, all);
-    (void)ttm_draw_short_bytes(bank->free_bytes, left);
-    if (grid->columns >= 76)
-        at = ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN,
-                             ", each of %u banks: %s, %s free, largest block ", bank->bank_count,
-                             all, left);
-    else
-        at = ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_PLAIN,
-                             ": %s free, largest ", left);
-    at = ttm_grid_text(grid, row, at, grid->columns - at,
-                       bank->largest_free_bytes < bank->free_bytes / 2 ? TTM_STYLE_WARN
-                                                                       : TTM_STYLE_PLAIN,
-                       ttm_draw_short_bytes(bank->largest_free_bytes, largest));
-    if (bank->free_bytes > 0 && grid->columns > at + 18)
-        (void)ttm_grid_format(
-            grid, row, at, grid->columns - at, TTM_STYLE_DIM, " (%.0f %% fragmented)",
-            100.0 - 100.0 * (double)bank->largest_free_bytes / (double)bank->free_bytes);
+    draw_map_numbers(bank, grid, row, at);
 }
 
 static void draw_map_cells(struct ttm_view *view, struct ttm_grid *grid, size_t row,

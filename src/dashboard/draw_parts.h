@@ -35,7 +35,10 @@ char *ttm_draw_rate(bool is_known, int64_t bytes_per_s, char ret[DRAW_NUMBER_SIZ
 /* "3.90G/12.0G". */
 char *ttm_draw_share(uint64_t part, uint64_t whole, char ret[2 * DRAW_NUMBER_SIZE]);
 
-/* "32 %", "0.4 %": what is below ten has a decimal; 'space' stands before the sign. */
+/*
+ * "32 %", "0.4 %", "<0.1%": what is below ten has a decimal; 'space' stands before the sign. At most
+ * five characters for a part of the whole.
+ */
 char *ttm_draw_percent(uint64_t part, uint64_t whole, const char *space,
                        char ret[DRAW_NUMBER_SIZE]);
 

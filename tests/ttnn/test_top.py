@@ -92,11 +92,17 @@ def test_eight_chips_on_a_small_and_a_wide_screen(start: Start, server: Any, fol
         assert " 0-7 " in row and " tracked " in row and short(8 * used["DRAM"]) in row, text
 
         screen.resize(200, 50)
-        screen.wait_for(f"▒ circular {short(used['CB'])}", "requested", "KERNEL L1_SMALL TRACE")
+        screen.wait_for(
+            f"▒ circular {short(used['CB'])}",
+            "requested DRAM",
+            "requested L1",
+            "reserved L1",
+            "KERNEL L1_SMALL TRACE",
+        )
 
         screen.keys("3")
         screen.resize(80, 24)
-        text = screen.wait_for("(empty) ←", "(add) ←", "each of 12 banks")
+        text = screen.wait_for("(empty) ←", "(add) ←", "12 banks, each 1.00G", "fragmented")
         rows = [line for line in text.splitlines() if pid in line and " 0-7 " in line]
         assert any(" DRAM " in r and re.search(r" 4 +\S+ +DRAM", r) for r in rows), text
         assert any(" L1 " in r for r in rows) and any(" CB " in r for r in rows), text

@@ -123,11 +123,38 @@ static void eight_devices(void **state)
         made_devices[i].l1_reserved_bytes = 6 * MIB + i * 1000;
         made_devices[i].cb_registered_bytes = 5 * MIB;
     }
-    made_devices[1].regions[TTM_REGION_DRAM] = made_usage(47 * MIB); /* next to nothing */
+    made_devices[1].regions[TTM_REGION_DRAM] = made_usage(5 * MIB);  /* next to nothing */
     made_devices[2].regions[TTM_REGION_DRAM] = made_usage(11 * GIB); /* nearly full */
     made_devices[3].regions[TTM_REGION_L1_SMALL] = made_usage(999 * 1024);
     made_devices[3].regions[TTM_REGION_TRACE] = made_usage(123 * MIB);
     assert_all_sizes("devices-8");
+}
+
+/* What is not known of processes, and what to do about it: as much as there is room for. */
+static void what_to_do_about_processes_is_said(void **state)
+{
+    (void)state;
+    take_a_minute(2);
+    made_processes[1].reports = "disabled";
+    made_facts.foreign_count = 1;
+    assert_int_equal(ttm_view_take(&view, &made_facts), 0);
+    assert_screen("advice", 40, 12);
+    assert_screen("advice", 80, 24);
+    made_facts.server = TTM_SERVER_NONE;
+    assert_screen("advice-no-server", 80, 24);
+}
+
+/* Nothing is used, and of the second nothing is known. */
+static void charts_of_nothing(void **state)
+{
+    (void)state;
+    view.settings.page = TTM_PAGE_CHARTS;
+    make_facts(2, 1000);
+    for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
+        made_devices[0].regions[r] = made_usage(0);
+    made_devices[1] = (struct ttm_facts_device){.id = 1, .place = "no card"};
+    assert_int_equal(ttm_view_take(&view, &made_facts), 0);
+    assert_screen("charts-nothing", 80, 24);
 }
 
 /* Chips that give no values, each for a reason of its own. */
@@ -368,6 +395,8 @@ int main(void)
         DRAW_TEST(one_device),
         DRAW_TEST(two_devices),
         DRAW_TEST(eight_devices),
+        DRAW_TEST(what_to_do_about_processes_is_said),
+        DRAW_TEST(charts_of_nothing),
         DRAW_TEST(devices_in_trouble),
         DRAW_TEST(a_galaxy),
         DRAW_TEST(a_galaxy_in_use),
