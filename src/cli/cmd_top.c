@@ -136,6 +136,18 @@ static bool is_complete(const struct top *top, bool has_origins)
             top->view.settings.page != TTM_PAGE_ORIGINS);
 }
 
+/* Whether a chip is being read for the first time, and not for so long that it is said to hang. */
+static bool is_any_read(const struct top *top)
+{
+    const struct ttm_facts *facts = top->view.facts;
+
+    for (size_t i = 0; facts && i < facts->device_count; i++) {
+        if (strcmp(facts->devices[i].place, "reading") == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Asks until all have said what they know, within a limit. */
 static void gather(struct top *top)
 {
@@ -143,7 +155,10 @@ static void gather(struct top *top)
     bool has_sites = false, has_origins = false;
 
     (void)ttm_telemetry_wait(top->feed.telemetry, SNAPSHOT_WAIT_MS / 2);
-    (void)look(top); /* origins are told by TT-Metal's numbers, and shown by the driver's */
+    /* Also for the driver's numbers of devices: servers tell of origins by those of TT-Metal. */
+    while (look(top) == 0 && is_any_read(top) && ttm_clock_monotonic_ns() < end_ns &&
+           !ttm_interrupt_came())
+        ttm_interrupt_poll(NULL, 0, 20);
     ttm_top_feed_ask(&top->feed, ttm_clock_monotonic_ns(), false);
     while (!ttm_interrupt_came() && ttm_clock_monotonic_ns() < end_ns &&
            !is_complete(top, has_origins)) {
