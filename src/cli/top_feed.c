@@ -526,6 +526,7 @@ int ttm_top_feed_look(struct ttm_top_feed *feed, uint64_t now_ns, const struct t
             facts->lost_events += feed->machine.answers[a].processes[p].row.lost_events;
     }
     facts->foreign_count = feed->list.foreign_count;
+    facts->hidden_count = feed->list.hidden_count;
     *ret = facts;
     return r;
 }

@@ -242,7 +242,7 @@ static void draw_help(struct ttm_grid *grid, struct draw_area area)
     static const char *const lines[][2] = {
         {"1 2 3  Tab", "devices, charts, origins"},
         {"↑ ↓  PgUp PgDn", "choose a row; in charts: a device"},
-        {"← →", "more devices"},
+        {"← →", "more devices; origins: the bank of another device"},
         {"Enter  Esc", "origins: the stack, sizes, ages, addresses; back"},
         {"PgUp PgDn", "there: more of it"},
         {"/", "show rows with these words only; Esc clears it"},

@@ -137,11 +137,14 @@ static void put_place(struct ttm_grid *grid, size_t row, size_t column, size_t c
 
     column = ttm_grid_text(grid, row, column, columns, is_usual ? TTM_STYLE_DIM : TTM_STYLE_WARN,
                            device->place);
-    if (device->age_ns > 0 && device->temperature_mc.validity == TTM_VALID && column + 8 < end)
+    if (device->age_ns == 0 || column + 8 >= end)
+        return;
+    column = ttm_grid_format(grid, row, column, end - column, TTM_STYLE_DIM, " for %" PRIu64 " %s",
+                             age_s < 100 ? age_s : age_s / 60, age_s < 100 ? "s" : "min");
+    if (device->temperature_mc.validity == TTM_VALID)
         (void)ttm_grid_format(grid, row, column, end - column, TTM_STYLE_DIM,
-                              " for %" PRIu64 " %s, was %" PRIu64 " %s",
-                              age_s < 100 ? age_s : age_s / 60, age_s < 100 ? "s" : "min",
-                              (device->temperature_mc.number + 500) / 1000, ttm_draw_celsius(grid));
+                              ", was %" PRIu64 " %s", (device->temperature_mc.number + 500) / 1000,
+                              ttm_draw_celsius(grid));
 }
 
 /* "54 °C  12/100 W  500 MHz", or why there is nothing. */
@@ -606,7 +609,7 @@ static const struct ttm_facts_process *first_that_reports(const struct ttm_view 
 
 /* What to do about memory that is not known, the first of which is worth a row in any case. */
 struct advice {
-    char lines[4][96];
+    char lines[5][96];
     size_t count;
 };
 
@@ -628,6 +631,10 @@ static struct advice make_advice(const struct ttm_view *view)
         (void)snprintf(advice.lines[advice.count++], sizeof(advice.lines[0]),
                        "%zu more hold%s a device and cannot be seen from this container",
                        facts->foreign_count, facts->foreign_count == 1 ? "s" : "");
+    if (facts->hidden_count > 0)
+        (void)snprintf(advice.lines[advice.count++], sizeof(advice.lines[0]),
+                       "%zu process%s of other users could not be looked into: sudo tt-mem top",
+                       facts->hidden_count, facts->hidden_count == 1 ? "" : "es");
     if (facts->server == TTM_SERVER_NONE)
         (void)snprintf(advice.lines[advice.count++], sizeof(advice.lines[0]),
                        "no server: memory is %s; tt-mem serve, or tt-mem run COMMAND",

@@ -69,6 +69,7 @@ struct ttm_facts {
     const struct ttm_facts_process *processes;
     size_t process_count;
     size_t foreign_count; /* holders that cannot be seen from here */
+    size_t hidden_count;  /* processes that may hold a device and may not be looked into */
 };
 
 /* What takes room in a core's L1; TRACE lives in DRAM. */

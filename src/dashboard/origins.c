@@ -123,11 +123,6 @@ static void copy_text(char *ret, size_t size, const char *text)
     ret[n] = '\0';
 }
 
-static bool has_device(const struct ttm_origin_group *group, unsigned device)
-{
-    return device < TTM_DEVICE_COUNT && (group->device_bits[device / 8] >> (device % 8) & 1) != 0;
-}
-
 /* "0,2,4-7", with a '+' where there is no more room. */
 static void put_devices(struct ttm_origin_group *group)
 {
@@ -138,9 +133,9 @@ static void put_devices(struct ttm_origin_group *group)
     for (unsigned first = 0; first < TTM_DEVICE_COUNT; first = last + 1) {
         char part[32];
         last = first;
-        if (!has_device(group, first))
+        if (!ttm_origin_group_is_on(group, first))
             continue;
-        while (has_device(group, last + 1))
+        while (ttm_origin_group_is_on(group, last + 1))
             last++;
         if (length == 0)
             group->first_device = (uint16_t)first;

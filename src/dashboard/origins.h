@@ -41,6 +41,11 @@ struct ttm_origin_group {
     uint32_t origin_number;                /* as its process has it; 0: not known */
 };
 
+static inline bool ttm_origin_group_is_on(const struct ttm_origin_group *group, unsigned device)
+{
+    return device < TTM_DEVICE_COUNT && (group->device_bits[device / 8] >> (device % 8) & 1) != 0;
+}
+
 /* What single lives are looked at for: one origin, and the bank that it lies in. */
 struct ttm_closer_look {
     uint16_t device; /* by the driver's number */

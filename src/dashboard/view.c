@@ -312,6 +312,12 @@ static uint8_t bank_region_of(const struct ttm_origin_group *group)
                                                                                 : group->region;
 }
 
+static uint16_t bank_device_of(const struct ttm_view *view, const struct ttm_origin_group *group)
+{
+    return ttm_origin_group_is_on(group, view->wanted_device) ? view->wanted_device
+                                                              : group->first_device;
+}
+
 /* Builds the bank anew if it is another one, or of other lives. Returns 0 or -ENOMEM. */
 static int look_at_bank(struct ttm_view *view, const struct ttm_origins_source *source,
                         uint16_t device, uint8_t region)
@@ -341,7 +347,7 @@ static int look_closer(struct ttm_view *view, const struct ttm_origins_source *s
     ttm_origins_detail(source, group, &view->detail);
     if (group->region == TTM_REGION_SYSTEM_MEMORY)
         return 0;
-    const int r = look_at_bank(view, source, group->first_device, bank_region_of(group));
+    const int r = look_at_bank(view, source, bank_device_of(view, group), bank_region_of(group));
     view->has_bank = r == 0;
     return r;
 }
@@ -381,7 +387,7 @@ bool ttm_view_wants_closer(const struct ttm_view *view, struct ttm_closer_look *
         return false;
     const struct ttm_origin_group *group = view->lines[list->selected].group;
     *ret = (struct ttm_closer_look){
-        .device = group->first_device,
+        .device = bank_device_of(view, group),
         .region = bank_region_of(group),
         .origin_region = group->region,
         .pid = group->pid,
@@ -475,6 +481,24 @@ static bool move_detail(struct ttm_view *view, uint32_t key)
     return true;
 }
 
+/* The bank of the next or the last device that the selected origin is on, if there is one. */
+static void move_bank(struct ttm_view *view, uint32_t key)
+{
+    const struct ttm_view_list *list = &view->origin_list;
+
+    if (list->selected >= view->line_count)
+        return;
+    const struct ttm_origin_group *group = view->lines[list->selected].group;
+    const int step = key == TTM_KEY_RIGHT ? 1 : -1;
+    for (int at = bank_device_of(view, group) + step; at >= 0 && at < TTM_DEVICE_COUNT;
+         at += step) {
+        if (ttm_origin_group_is_on(group, (unsigned)at)) {
+            view->wanted_device = (uint16_t)at;
+            return;
+        }
+    }
+}
+
 static void move(struct ttm_view *view, const struct ttm_origins_source *source, uint32_t key)
 {
     switch (view->settings.page) {
@@ -493,8 +517,12 @@ static void move(struct ttm_view *view, const struct ttm_origins_source *source,
         move_devices(view, key);
         break;
     case TTM_PAGE_ORIGINS:
-        if (key == TTM_KEY_LEFT || key == TTM_KEY_RIGHT ||
-            (view->has_detail && move_detail(view, key)))
+        if (key == TTM_KEY_LEFT || key == TTM_KEY_RIGHT) {
+            move_bank(view, key);
+            (void)look_closer(view, source);
+            break;
+        }
+        if (view->has_detail && move_detail(view, key))
             break;
         view->detail_first = 0;
         move_list(&view->origin_list, key);

@@ -142,6 +142,7 @@ struct ttm_view {
     bool has_whole_bank;   /* else a bank of which little is in use is drawn larger */
     uint16_t bank_device;
     uint8_t bank_region;
+    uint16_t wanted_device; /* whose bank is drawn of an origin that is there; else its first one */
 
     size_t first_device;   /* the first that is on the screen */
     size_t devices_a_page; /* told by drawing */

@@ -126,7 +126,9 @@ def test_processes_that_may_not_be_looked_into(tree: Tree, has_pids: bool) -> No
     assert document["hidden"] == (0 if has_pids else 1)
     assert [p["pid"] for p in document["processes"]] == ([4242] if has_pids else [])
     if not has_pids:
-        assert "1 process of other users could not be looked into" in tree.text("ps", **options)
+        hint = "1 process of other users could not be looked into: sudo tt-mem "
+        assert hint + "ps" in tree.text("ps", **options)
+        assert hint + "top" in tree.text("top", "--snapshot", **options)
 
 
 @needs_root

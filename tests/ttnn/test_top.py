@@ -107,6 +107,9 @@ def test_eight_chips_on_a_small_and_a_wide_screen(start: Start, server: Any, fol
         assert any(" DRAM " in r and re.search(r" 4 +\S+ +DRAM", r) for r in rows), text
         assert any(" L1 " in r for r in rows) and any(" CB " in r for r in rows), text
         assert any("█" in line and line.startswith("▕") for line in text.splitlines()), text
+        assert "device 0 DRAM" in text, text
+        screen.keys("Right")
+        screen.wait_for("device 1 DRAM, 12 banks")
         screen.keys("Enter")
         screen.wait_for("4 allocations", "python", "native", "tt::tt_metal::", "PgDn: more")
         screen.keys("NPage")

@@ -137,6 +137,7 @@ static void what_to_do_about_processes_is_said(void **state)
     take_a_minute(2);
     made_processes[1].reports = "disabled";
     made_facts.foreign_count = 1;
+    made_facts.hidden_count = 2;
     assert_int_equal(ttm_view_take(&view, &made_facts), 0);
     assert_screen("advice", 40, 12);
     assert_screen("advice", 80, 24);
@@ -175,6 +176,9 @@ static void devices_in_trouble(void **state)
     made_devices[5].temperature_limit_mc = made_value(75000);
     made_devices[5].power_uw = (struct ttm_value){TTM_IMPLAUSIBLE, 0};
     assert_all_sizes("trouble");
+    made_devices[0].temperature_mc = (struct ttm_value){TTM_ABSENT, 0};
+    made_devices[0].age_ns = 130 * TTM_NS_PER_S;
+    assert_screen("trouble-without-temperature", 80, 24);
 }
 
 static void a_galaxy(void **state)

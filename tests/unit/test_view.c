@@ -190,6 +190,32 @@ static void a_closer_look_is_wanted_at_the_selected_origin(void **state)
     assert_false(ttm_view_wants_closer(&view, &look));
 }
 
+static void the_bank_of_another_device_can_be_looked_at(void **state)
+{
+    struct ttm_closer_look look;
+    (void)state;
+
+    (void)ttm_view_key(&view, &source, '3');
+    (void)ttm_view_key(&view, &source, TTM_KEY_RIGHT); /* there is no origin yet */
+    assert_int_equal(ttm_view_take_lives(&view, &source, 1), 0);
+    assert_int_equal(view.bank_device, 0);
+    (void)ttm_view_key(&view, &source, TTM_KEY_RIGHT);
+    assert_int_equal(view.bank_device, 1);
+    assert_int_equal(view.bank.count, 3); /* without the one that is on the first alone */
+    assert_true(ttm_view_wants_closer(&view, &look));
+    assert_int_equal(look.device, 1);
+    (void)ttm_view_key(&view, &source, TTM_KEY_RIGHT); /* it is on no third one */
+    assert_int_equal(view.bank_device, 1);
+    (void)ttm_view_key(&view, &source, TTM_KEY_DOWN); /* one that is on the first alone */
+    assert_int_equal(view.bank_device, 0);
+    (void)ttm_view_key(&view, &source, TTM_KEY_UP); /* which changes nothing for this one */
+    assert_int_equal(view.bank_device, 1);
+    (void)ttm_view_key(&view, &source, TTM_KEY_LEFT);
+    assert_int_equal(view.bank_device, 0);
+    (void)ttm_view_key(&view, &source, TTM_KEY_LEFT);
+    assert_int_equal(view.bank_device, 0);
+}
+
 static void a_bank_is_built_anew_when_its_lives_are_others(void **state)
 {
     (void)state;
@@ -300,6 +326,7 @@ int main(void)
         VIEW_TEST(a_list_is_moved_so_that_the_selected_row_is_seen),
         VIEW_TEST(windows_go_from_half_a_minute_to_an_hour),
         VIEW_TEST(a_closer_look_is_wanted_at_the_selected_origin),
+        VIEW_TEST(the_bank_of_another_device_can_be_looked_at),
         VIEW_TEST(a_bank_is_built_anew_when_its_lives_are_others),
         VIEW_TEST(lives_are_wanted_only_where_they_are_shown),
         VIEW_TEST(an_origin_can_be_searched_and_looked_at),
