@@ -175,12 +175,14 @@ struct key_hint {
     int page; /* on that page alone; -1: on all */
 };
 
-static size_t put_hint(struct ttm_grid *grid, size_t at, const struct key_hint *hint, bool is_here)
+/* Left of 'end', if there is room for it. */
+static size_t put_hint(struct ttm_grid *grid, size_t at, size_t end, const struct key_hint *hint,
+                       bool is_here)
 {
     const size_t row = grid->rows - 1;
     const size_t width = ttm_grid_width(hint->key) + 1 + ttm_grid_width(hint->text) + 2;
 
-    if (at + width > grid->columns)
+    if (at + width > end)
         return at;
     const size_t begin = at;
     at = ttm_grid_text(grid, row, at, grid->columns - at, TTM_STYLE_KEY, hint->key);
@@ -209,6 +211,9 @@ static void draw_footer(const struct ttm_view *view, struct ttm_grid *grid)
     };
     const bool has_detail = view->has_detail && view->origin_list.selected < view->line_count;
     const size_t row = grid->rows - 1;
+    /* A filter that was kept is why rows are missing, and goes before keys. */
+    const size_t filter = view->filter[0] ? sizeof("filter: ") + ttm_grid_width(view->filter) : 0;
+    const size_t end = grid->columns - (filter < grid->columns / 2 ? filter : grid->columns / 2);
     size_t at = 0;
 
     if (view->is_typing) {
@@ -223,14 +228,14 @@ static void draw_footer(const struct ttm_view *view, struct ttm_grid *grid)
         if (hints[i].page >= 0 && hints[i].page != (int)view->settings.page)
             continue;
         if (has_detail && hints[i].page >= 0) {
-            at = put_hint(grid, at, &(struct key_hint){"Esc", "back", -1}, false);
-            at = put_hint(grid, at, &(struct key_hint){"↑↓", "others", -1}, false);
-            at = put_hint(grid, at, &(struct key_hint){"PgDn", "more", -1}, false);
+            at = put_hint(grid, at, end, &(struct key_hint){"Esc", "back", -1}, false);
+            at = put_hint(grid, at, end, &(struct key_hint){"↑↓", "others", -1}, false);
+            at = put_hint(grid, at, end, &(struct key_hint){"PgDn", "more", -1}, false);
             break;
         }
-        at = put_hint(grid, at, &hints[i], i == (size_t)view->settings.page);
+        at = put_hint(grid, at, end, &hints[i], i == (size_t)view->settings.page);
     }
-    if (view->filter[0] && at < grid->columns)
+    if (view->filter[0])
         (void)ttm_grid_format(grid, row, at, grid->columns - at, TTM_STYLE_WARN, "filter: %s",
                               view->filter);
 }

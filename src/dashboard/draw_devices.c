@@ -652,22 +652,36 @@ static size_t count_advice_rows(const struct advice *advice, size_t rows, size_t
     return count;
 }
 
+/* With what they are sorted by: where there is little room, if it is not the usual. */
+static void draw_titles(const struct ttm_view *view, struct ttm_grid *grid, size_t row)
+{
+    const bool is_reversed = view->settings.is_reversed[TTM_PAGE_DEVICES];
+    const bool is_wide = grid->columns >= 100;
+    const size_t width = is_wide ? 30 : 21;
+    char title[96];
+
+    draw_process(grid, row, NULL);
+    ttm_draw_head(grid, row);
+    if (grid->columns < columns[REPORTS].from)
+        return;
+    (void)snprintf(title, sizeof(title), "by %s%s ",
+                   ttm_process_sort_name(view->settings.process_sort),
+                   is_reversed ? ", reversed" : "");
+    for (size_t i = 0; !is_wide && is_reversed && i < width; i++)
+        ttm_grid_put(grid, row, grid->columns - width + i, ' ', TTM_STYLE_HEAD);
+    if (is_wide || is_reversed || view->settings.process_sort != ttm_view_defaults.process_sort)
+        ttm_grid_right(grid, row, grid->columns - width, width, TTM_STYLE_HEAD, title);
+}
+
 static void draw_processes(struct ttm_view *view, struct ttm_grid *grid, struct draw_area area,
                            const struct advice *advice)
 {
     struct ttm_view_list *list = &view->process_list;
     const size_t advice_rows = count_advice_rows(advice, area.rows, view->process_count);
-    char title[96];
 
     if (area.rows == 0)
         return;
-    draw_process(grid, area.row, NULL);
-    ttm_draw_head(grid, area.row);
-    (void)snprintf(title, sizeof(title), "by %s%s ",
-                   ttm_process_sort_name(view->settings.process_sort),
-                   view->settings.is_reversed[TTM_PAGE_DEVICES] ? ", reversed" : "");
-    if (grid->columns >= 100)
-        ttm_grid_right(grid, area.row, grid->columns - 30, 30, TTM_STYLE_HEAD, title);
+    draw_titles(view, grid, area.row);
     const size_t rows = area.rows - 1 - advice_rows;
     ttm_view_list_show(list, rows);
     for (size_t i = 0; i < rows && list->first + i < view->process_count; i++) {

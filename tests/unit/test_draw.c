@@ -331,6 +331,33 @@ static void ascii_alone(void **state)
         assert_true(grid.cells[i].character < 0x7f);
 }
 
+static void what_processes_are_sorted_by_is_shown(void **state)
+{
+    (void)state;
+    take_a_minute(1);
+    view.settings.process_sort = TTM_SORT_GROWTH;
+    assert_screen("sorted", 80, 24);
+    view.settings.is_reversed[TTM_PAGE_DEVICES] = true;
+    assert_screen("sorted-reversed", 80, 24);
+}
+
+/* Else nobody would know why rows are missing. */
+static void a_filter_that_was_kept_is_shown(void **state)
+{
+    const struct ttm_origins_source source = make_lives();
+    (void)state;
+
+    take_a_minute(1);
+    assert_int_equal(ttm_view_take_lives(&view, &source, made_facts.time_ns), 0);
+    for (const char *key = "/decode"; *key; key++)
+        (void)ttm_view_key(&view, &source, (uint32_t)*key);
+    (void)ttm_view_key(&view, &source, TTM_KEY_ENTER);
+    assert_screen("filtered", 40, 12);
+    assert_screen("filtered", 80, 24);
+    view.settings.page = TTM_PAGE_ORIGINS;
+    assert_screen("filtered-origins", 80, 24);
+}
+
 static void help_fits_the_smallest_screen(void **state)
 {
     (void)state;
@@ -411,6 +438,8 @@ int main(void)
         DRAW_TEST(what_is_not_known_of_origins_is_said),
         DRAW_TEST(a_detail_can_be_read_to_its_end),
         DRAW_TEST(ascii_alone),
+        DRAW_TEST(what_processes_are_sorted_by_is_shown),
+        DRAW_TEST(a_filter_that_was_kept_is_shown),
         DRAW_TEST(help_fits_the_smallest_screen),
         DRAW_TEST(every_size_can_be_drawn),
         DRAW_TEST(the_header_tells_how_the_server_is),
