@@ -5,7 +5,8 @@ usage: bench_top.py TT_MEM TRACKED_WORKER [SECONDS [PROCESSES [ALLOCATIONS]]]
 
 Prints a Markdown table; judges nothing. The server, the programs and the dashboard are real, the
 chips are a folder of files. Every page is shown on a terminal for so many seconds, refreshed every
-500 ms; the CPU time is what the kernel counted for all threads.
+500 ms; the CPU time is what the kernel counted for all threads. Last, the origins are shown while
+each half second something begins on every bank, so that no answer can be kept.
 """
 
 from __future__ import annotations
@@ -38,7 +39,6 @@ CHIPS = 32
 REFRESH_MS = 500
 WARM_UP_S = 4.0
 SIZES = ((80, 24), (200, 50))
-PAGES = {"1": "devices", "2": "charts", "3": "origins"}
 
 
 def cpu_ns(pid: int) -> int:
@@ -129,7 +129,7 @@ def main() -> None:
             f"allocations, a look every {REFRESH_MS} ms\n"
         )
         measure_idle(server, seconds)
-        measure_pages(server, tree, seconds)
+        measure_pages(server, tree, workers, seconds)
     finally:
         for worker in workers:
             worker.kill()
@@ -144,17 +144,26 @@ def measure_idle(server: Server, seconds: float) -> None:
     print(f"the server without a dashboard: {100 * share:.2f} % of a core\n")
 
 
-def run_and_compare(dashboard: Dashboard, seconds: float) -> int:
+def change_all_banks(workers: list[Tracked]) -> None:
+    """One allocation more on each bank that has any."""
+    for number, worker in enumerate(workers[: CHIPS * 2]):
+        worker.begin(f"alloc {number % CHIPS} {number // CHIPS % 2} 1 2048")
+    for worker in workers[: CHIPS * 2]:
+        worker.finish()
+
+
+def run_and_compare(dashboard: Dashboard, seconds: float, changing: list[Tracked]) -> int:
     """Returns the most CPU time, in ns, that was spent from one refresh to the next."""
     dearest, before = 0, cpu_ns(dashboard.process.pid)
     for _ in range(max(1, round(seconds * 1000 / REFRESH_MS))):
+        change_all_banks(changing)
         dashboard.run_for(REFRESH_MS / 1000)
         now = cpu_ns(dashboard.process.pid)
         dearest, before = max(dearest, now - before), now
     return dearest
 
 
-def measure_pages(server: Server, tree: Tree, seconds: float) -> None:
+def measure_pages(server: Server, tree: Tree, workers: list[Tracked], seconds: float) -> None:
     env = clean_env(
         TTMEM_ROOT=str(tree.root),
         TTMEM_SOCKET=server.socket,
@@ -165,14 +174,19 @@ def measure_pages(server: Server, tree: Tree, seconds: float) -> None:
         "| resident, before and after |"
     )
     print("|---|---|---|---|---|---|---|")
-    for page, name in PAGES.items():
+    for page, name, changing in (
+        ("1", "devices", []),
+        ("2", "charts", []),
+        ("3", "origins", []),
+        ("3", "origins that change", workers),
+    ):
         for columns, rows in SIZES:
             dashboard = Dashboard(columns, rows, page, env)
             dashboard.run_for(WARM_UP_S)
             pid = dashboard.process.pid
             before, server_before = cpu_ns(pid), cpu_ns(server.pid)
             began, kib = time.monotonic(), resident_kib(pid)
-            dearest = run_and_compare(dashboard, 3 * seconds if name == "origins" else seconds)
+            dearest = run_and_compare(dashboard, 3 * seconds if page == "3" else seconds, changing)
             spent_s = time.monotonic() - began
             own = (cpu_ns(pid) - before) / 1e9
             servers = (cpu_ns(server.pid) - server_before) / 1e9
