@@ -152,7 +152,7 @@ static int print(struct monitor *monitor, const struct ttm_monitor_look *look)
         monitor->terminal = ttm_terminal_of(STDOUT_FILENO); /* its size may have changed */
         ttm_monitor_text(look, &monitor->terminal, &whole);
         ttm_terminal_fit(&monitor->terminal, &whole, &frame);
-        if (monitor->terminal.is_terminal && !monitor->is_once)
+        if (monitor->terminal.can_redraw && !monitor->is_once)
             put_frame(monitor, &frame, &out);
         else
             ttm_text_append(&out, ttm_text_string(&frame));

@@ -21,11 +21,12 @@ struct ttm_terminal ttm_terminal_of(int fd)
 {
     const char *no_colour = getenv("NO_COLOR");
     const char *term = getenv("TERM");
+    const bool is_dumb = term && strcmp(term, "dumb") == 0;
     struct ttm_terminal terminal = {.is_terminal = isatty(fd) == 1};
     struct winsize size = {0};
 
-    terminal.has_colour = terminal.is_terminal && !(no_colour && no_colour[0]) &&
-                          !(term && strcmp(term, "dumb") == 0);
+    terminal.can_redraw = terminal.is_terminal && !is_dumb;
+    terminal.has_colour = terminal.can_redraw && !(no_colour && no_colour[0]);
     terminal.has_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     if (terminal.is_terminal)
         (void)ioctl(fd, TIOCGWINSZ, &size);

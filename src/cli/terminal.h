@@ -14,6 +14,7 @@
 struct ttm_terminal {
     bool is_terminal;
     bool has_colour; /* a terminal, and NO_COLOR is not set */
+    bool can_redraw; /* a terminal whose cursor can be moved */
     bool has_utf8;
     size_t columns;
     size_t rows;

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from screens import Screen, needs_tmux
 from support import (
     FABRIC,
     L1,
@@ -329,6 +330,15 @@ def test_it_ends_well_when_the_user_stops_it(server: Server, number: int) -> Non
         monitor.read_until(lambda line: "server up" in line)
         assert monitor.stop(number) == 0
         assert monitor.errors() == ""
+
+
+@needs_tmux
+def test_on_a_dumb_terminal_looks_follow_one_another(server: Server, folder: Path) -> None:
+    env = {"TTMEM_SOCKET": server.socket}
+    with Screen(folder, "monitor", "-r", "100", env=env, term="dumb") as screen:
+        screen.wait_until(lambda text: text.count("server up") > 2, "some looks")
+        os.kill(screen.pid, signal.SIGTERM)
+        screen.assert_usable(0)
 
 
 def test_it_survives_a_restart_of_the_server(make_server) -> None:
