@@ -276,6 +276,8 @@ static int tell_all(struct talk *talk, uint32_t epoch)
         ttm_told_head_encode(epoch, count, buf);
         r = ttm_frame_append(&out, TTM_FRAME_TOLD, buf, TTM_TOLD_HEAD_SIZE + count * TTM_TOLD_SIZE);
         if (r == 0 && !has_more) {
+            /* An end that the walk has seen is in a ring by then: it is heard, and counts. */
+            (void)ttm_tracker_settle(talk->helper->tracker);
             ttm_told_head_encode(epoch, 0, buf);
             r = ttm_frame_append(&out, TTM_FRAME_TOLD_END, buf, TTM_TOLD_HEAD_SIZE);
         }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,6 +14,10 @@
 /* The ring's number takes the top of a serial, so threads need not ask each other for one. */
 #define SERIAL_BITS 48
 #define REFUSALS 16
+/* An event takes a tenth of a microsecond, but its thread may be off the processor for long. */
+#define SETTLE_AT_ONCE 64
+#define SETTLE_PAUSE_NS 50000
+#define SETTLE_LOOKS (200u * SETTLE_AT_ONCE) /* 20 ms, with what a sleep takes besides */
 
 static size_t slots_bytes(void)
 {
@@ -374,10 +379,16 @@ static void report_deferred(struct ttm_tracker *tracker, struct ttm_slot *slot)
     }
 }
 
+static bool is_busy(const struct ttm_slot *slot)
+{
+    return atomic_load_explicit(&slot->is_busy, memory_order_relaxed); /* of this thread */
+}
+
 static void set_busy(struct ttm_slot *slot, bool is_busy)
 {
     atomic_signal_fence(memory_order_seq_cst);
-    slot->is_busy = is_busy;
+    /* release: pairs with the acquire in ttm_tracker_settle(); the event is in the ring. */
+    atomic_store_explicit(&slot->is_busy, is_busy, memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -395,7 +406,7 @@ static __attribute__((noinline, cold)) void report_rest(struct ttm_tracker *trac
 void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
                         const struct ttm_happening *report)
 {
-    if (slot->is_busy) {
+    if (is_busy(slot)) {
         defer(tracker, slot, report);
         return;
     }
@@ -409,7 +420,7 @@ void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
 /* Whether this thread is not in here already, and no handler has left anything. */
 static bool is_idle(const struct ttm_slot *slot)
 {
-    return __builtin_expect(!slot->is_busy && !has_deferred(slot), 1);
+    return __builtin_expect(!is_busy(slot) && !has_deferred(slot), 1);
 }
 
 static __attribute__((noinline, cold)) void report_slowly(struct ttm_tracker *tracker,
@@ -451,13 +462,32 @@ __attribute__((hot)) void ttm_tracker_end(struct ttm_tracker *tracker, struct tt
         report_rest(tracker, slot);
 }
 
+bool ttm_tracker_settle(struct ttm_tracker *tracker)
+{
+    const struct timespec pause = {.tv_nsec = SETTLE_PAUSE_NS};
+    const uint32_t used =
+        atomic_load_explicit(&tracker->producer.segment->rings_used, memory_order_acquire);
+    uint32_t looks = 0;
+
+    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++) {
+        /* acquire: pairs with the release in set_busy(). */
+        while (atomic_load_explicit(&tracker->slots[i].is_busy, memory_order_acquire)) {
+            if (++looks == SETTLE_LOOKS)
+                return false;
+            if (looks % SETTLE_AT_ONCE == 0)
+                (void)nanosleep(&pause, NULL);
+        }
+    }
+    return true;
+}
+
 void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot)
 {
     /* The table may know of an event that the ring does not. */
-    if (slot->is_busy)
+    if (is_busy(slot))
         ttm_ring_lose(&tracker->producer, slot->ring);
     report_deferred(tracker, slot);
-    slot->is_busy = false;
+    set_busy(slot, false);
     ttm_live_table_flush(&tracker->table, &slot->cache);
     struct ttm_ring *own = ttm_producer_ring(&tracker->producer, slot->number);
     if (slot->ring != own)

@@ -44,8 +44,8 @@ struct ttm_slot {
     uint32_t lasting_epoch;
     uint32_t lasting_context;
     uint32_t lasting_origin;
-    volatile bool is_busy;           /* only a signal handler of the same thread can find it set */
-    volatile bool is_keeping_origin; /* the same */
+    _Atomic bool is_busy; /* in the middle of an event: its signal handlers find it set */
+    volatile bool is_keeping_origin; /* only a signal handler of the same thread can find it set */
     struct ttm_deferred deferred;
     /* What the thread is about: notes of the whole path, innermost last. */
     uint32_t contexts[TTM_CONTEXTS_MAX];
@@ -99,6 +99,13 @@ void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot, struc
                        uint32_t epoch);
 void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, const struct ttm_live *key,
                      uint32_t epoch);
+
+/*
+ * Waits a little until every thread has left the event that it is in the middle of, so that what
+ * the table says of an event that has been seen there is in a ring too. Returns false when one
+ * stayed: the table is right all the same.
+ */
+bool ttm_tracker_settle(struct ttm_tracker *tracker);
 
 /* Counts an event that cannot be told of. */
 void ttm_tracker_refuse(struct ttm_tracker *tracker);

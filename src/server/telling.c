@@ -5,8 +5,11 @@
  *
  * - A life that is told is live unless its end has been read ('ended') or will be.
  * - A life that was known at R ('before') and is not told ('told' has a mark where
- *   one is both) has ended: the walk would have seen it. It is swept; a record of its
- *   end that comes later finds nothing, and is forgotten when the telling is over.
+ *   one is both) has ended: the walk would have seen it. The process waits with the end
+ *   of its telling until the record of such an end is in a ring, and the rings are read as
+ *   far as they are written then: what is known still is swept, its end was lost. Of a
+ *   thread that took too long the record comes later, finds nothing, and is forgotten when
+ *   the telling is over.
  *   A life stays in its place; a mark where 'before' has another one than the life that
  *   was told says that the other one's end was read already.
  * - A life whose birth was read after R is kept: its end comes through a ring, or is
@@ -159,6 +162,7 @@ int ttm_telling_take_end(struct ttm_session *session, const uint8_t *payload, si
         return 0;
     tracked->sweep_at = 0;
     tracked->is_sweeping = true;
+    ttm_ring_reader_aim(&tracked->reader);
     ttm_tracked_activate(tracked);
     return 0;
 }
@@ -285,7 +289,7 @@ void ttm_telling_watch_losses(struct ttm_tracked *tracked)
 
 void ttm_telling_go_on(struct ttm_tracked *tracked)
 {
-    if (tracked->is_sweeping && sweep(tracked))
+    if (tracked->is_sweeping && ttm_ring_reader_is_past_aim(&tracked->reader) && sweep(tracked))
         end_telling(tracked);
 }
 

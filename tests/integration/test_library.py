@@ -782,9 +782,8 @@ def record(op: int, serial: int = 1, ident: int = 1, size: int = 100) -> bytes:
     return struct.pack("<QQQQQQIIIBBBB", 1, serial, ident, 64, size, size, 0, 0, 0, op, 0, 0, 0)
 
 
-def one_ring_contents(header_bytes: int, *records: bytes) -> bytes:
+def one_ring_contents(header_bytes: int, *records: bytes, slots: int = 64) -> bytes:
     """A segment with one ring of these records."""
-    slots = 64
     notes = header_bytes + 128 + 64 * slots
     contents = bytearray(notes + 4096)
     header = segment_header(rings=1, slots=slots, used=1, header_bytes=header_bytes,
@@ -823,6 +822,31 @@ def test_what_was_not_told_after_a_loss_raises_no_peak_and_is_no_free(server: Se
         native.send(frame(TOLD_END, struct.pack("<II", epoch, 0)))
         native.ask(GET_STATUS)
         assert region() == (2, 0, 100, 100)
+
+
+def test_ends_that_are_in_a_ring_when_all_was_told_are_frees(server: Server) -> None:
+    """More of them than are read at a time; none was lost."""
+    lives, at_ring = 1500, 65792
+    births = [record(1, serial, serial) for serial in range(1, lives + 1)]
+    contents = one_ring_contents(at_ring, *births, slots=4096)
+    fd = segment(contents, size=len(contents))
+    with Native(server.socket) as native:
+        attach(native, os.dup(fd), os.eventfd(0))
+        kind, payload = native.read_frame()
+        assert kind == TELL
+        (epoch,) = struct.unpack_from("<I", payload)
+        ends = b"".join(record(2, serial, serial) for serial in range(1, lives + 1))
+        os.pwrite(fd, ends, at_ring + 128 + 64 * lives)
+        os.pwrite(fd, struct.pack("<Q", 2 * lives), at_ring)
+        native.send(frame(TOLD_END, struct.pack("<II", epoch, 0)))
+        native.ask(GET_STATUS)
+        wait_for(lambda: (client_of(server, os.getpid()) or {}).get("resync_ns"), "the end of it")
+        row = row_of(server, os.getpid())
+        assert row
+        dram = row["devices"][0]["regions"]["DRAM"]
+        assert (dram["allocs"], dram["frees"], dram["remaining_bytes"]) == (lives, lives, 0)
+        assert row["buffers"] == []
+    os.close(fd)
 
 
 def test_it_is_said_when_a_process_has_still_to_tell_what_it_holds(server: Server) -> None:

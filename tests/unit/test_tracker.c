@@ -833,6 +833,38 @@ static void a_program_that_may_not_write_such_files_is_refused_without_a_signal(
     assert_int_equal(r, -EFBIG);
 }
 
+/* ---- settling ---- */
+
+static void *leave_event(void *arg)
+{
+    struct ttm_slot *slot = arg;
+
+    (void)usleep(2000);
+    atomic_store(&slot->is_busy, false);
+    return NULL;
+}
+
+static void settling_waits_for_threads_that_are_in_the_middle_of_an_event(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    pthread_t thread;
+    (void)state;
+
+    assert_non_null(slot);
+    assert_true(ttm_tracker_settle(&tracker));
+    atomic_store(&slot->is_busy, true);
+    assert_int_equal(pthread_create(&thread, NULL, leave_event, slot), 0);
+    const bool has_settled = ttm_tracker_settle(&tracker);
+    const bool is_busy = atomic_load(&slot->is_busy);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(!has_settled || !is_busy);
+
+    atomic_store(&slot->is_busy, true); /* for ever: it was left by a jump */
+    assert_false(ttm_tracker_settle(&tracker));
+    atomic_store(&slot->is_busy, false);
+    ttm_tracker_release(&tracker, slot);
+}
+
 #define WITH_TRACKER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -861,6 +893,7 @@ int main(void)
         WITH_TRACKER(a_name_and_a_context_are_given_one_by_one_and_kept),
         WITH_TRACKER(a_birth_let_in_before_a_switch_is_taken_back),
         WITH_TRACKER(what_is_forgotten_gives_its_places_back),
+        WITH_TRACKER(settling_waits_for_threads_that_are_in_the_middle_of_an_event),
         cmocka_unit_test(a_program_that_is_out_of_fds_is_refused_and_keeps_what_it_had),
         cmocka_unit_test(a_program_that_may_not_write_such_files_is_refused_without_a_signal),
     };
