@@ -19,8 +19,9 @@
  * the stack pointer is the same again and each of these places holds the same
  * return address, then it is the same stack: the innermost frame has the same
  * caller, which has the same frame, and so on. That takes one load per frame and
- * no table. The comparison starts at the innermost frame and ends at the first
- * difference, so a place is looked at only while everything below it is as it was.
+ * no table. What was in all the places is kept as one hash of 64 bits: between two
+ * events the host drives what we keep out of the caches, and fifty addresses were
+ * seven lines of them.
  * A frame of variable size could in theory leave an old return address where it
  * once was; therefore each 256th time the stack is walked all the same and compared.
  */
@@ -59,16 +60,18 @@ struct known {
 };
 
 /*
- * Followed by 'room' return addresses and as many places, in words above 'sp'. Behind
- * the last one the first is repeated, up to a whole number of steps.
+ * Where the return addresses of a stack lie, in words above 'sp'. Behind the last one the first is
+ * repeated, up to a whole number of steps.
  */
 struct remembered {
-    uint64_t sp; /* 0: empty */
+    uint64_t sp;   /* 0: empty */
+    uint64_t hash; /* of the addresses, see hash_of() */
     uint32_t note;
     uint32_t generation;
     uint16_t count;
     uint16_t hits;
-    uint32_t reserved;
+    uint16_t reach;    /* the highest of the places */
+    uint16_t places[]; /* 'room' of them */
 };
 
 struct ttm_native {
@@ -99,7 +102,7 @@ static unsigned room_for(unsigned frames)
 
 static size_t stride_for(unsigned room)
 {
-    const size_t size = sizeof(struct remembered) + room * (sizeof(uint64_t) + sizeof(uint16_t));
+    const size_t size = sizeof(struct remembered) + room * sizeof(uint16_t);
 
     return (size + 63) / 64 * 64;
 }
@@ -293,14 +296,37 @@ unsigned ttm_native_walk(struct ttm_native *native, const struct ttm_registers *
     return end > registers->sp ? walk(native, registers, end, ret_is_cut) : 0;
 }
 
-static uint64_t *addresses_of(struct remembered *stack)
+/*
+ * A hash of return addresses, STEP at a time in lanes of their own, so that one multiplication need
+ * not wait for the other. One address that differs makes another hash for certain.
+ */
+struct lanes {
+    uint64_t a, b, c, d;
+};
+
+static inline uint64_t hash_on(uint64_t lane, uint64_t address)
 {
-    return (uint64_t *)(stack + 1);
+    return (lane ^ address) * 0x9e3779b97f4a7c15ull;
 }
 
-static uint16_t *places_of(struct remembered *stack, unsigned room)
+static inline uint64_t hash_in_all(struct lanes lanes)
 {
-    return (uint16_t *)(addresses_of(stack) + room);
+    return lanes.a ^ (lanes.b << 16 | lanes.b >> 48) ^ (lanes.c << 32 | lanes.c >> 32) ^
+           (lanes.d << 48 | lanes.d >> 16);
+}
+
+/* Of the stack that was walked last, as it would be read from its places. */
+static uint64_t hash_of(const uint64_t *addresses, unsigned count)
+{
+    struct lanes lanes = {0};
+
+    for (unsigned i = 0; i < count; i += STEP) {
+        lanes.a = hash_on(lanes.a, addresses[i]);
+        lanes.b = hash_on(lanes.b, addresses[i + 1 < count ? i + 1 : 0]);
+        lanes.c = hash_on(lanes.c, addresses[i + 2 < count ? i + 2 : 0]);
+        lanes.d = hash_on(lanes.d, addresses[i + 3 < count ? i + 3 : 0]);
+    }
+    return hash_in_all(lanes);
 }
 
 static unsigned set_of(uint64_t sp)
@@ -314,15 +340,19 @@ TTM_READS_FOREIGN static inline bool is_there(const struct ttm_native *native,
 {
     if (stack->sp != sp || stack->generation != native->places_generation)
         return false;
-    const uint64_t *addresses = addresses_of(stack), *end = addresses + stack->count;
-    const uint16_t *places = places_of(stack, native->room);
+    if ((native->high - sp) / 8 < stack->reach) /* beyond what can be read */
+        return false;
+    const uint16_t *places = stack->places, *end = places + stack->count;
     const uint64_t *words = (const uint64_t *)sp - 1;
+    struct lanes lanes = {0};
 
-    for (; addresses < end; addresses += STEP, places += STEP)
-        if (words[places[0]] != addresses[0] || words[places[1]] != addresses[1] ||
-            words[places[2]] != addresses[2] || words[places[3]] != addresses[3])
-            return false;
-    return true;
+    for (; places < end; places += STEP) {
+        lanes.a = hash_on(lanes.a, words[places[0]]);
+        lanes.b = hash_on(lanes.b, words[places[1]]);
+        lanes.c = hash_on(lanes.c, words[places[2]]);
+        lanes.d = hash_on(lanes.d, words[places[3]]);
+    }
+    return hash_in_all(lanes) == stack->hash;
 }
 
 static struct remembered *recall(struct ttm_native *native, uint64_t sp)
@@ -347,23 +377,22 @@ static struct remembered *remember(struct ttm_native *native, uint64_t sp, unsig
     const unsigned set = set_of(sp);
     uint8_t *next = &native->next_way[set];
     struct remembered *stack = stack_at(native, (set * WAYS + *next) * native->stride);
-    uint16_t *places = places_of(stack, native->room);
-    uint64_t *addresses = addresses_of(stack);
     unsigned i;
 
     stack->sp = 0;
+    stack->reach = 0;
     for (i = 0; i < count; i++) {
         const uint64_t words = (native->places[i] + 8 - sp) / 8;
 
         if (words > UINT16_MAX) /* a large frame, or a place below 'sp' */
             return NULL;
-        places[i] = (uint16_t)words;
-        addresses[i] = native->addresses[i];
+        stack->places[i] = (uint16_t)words;
+        if (words > stack->reach)
+            stack->reach = (uint16_t)words;
     }
-    for (; i % STEP != 0; i++) {
-        places[i] = places[0];
-        addresses[i] = addresses[0];
-    }
+    for (; i % STEP != 0; i++)
+        stack->places[i] = stack->places[0];
+    stack->hash = hash_of(native->addresses, count);
     stack->note = note;
     stack->generation = native->places_generation;
     stack->hits = 0;
@@ -404,26 +433,11 @@ static uint32_t make_note(struct ttm_native *native, unsigned count, bool is_cut
     return note(TTM_NOTE_NATIVE_STACK, bytes, (uint32_t)size);
 }
 
-static uint64_t hash_of(const uint64_t *addresses, unsigned count)
-{
-    uint64_t even = count, odd = 0x9e3779b97f4a7c15ull;
-
-    for (unsigned i = 0; i + 1 < count; i += 2) {
-        even = (even ^ addresses[i]) * 0xbf58476d1ce4e5b9ull;
-        even ^= even >> 29;
-        odd = (odd ^ addresses[i + 1]) * 0x94d049bb133111ebull;
-        odd ^= odd >> 32;
-    }
-    if (count % 2 != 0)
-        even = (even ^ addresses[count - 1]) * 0xbf58476d1ce4e5b9ull;
-    return ttm_hash_u64(even ^ (odd << 1 | odd >> 63));
-}
-
 /* The note of the stack that was walked last. */
 static uint32_t note_of(struct ttm_native *native, unsigned count, bool is_cut,
                         ttm_stack_note_fn note, uint8_t *scratch)
 {
-    const uint64_t hash = hash_of(native->addresses, count);
+    const uint64_t hash = ttm_hash_u64(hash_of(native->addresses, count) + count);
     struct known *known = &native->known[hash >> (64 - KNOWN_BITS)];
 
     if (known->generation != native->generation || known->hash != hash) {
@@ -436,8 +450,7 @@ static uint32_t note_of(struct ttm_native *native, unsigned count, bool is_cut,
 
 static bool is_same(struct remembered *stack, const struct ttm_native *native, unsigned count)
 {
-    return stack->count == count &&
-           memcmp(addresses_of(stack), native->addresses, count * sizeof(uint64_t)) == 0;
+    return stack->count == count && stack->hash == hash_of(native->addresses, count);
 }
 
 static uint32_t find_stack(struct ttm_native *native, const struct ttm_registers *registers,
