@@ -101,6 +101,8 @@ int ttm_ask_failed(const struct ttm_connection *conn, int r)
 
 int ttm_ask_unwritten(int r)
 {
+    if (r == -EINTR) /* the user has stopped it */
+        return TTM_EXIT_OK;
     if (r != -EPIPE)
         ttm_log("cannot write the output: %s", strerror(-r));
     return TTM_EXIT_FAILED;

@@ -5,6 +5,7 @@
 #include <time.h>
 
 static volatile sig_atomic_t has_come;
+static bool is_caught;
 
 static void note(int signal)
 {
@@ -20,6 +21,7 @@ void ttm_interrupt_catch(void)
     const struct sigaction action = {.sa_handler = note}; /* no SA_RESTART: it ends a wait */
     struct sigaction before;
 
+    is_caught = true;
     for (size_t i = 0; i < SIGNALS; i++) {
         /* Who has started us with nohup wants none of it. */
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
@@ -30,6 +32,11 @@ void ttm_interrupt_catch(void)
 bool ttm_interrupt_came(void)
 {
     return has_come;
+}
+
+bool ttm_interrupt_is_caught(void)
+{
+    return is_caught;
 }
 
 void ttm_interrupt_poll(struct pollfd *fds, size_t count, int64_t timeout_ms)

@@ -18,8 +18,9 @@
 /* From now on SIGINT, SIGTERM and SIGHUP are noted, and end no more than a wait. */
 void ttm_interrupt_catch(void);
 
-/* Whether one has come. */
+/* Whether one has come; whether one that comes is noted. */
 bool ttm_interrupt_came(void);
+bool ttm_interrupt_is_caught(void);
 
 /* As poll(); -1: for ever. Returns at once, with no event, when a signal has come before. */
 void ttm_interrupt_poll(struct pollfd *fds, size_t count, int64_t timeout_ms);

@@ -3,11 +3,15 @@
 
 #include <errno.h>
 #include <langinfo.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "cli/interrupt.h"
 
 static size_t number_from(const char *variable, size_t fallback)
 {
@@ -138,6 +142,22 @@ void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text
     }
 }
 
+/*
+ * A command that notes signals must not hang in a write to a pipe that nobody reads. What is
+ * ready takes PIPE_BUF bytes at once. Returns false when a signal came first.
+ */
+static bool await_reader(int fd)
+{
+    struct pollfd pollfd = {.fd = fd, .events = POLLOUT};
+
+    if (!ttm_interrupt_is_caught())
+        return true;
+    do
+        ttm_interrupt_poll(&pollfd, 1, -1);
+    while (pollfd.revents == 0 && !ttm_interrupt_came());
+    return pollfd.revents != 0 || poll(&pollfd, 1, 0) > 0; /* it may have come long before */
+}
+
 int ttm_terminal_write(int fd, const struct ttm_text *text)
 {
     const char *at = ttm_text_string(text);
@@ -147,7 +167,10 @@ int ttm_terminal_write(int fd, const struct ttm_text *text)
         return -ENOMEM;
     /* Not through stdio: whoever hangs here would hold its lock and keep the process from ending. */
     while (left > 0) {
-        const ssize_t n = write(fd, at, left);
+        const size_t length = left < PIPE_BUF || !ttm_interrupt_is_caught() ? left : PIPE_BUF;
+        if (!await_reader(fd))
+            return -EINTR;
+        const ssize_t n = write(fd, at, length);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

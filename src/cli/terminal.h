@@ -56,7 +56,10 @@ void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text
 /* Writes all of it to 'fd', as ttm_terminal_print() does to stdout. */
 int ttm_terminal_write(int fd, const struct ttm_text *text);
 
-/* Writes all of it to stdout. Returns 0, or -errno when the reader is gone or the disk is full. */
+/*
+ * Writes all of it to stdout. Returns 0, or -errno when the reader is gone or the disk is full; -EINTR
+ * when the user has stopped the command while nobody read.
+ */
 int ttm_terminal_print(const struct ttm_text *text);
 
 #endif /* TTM_CLI_TERMINAL_H */

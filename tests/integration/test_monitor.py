@@ -2,11 +2,14 @@
 """tt-mem monitor: totals per device, once and again."""
 
 import csv
+import fcntl
 import io
 import json
 import os
 import re
 import signal
+import sys
+import termios
 import time
 from pathlib import Path
 
@@ -374,6 +377,28 @@ def test_one_device_of_a_thousand_is_found(server: Server) -> None:
         client.sync()
         (device,) = server.monitor("-d", "1023")["devices"]
         assert device["regions"]["DRAM"]["bytes"] == 9
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--csv", "-a"]])
+def test_it_can_be_ended_while_nobody_reads_what_it_writes(server: Server, form: list[str]) -> None:
+    with server.client() as client:
+        for device in range(32):
+            client.alloc(device, 5, device + 1)
+        client.sync()
+        with Command("monitor", "-r", "10", *form, server=server) as monitor:
+            assert monitor.process.stdout
+            fcntl.fcntl(monitor.process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+
+            def has_stopped() -> bool:
+                lengths = []
+                for _ in range(2):
+                    raw = fcntl.ioctl(monitor.process.stdout, termios.FIONREAD, bytes(4))
+                    lengths.append(int.from_bytes(raw, sys.byteorder))
+                    time.sleep(0.2)
+                return 0 < lengths[0] == lengths[1]
+
+            wait_for(has_stopped, "the pipe to be full")
+            assert monitor.stop() == 0
 
 
 def test_many_monitors_at_once(server: Server) -> None:
