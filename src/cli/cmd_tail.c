@@ -16,6 +16,8 @@
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/origin_text.h"
+#include "cli/tail_origins.h"
 #include "cli/terminal.h"
 #include "wire/event.h"
 
@@ -61,9 +63,28 @@ static void put_mb(struct ttm_text *out, uint64_t bytes)
     ttm_text_format(out, "%s MB", text);
 }
 
+/* ", decode.py:28 cache_kv (ttnn.zeros)": where what is born comes from. */
+static void put_from(struct ttm_text *out, const struct ttm_event *event,
+                     const struct ttm_answer_origin *origin)
+{
+    struct ttm_text words;
+
+    if (event->op != TTM_EVENT_BIRTH)
+        return;
+    ttm_text_init(&words);
+    ttm_origin_text(&words, origin);
+    if (words.length > 0) {
+        ttm_text_append(out, ", ");
+        words.data[--words.length] = '\0'; /* the space behind it */
+        ttm_text_append(out, ttm_text_string(&words));
+    }
+    out->failed |= words.failed;
+    ttm_text_done(&words);
+}
+
 /* Circular buffers and kernels: "✓ [CB_ALLOC] Device 0: +0.25 MB (Total: 0.25 MB) …". */
 static void put_program_line(struct ttm_text *out, const struct marks *marks,
-                             const struct ttm_event *event)
+                             const struct ttm_event *event, const struct ttm_answer_origin *origin)
 {
     const bool is_birth = event->op == TTM_EVENT_BIRTH;
     const bool is_cb = event->region == TTM_REGION_CB;
@@ -78,15 +99,17 @@ static void put_program_line(struct ttm_text *out, const struct marks *marks,
     put_mb(out, event->bytes);
     ttm_text_append(out, " (Total: ");
     put_mb(out, event->total_bytes);
-    ttm_text_format(out, ") [PID %d] %" PRIu64 " bytes, id=0x%" PRIx64 "%s\n", event->pid,
+    ttm_text_format(out, ") [PID %d] %" PRIu64 " bytes, id=0x%" PRIx64 "%s", event->pid,
                     event->bytes, event->id,
                     event->op == TTM_EVENT_REPLACED ? ", replaced"
                     : event->op == TTM_EVENT_CLOSED ? ", device closed"
                                                     : "");
+    put_from(out, event, origin);
+    ttm_text_append(out, "\n");
 }
 
 static void put_buffer_line(struct ttm_text *out, const struct marks *marks,
-                            const struct ttm_event *event)
+                            const struct ttm_event *event, const struct ttm_answer_origin *origin)
 {
     const char *region = ttm_region_name(event->region);
 
@@ -127,20 +150,53 @@ static void put_buffer_line(struct ttm_text *out, const struct marks *marks,
     case TTM_EVENT_OP_COUNT:
         break;
     }
+    put_from(out, event, origin);
     ttm_text_append(out, "\n");
 }
 
-static void put_line(struct ttm_text *out, const struct marks *marks, const struct ttm_event *event)
+static void put_line(struct ttm_text *out, const struct marks *marks, const struct ttm_event *event,
+                     const struct ttm_answer_origin *origin)
 {
     const bool is_of_program = event->region == TTM_REGION_CB || event->region == TTM_REGION_KERNEL;
 
     if (is_of_program && event->op != TTM_EVENT_UNKNOWN_END)
-        put_program_line(out, marks, event);
+        put_program_line(out, marks, event, origin);
     else
-        put_buffer_line(out, marks, event);
+        put_buffer_line(out, marks, event, origin);
 }
 
-static void put_json(struct ttm_text *out, const struct ttm_event *event)
+/* A line for each frame: ["decode.py:28:cache_kv", …]. */
+static void put_json_frames(struct ttm_json *json, const char *key, const char *lines)
+{
+    struct ttm_text frame;
+
+    ttm_text_init(&frame);
+    ttm_json_key(json, key);
+    ttm_json_array_begin(json);
+    while (*lines) {
+        const size_t n = strcspn(lines, "\n");
+        ttm_text_clear(&frame);
+        ttm_text_format(&frame, "%.*s", (int)n, lines);
+        ttm_json_string(json, ttm_text_string(&frame));
+        lines += n + (lines[n] == '\n');
+    }
+    ttm_json_array_end(json);
+    ttm_text_done(&frame);
+}
+
+/* Keys as in the origins of 'tt-mem dump'; native frames as they came, "/lib/libfoo.so+0x12". */
+static void put_json_origin(struct ttm_json *json, const struct ttm_answer_origin *origin)
+{
+    put_json_frames(json, "python", origin->python);
+    put_json_frames(json, "native", origin->native);
+    ttm_json_put_string(json, "operation", origin->operation);
+    ttm_json_put_string(json, "name", origin->name);
+    ttm_json_put_string(json, "context", origin->context);
+    ttm_json_put_string(json, "thread", origin->thread);
+}
+
+static void put_json(struct ttm_text *out, const struct ttm_event *event,
+                     const struct ttm_answer_origin *origin)
 {
     static const char *const names[] = {"alloc",        "free",        "replaced",
                                         "unknown_free", "process_end", "device_closed"};
@@ -169,13 +225,15 @@ static void put_json(struct ttm_text *out, const struct ttm_event *event)
         ttm_json_put_u64(&json, "footprint_bytes", event->footprint_bytes);
         ttm_json_put_u64(&json, "total_bytes", event->total_bytes);
     }
+    if (origin)
+        put_json_origin(&json, origin);
     ttm_json_object_end(&json);
     ttm_text_append(out, "\n");
 }
 
 /* As JSON where there are no marks. */
 static int take_frame(const struct ttm_frame *frame, const struct marks *marks,
-                      struct ttm_text *out)
+                      struct ttm_tail_origins *known, struct ttm_text *out)
 {
     struct ttm_event event;
 
@@ -187,16 +245,20 @@ static int take_frame(const struct ttm_frame *frame, const struct marks *marks,
             ttm_text_format(out, "%s %" PRIu64 " %s lost: this reader is too slow\n", marks->odd,
                             lost, lost == 1 ? "line" : "lines");
     }
+    if (frame->type == TTM_FRAME_ORIGIN)
+        return ttm_tail_origins_add(known, frame->payload, frame->length);
     if (frame->type != TTM_FRAME_EVENTS)
         return 0;
     for (uint32_t at = 0; at < frame->length; at += TTM_EVENT_SIZE) {
         const int r = ttm_event_decode(frame->payload + at, frame->length - at, &event);
         if (r < 0)
             return r;
+        const struct ttm_answer_origin *origin =
+            ttm_tail_origins_find(known, event.pid, event.origin);
         if (!marks)
-            put_json(out, &event);
+            put_json(out, &event, origin);
         else
-            put_line(out, marks, &event);
+            put_line(out, marks, &event, origin);
     }
     return 0;
 }
@@ -205,6 +267,7 @@ static int take_frame(const struct ttm_frame *frame, const struct marks *marks,
 static int follow(struct ttm_connection *conn, bool is_json)
 {
     const struct marks marks = choose_marks();
+    struct ttm_tail_origins known = {0};
     struct ttm_text out;
     int r = 0, written = 0;
 
@@ -213,7 +276,7 @@ static int follow(struct ttm_connection *conn, bool is_json)
         struct ttm_frame frame;
         r = ttm_connection_receive(conn, out.length > 0 ? 0 : -1, &frame);
         if (r > 0)
-            r = take_frame(&frame, is_json ? NULL : &marks, &out);
+            r = take_frame(&frame, is_json ? NULL : &marks, &known, &out);
         if ((r == 0 && out.length > 0) || out.length > 65536) {
             written = ttm_terminal_print(&out);
             ttm_text_clear(&out);
@@ -222,6 +285,7 @@ static int follow(struct ttm_connection *conn, bool is_json)
     if (written == 0 && out.length > 0)
         written = ttm_terminal_print(&out);
     ttm_text_done(&out);
+    ttm_tail_origins_done(&known);
     if (written < 0)
         return ttm_ask_unwritten(written);
     return ttm_ask_failed(conn, r);

@@ -128,6 +128,7 @@ struct ttm_session {
     struct ttm_list tail_link; /* among those subscribed to events */
     struct ttm_events_request tail;
     uint64_t tail_lost;
+    struct ttm_u64_set tail_origins; /* those it was told of: process id and number */
 };
 
 /* Lives kept for somebody who will ask for them in a moment. */

@@ -6,8 +6,13 @@
 #include "server/state.h"
 
 #include "base/bytes.h"
+#include "base/u64_set.h"
+#include "model/origin_table.h"
 #include "wire/event.h"
 #include "wire/frame.h"
+
+#define ORIGINS_MAX 65536 /* that a session is known to have been told of */
+#define FRAMES_TOLD 16
 
 bool ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_request *request)
 {
@@ -19,6 +24,7 @@ bool ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_req
     if (server->tail_count == TTM_TAILS_MAX)
         return false;
     server->tail_count++;
+    ttm_u64_set_init(&session->tail_origins, server->reg->seed);
     ttm_list_append(&server->tails, &session->tail_link);
     return true;
 }
@@ -29,6 +35,7 @@ void ttm_tail_leave(struct ttm_session *session)
         return;
     session->server->tail_count--;
     ttm_list_remove(&session->tail_link);
+    ttm_u64_set_done(&session->tail_origins);
 }
 
 bool ttm_tail_report_loss(struct ttm_session *session)
@@ -44,10 +51,31 @@ bool ttm_tail_report_loss(struct ttm_session *session)
     return true;
 }
 
-static void give(struct ttm_session *session, const struct ttm_event *event)
+/* Says where the event's life comes from, unless that was said before. */
+static void tell_origin(struct ttm_session *session, const struct ttm_client *client,
+                        const struct ttm_event *event)
+{
+    const uint64_t key = (uint64_t)(uint32_t)client->pid << 32 | event->origin;
+    const struct ttm_origin *origin =
+        event->origin != 0 ? ttm_origin_table_find(&client->process->origins, event->origin) : NULL;
+
+    if (!origin || ttm_u64_set_has(&session->tail_origins, key))
+        return;
+    if (session->tail_origins.count >= ORIGINS_MAX)
+        ttm_u64_set_clear(&session->tail_origins);
+    /* Without memory to remember it is told each time. */
+    (void)ttm_u64_set_add(&session->tail_origins, key);
+    ttm_native_put_origin(session, (uint32_t)client->pid, origin, FRAMES_TOLD);
+}
+
+static void give(struct ttm_session *session, const struct ttm_client *client,
+                 const struct ttm_event *event)
 {
     const bool has_room = session->tail_lost > 0 ? ttm_tail_report_loss(session)
                                                  : ttm_queue_length(&session->out) < TTM_OUT_HIGH;
+
+    if (has_room)
+        tell_origin(session, client, event);
     uint8_t *payload =
         has_room ? ttm_frame_begin(&session->out, TTM_FRAME_EVENTS, TTM_EVENT_SIZE) : NULL;
 
@@ -73,7 +101,7 @@ static void publish(struct ttm_server *server, const struct ttm_client *client,
             !ttm_device_filter_has(&session->tail.devices, event->device_id))
             continue;
         if (ttm_session_may_see(session, client->uid))
-            give(session, event);
+            give(session, client, event);
     }
 }
 
@@ -91,6 +119,7 @@ void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, u
         .op = op,
         .region = site->region,
         .kind = site->kind,
+        .origin = site->origin,
     };
 
     for (uint16_t i = 0; i < set.count; i++) {
@@ -132,4 +161,7 @@ void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *cl
     };
 
     publish(server, client, &event);
+    /* Another process may get its id. */
+    TTM_LIST_FOR_EACH(pos, &server->tails)
+        ttm_u64_set_clear(&TTM_CONTAINER_OF(pos, struct ttm_session, tail_link)->tail_origins);
 }

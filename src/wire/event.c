@@ -19,7 +19,8 @@ void ttm_event_encode(const struct ttm_event *event, uint8_t buf[TTM_EVENT_SIZE]
     buf[54] = event->op;
     buf[55] = event->region;
     buf[56] = event->kind;
-    memset(buf + 57, 0, TTM_EVENT_SIZE - 57);
+    memset(buf + 57, 0, 3);
+    put_le32(buf + 60, event->origin);
 }
 
 int ttm_event_decode(const uint8_t *buf, size_t len, struct ttm_event *ret)
@@ -39,6 +40,7 @@ int ttm_event_decode(const uint8_t *buf, size_t len, struct ttm_event *ret)
         .op = buf[54],
         .region = buf[55],
         .kind = buf[56],
+        .origin = get_le32(buf + 60),
     };
     if (event.op >= TTM_EVENT_OP_COUNT || event.region >= TTM_REGION_COUNT ||
         event.kind >= TTM_KERNEL_KIND_COUNT || event.device_id >= TTM_DEVICE_COUNT)

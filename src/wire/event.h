@@ -3,7 +3,9 @@
  * event - one thing that happened, as 'tt-mem tail' receives it.
  *
  * The frame TTM_FRAME_EVENTS holds any number of them, back to back; the frame
- * TTM_FRAME_LOST holds a u64, how many a slow reader has lost at that place.
+ * TTM_FRAME_LOST holds a u64, how many a slow reader has lost at that place. Before the
+ * first event with an origin comes the frame TTM_FRAME_ORIGIN (origin_row.h), which has
+ * the process id in place of an index; one that comes again is another one.
  */
 #ifndef TTM_WIRE_EVENT_H
 #define TTM_WIRE_EVENT_H
@@ -38,6 +40,7 @@ struct ttm_event {
     uint8_t op;
     uint8_t region;
     uint8_t kind;
+    uint32_t origin; /* of its process, by number; 0: not known. told before */
 };
 
 #define TTM_EVENT_SIZE 64

@@ -20,9 +20,11 @@ from support import (
     SLOWNESS,
     Server,
     Tail,
+    Tracked,
     run,
     wait_for,
 )
+from tracked import wait_until_exact
 
 PID = os.getpid()
 
@@ -105,6 +107,36 @@ def test_the_seeds_way_of_counting_works(server: Server) -> None:
             ["sh", "-c", script], input=text, capture_output=True, text=True, check=True
         ).stdout
         assert re.findall(r"(\d+) Device (\d+)", counted) == [("3", "0"), ("5", "1"), ("2", "7")]
+
+
+def test_it_says_where_what_is_born_comes_from(server: Server) -> None:
+    with server.client() as client, Tail(server=server, marker=client) as tail:
+        for part in (3, 4):  # one process after the other: numbers of origins begin anew
+            with Tracked(server) as worker:
+                worker.do(f"within {part}")
+                worker.do(f"alloc 0 0 2 2048")
+                worker.do("free 1")
+                wait_until_exact(server, worker)
+                lines = tail.lines_until_mark()
+                births = [line for line in lines if "Allocated" in line]
+                assert len(births) == 2
+                assert all(f" MB, in part_{part}" in line for line in births), births
+                (end,) = (line for line in lines if "FINAL" in line)
+                assert "part_" not in end
+                worker.kill()
+            wait_for(lambda: server.status()["processes"] == 1)
+
+
+def test_json_has_the_origin_of_births_and_ends(server: Server) -> None:
+    with server.client() as client, Tail("--json", server=server, marker=client) as tail:
+        with Tracked(server) as worker:
+            worker.do("within 5")
+            worker.do("alloc 0 0 1 2048")
+            worker.do("free 1")
+            wait_until_exact(server, worker)
+            events = [json.loads(line) for line in tail.lines_until_mark()]
+        told = [(event["event"], event["context"]) for event in events]
+        assert told == [("alloc", "part_5"), ("free", "part_5")]
 
 
 def test_the_end_of_a_process_is_told(server: Server) -> None:

@@ -87,13 +87,25 @@ static void reserved_bytes_are_sent_as_zero_and_ignored_on_receipt(void **state)
     (void)state;
 
     struct bytes one = bytes_of(file.data, TTM_EVENT_SIZE);
-    memset(file.data + 57, 0xaa, 7);
+    memset(file.data + 57, 0xaa, 3);
     assert_int_equal(decode(file.data, TTM_EVENT_SIZE), 0);
     memset(buf, 0xff, sizeof(buf));
     ttm_event_encode(&got, buf);
     assert_bytes_equal(&one, buf, sizeof(buf));
     bytes_done(&one);
     bytes_done(&file);
+}
+
+static void an_event_has_the_number_of_its_origin(void **state)
+{
+    const struct ttm_event event = {.origin = 0x01020304};
+    uint8_t buf[TTM_EVENT_SIZE];
+    (void)state;
+
+    ttm_event_encode(&event, buf);
+    assert_int_equal(buf[60], 4);
+    assert_int_equal(decode(buf, sizeof(buf)), 0);
+    assert_int_equal(got.origin, 0x01020304);
 }
 
 int main(void)
@@ -103,6 +115,7 @@ int main(void)
         cmocka_unit_test(an_event_cut_off_anywhere_is_refused),
         cmocka_unit_test(an_event_with_a_field_that_is_none_is_refused),
         cmocka_unit_test(reserved_bytes_are_sent_as_zero_and_ignored_on_receipt),
+        cmocka_unit_test(an_event_has_the_number_of_its_origin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
