@@ -215,6 +215,7 @@ static void put_native(const struct ttm_notebook *notes, uint32_t number,
     struct ttm_native_stack_note stack;
     const char **names, **modules;
     struct ttm_text name;
+    bool has_place = false;
 
     if (note && note->kind == TTM_NOTE_NAMED_STACK)
         put_named(note, arena, ret);
@@ -223,8 +224,13 @@ static void put_native(const struct ttm_notebook *notes, uint32_t number,
         !make_native(arena, stack.count, &names, &modules, ret))
         return;
     ttm_text_init(&name);
-    for (uint16_t i = 0; i < stack.count; i++)
+    for (uint16_t i = 0; i < stack.count; i++) {
         put_frame(notes, &stack.frames[i], namer, arena, &name, &names[i], &modules[i]);
+        if (!has_place && ttm_is_users_module(modules[i], strlen(modules[i]))) {
+            ret->native_place = i;
+            has_place = true;
+        }
+    }
     arena->failed |= ttm_text_failed(&name);
     ttm_text_done(&name);
 }

@@ -36,6 +36,7 @@ struct ttm_origin_words {
     bool is_ttnns;                     /* by a native function of ttnn's, not by TT-Metal alone */
     bool is_program;                   /* it is a part of a program that is kept to be used again */
     const char *const *native_modules; /* of each native frame: the file, without its folders */
+    uint32_t native_place;             /* the native frame that says where: the user's, else 0 */
 };
 
 /* Appends the name of what lies at 'address' of the module; returns whether it knows. */

@@ -97,7 +97,7 @@ static void put_place(const struct ttm_origin_words *words, struct ttm_text *out
     } else if (words->operation[0] != '\0') {
         ttm_text_append_safe(out, words->operation);
     } else if (words->native_count > 0) {
-        ttm_text_append_safe(out, words->native[0]);
+        ttm_text_append_safe(out, words->native[words->native_place]);
     } else {
         ttm_text_append(out, "(origin not known)");
     }

@@ -129,7 +129,7 @@ static void put_origin(const struct ttm_origin_words *words, struct ttm_text *ou
         ttm_text_format(out, ":%u ", words->python[0].line);
         ttm_text_append_safe(out, words->python[0].function);
     } else if (words->native_count > 0) {
-        ttm_text_append_safe(out, words->native[0]);
+        ttm_text_append_safe(out, words->native[words->native_place]);
     }
     if (words->operation[0] != '\0') {
         ttm_text_append(out, words->python_count + words->native_count > 0 ? " (" : "(");

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "wire/origin.h"
+
 /* "decode.py:28:cache_kv" as people read it: "decode.py:28 cache_kv"; and a file without folders. */
 static void put_frame(struct ttm_text *out, const char *lines)
 {
@@ -54,7 +56,7 @@ void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origi
     if (!origin)
         return;
     const struct ttm_origin_brief words = {
-        .place = origin->python[0] != '\0' ? origin->python : origin->native,
+        .place = origin->python[0] != '\0' ? origin->python : ttm_users_native_line(origin->native),
         .operation = origin->operation,
         .name = origin->name,
         .context = origin->context,

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/u64_map.h"
+#include "wire/origin.h"
 
 static unsigned number_of(const struct ttm_origins_source *source, unsigned metal_id)
 {
@@ -92,7 +93,7 @@ static void put_where(struct ttm_text *out, const struct ttm_answer_origin *orig
     if (origin && origin->python[0])
         put_frame(out, origin->python);
     else if (origin && origin->native[0])
-        put_frame(out, without_folders(origin->native));
+        put_frame(out, without_folders(ttm_users_native_line(origin->native)));
     if (origin && origin->name[0]) {
         ttm_text_append(out, out->length > 0 ? " \"" : "\"");
         ttm_text_append_safe(out, origin->name);

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "model/origin_table.h"
+#include "wire/origin.h"
 
 enum { WORDS = 4 };
 
@@ -37,7 +38,8 @@ struct ttm_origin_brief ttm_origin_brief_of(const struct ttm_origin *origin)
         return (struct ttm_origin_brief){"", "", "", ""};
     const char *python = origin->text[TTM_ORIGIN_PYTHON];
     return (struct ttm_origin_brief){
-        .place = python[0] != '\0' ? python : origin->text[TTM_ORIGIN_NATIVE],
+        .place =
+            python[0] != '\0' ? python : ttm_users_native_line(origin->text[TTM_ORIGIN_NATIVE]),
         .operation = origin->text[TTM_ORIGIN_OPERATION],
         .name = origin->text[TTM_ORIGIN_NAME],
         .context = origin->text[TTM_ORIGIN_CONTEXT],

@@ -25,8 +25,8 @@ struct ttm_origin_brief {
     const char *context;
 };
 
-/* The words of an origin, borrowed from it: its innermost frame, a native one where there is no
- * other. All are "" for NULL. */
+/* The words of an origin, borrowed from it: its innermost frame; where there is no
+ * other a native one, the user's if any is. All are "" for NULL. */
 struct ttm_origin_brief ttm_origin_brief_of(const struct ttm_origin *origin);
 
 bool ttm_origin_brief_are_empty(const struct ttm_origin_brief *words);

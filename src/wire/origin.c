@@ -322,3 +322,36 @@ bool ttm_is_users_file(const char *file, size_t length)
     }
     return true;
 }
+
+bool ttm_is_users_module(const char *path, size_t length)
+{
+    static const char *const others[] = {
+        "libtt_metal", "libtt_stl", "libtt-umd", "libttmem", "libtracy", "_ttnn",
+        "libttnn",     "libpython", "python",    "libc.so",  "libc-",    "libpthread",
+        "libstdc++",   "libgcc_s",  "ld-linux",  "libffi",   "_ctypes",
+    };
+    const char *slash = length > 0 ? memrchr(path, '/', length) : NULL;
+    const char *name = slash ? slash + 1 : path;
+    const size_t n = (size_t)(path + length - name);
+
+    if (n == 0)
+        return false;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        const size_t size = strlen(others[i]);
+        if (n >= size && memcmp(name, others[i], size) == 0)
+            return false;
+    }
+    return true;
+}
+
+const char *ttm_users_native_line(const char *lines)
+{
+    for (const char *line = lines; *line;) {
+        const size_t length = strcspn(line, "\n");
+        const char *plus = memrchr(line, '+', length);
+        if (plus && ttm_is_users_module(line, (size_t)(plus - line)))
+            return line;
+        line += length + (line[length] == '\n');
+    }
+    return lines;
+}

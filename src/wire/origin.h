@@ -185,4 +185,10 @@ int ttm_operation_note_decode(const uint8_t *buf, size_t len, struct ttm_note_te
 /* Whether a Python file is the user's own: neither the interpreter's start nor a part of ttnn or ttmem. */
 bool ttm_is_users_file(const char *file, size_t length);
 
+/* Whether a native module is the user's: none of TT-Metal's and ttnn's, of Python's or of C's. */
+bool ttm_is_users_module(const char *path, size_t length);
+
+/* Of lines "/usr/lib/libfoo.so+0x12", innermost first: the first of the user's, else the first. */
+const char *ttm_users_native_line(const char *lines);
+
 #endif /* TTM_WIRE_ORIGIN_H */

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ from typing import Any, Iterator
 
 import pytest
 from basics import IS_SANITIZED, LONG, PATIENCE_S, wait_for
-from commands import assert_no_sanitizer_report, clean_env
+from commands import assert_no_sanitizer_report, clean_env, run
 from servers import Server
 from tracked import REGIONS, client_of, row_of, sums_in, totals_in
 
@@ -340,4 +341,28 @@ def test_a_process_that_has_the_runtime_already(hosts: list[Host], server: Serve
     assert_exact(server, host)
     client = client_of(server, host.pid)
     assert client and client["replaced"] == client["unknown_ends"] == 0
+    host.end()
+
+
+def test_where_there_is_no_python_the_programs_own_frame_says_where(
+    make_server: Any, hosts: list[Host], tmp_path: Path
+) -> None:
+    server = make_server().start("--record", str(tmp_path))
+    host = start(hosts, server)
+    host.do("open 1", "alloc 0 3 100")
+    assert_exact(server, host, 1)
+    (row,) = {
+        line.split("id ")[1].split()[1]
+        for line in run("dump", server=server).out.splitlines()
+        if " id " in line
+    }
+    assert row.startswith("hook_host+0x")
+    server.stop()
+    (recording,) = tmp_path.glob("*.ttmem")
+    (origin,) = (
+        line
+        for line in run("report", str(recording), env={"COLUMNS": "120"}).out.splitlines()
+        if " DRAM " in line and " steady" in line
+    )
+    assert re.match(r" 1 (host\.c:\d+ |hook_host\+0x)", origin)
     host.end()

@@ -354,6 +354,40 @@ static void files_of_ttnn_and_ours_are_not_the_users(void **state)
     }
 }
 
+static void modules_of_the_runtime_python_and_c_are_not_the_users(void **state)
+{
+    static const char *const others[] = {
+        "/x/ttnn/build/lib/libtt_metal.so",
+        "_ttnncpp.so",
+        "/x/_ttnn.cpython-310-x86_64-linux-gnu.so",
+        "/usr/lib/libpython3.12.so.1.0",
+        "libc.so.6",
+        "/lib/libstdc++.so.6",
+        "/usr/bin/python3.11",
+        "",
+        "/x/",
+    };
+    static const char *const users[] = {"/home/me/model", "libmodel.so", "/x/libtt_model.so"};
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        assert_false(ttm_is_users_module(others[i], strlen(others[i])));
+    for (size_t i = 0; i < COUNT_OF(users); i++)
+        assert_true(ttm_is_users_module(users[i], strlen(users[i])));
+}
+
+static void of_native_lines_the_users_is_found(void **state)
+{
+    (void)state;
+
+    assert_string_equal(
+        ttm_users_native_line("/l/libtt_metal.so+0x1\n/l/model+0x2\n/l/model+0x3\n"),
+        "/l/model+0x2\n/l/model+0x3\n");
+    assert_string_equal(ttm_users_native_line("/l/libtt_metal.so+0x1\n/l/libc.so.6+0x2\n"),
+                        "/l/libtt_metal.so+0x1\n/l/libc.so.6+0x2\n");
+    assert_string_equal(ttm_users_native_line(""), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +403,8 @@ int main(void)
         cmocka_unit_test(the_note_of_a_log_has_its_name),
         cmocka_unit_test(random_bytes_are_decoded_within_bounds_or_refused),
         cmocka_unit_test(files_of_ttnn_and_ours_are_not_the_users),
+        cmocka_unit_test(modules_of_the_runtime_python_and_c_are_not_the_users),
+        cmocka_unit_test(of_native_lines_the_users_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
