@@ -45,6 +45,9 @@ struct monitor {
     int log_fd; /* -1: none */
     struct ttm_terminal terminal;
     struct ttm_runtime runtime;
+    struct ttm_connection sites; /* a talk of its own: the other one has what was subscribed to */
+    struct ttm_origins origins;
+    bool has_origins;                /* of this moment */
     struct ttm_telemetry *telemetry; /* NULL: memory is short, and sensors are not known */
 };
 
@@ -184,11 +187,45 @@ static int show(struct monitor *monitor, struct ttm_answer *answer)
             r = ttm_runtime_add_device(answer, device);
     }
     if (r == 0)
-        r = print(monitor, &(struct ttm_monitor_look){answer, machine, &monitor->devices});
+        r = print(monitor, &(struct ttm_monitor_look){
+                               .answer = answer,
+                               .machine = machine,
+                               .devices = &monitor->devices,
+                               .origins = monitor->has_origins ? &monitor->origins : NULL,
+                           });
     machine->answer_count = 0;
     ttm_machine_done(machine);
     free(machine);
     return r;
+}
+
+#define ORIGIN_FRAMES 4
+#define ORIGINS_WAIT_MS 2000
+
+/* Where it all comes from; a server that cannot tell is asked again at the next look. */
+static void look_at_origins(struct monitor *monitor, const struct ttm_connection *conn)
+{
+    uint8_t request[TTM_NUMBER_REQUEST_SIZE];
+    struct ttm_answer answer;
+
+    monitor->has_origins = false;
+    if (monitor->form == FORM_CSV)
+        return;
+    ttm_answer_init(&answer);
+    ttm_number_request_encode(ORIGIN_FRAMES, request);
+    int r = monitor->sites.fd < 0 ? ttm_connection_open(&monitor->sites, conn->path) : 0;
+    if (r == 0)
+        r = ttm_connection_send(&monitor->sites, TTM_FRAME_GET_SITES, request, sizeof(request));
+    if (r == 0)
+        r = ttm_answer_receive(&monitor->sites, ORIGINS_WAIT_MS, &answer);
+    const struct ttm_origins_source source = {
+        .answers = &answer, .answer_count = 1, .devices.is_all = true};
+    monitor->has_origins = r == 0 && ttm_origins_build(&monitor->origins, &source) == 0;
+    if (r < 0) {
+        ttm_connection_close(&monitor->sites);
+        monitor->sites.fd = -1;
+    }
+    ttm_answer_done(&answer);
 }
 
 /* Beside what the server tracks; what cannot be known of it is left out. */
@@ -226,6 +263,8 @@ static int follow(struct monitor *monitor, struct ttm_connection *conn)
         struct ttm_answer answer;
         ttm_answer_init(&answer);
         r = receive(monitor, conn, &answer);
+        if (r == 0)
+            look_at_origins(monitor, conn);
         const int shown = r == 0 ? show_with_runtime(monitor, &answer) : 0;
         ttm_answer_done(&answer);
         if (shown < 0)
@@ -360,7 +399,8 @@ static int parse(struct monitor *monitor, int argc, char **argv)
 
 static int run(int argc, char **argv)
 {
-    struct monitor monitor = {.devices.is_all = true, .refresh_ms = 1000, .log_fd = -1};
+    struct monitor monitor = {
+        .devices.is_all = true, .refresh_ms = 1000, .log_fd = -1, .sites.fd = -1};
 
     const int id = parse(&monitor, argc, argv);
     if (id != TTM_OPTION_END)
@@ -373,6 +413,9 @@ static int run(int argc, char **argv)
     ttm_telemetry_free(monitor.telemetry);
     if (monitor.log_fd >= 0)
         (void)close(monitor.log_fd);
+    if (monitor.sites.fd >= 0)
+        ttm_connection_close(&monitor.sites);
+    ttm_origins_done(&monitor.origins);
     ttm_runtime_done(&monitor.runtime);
     return status;
 }

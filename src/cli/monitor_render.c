@@ -15,6 +15,8 @@
 #define BAR_MAX 60
 #define COMMAND_MIN 20
 #define COMMAND_MAX 40
+#define ORIGINS_SHOWN 3
+#define ORIGINS_TOLD 16    /* in JSON */
 #define VITALS_COLUMNS 102 /* a short row has room for "  54 °C  12 W  500 MHz" from then on */
 
 /* What takes room in a core's L1. TRACE lives in DRAM. */
@@ -236,8 +238,49 @@ static void put_vitals(const struct ttm_monitor_look *look, const struct ttm_ter
     }
 }
 
+/* "  from   3.1 MiB  L1  25  leak.py:4 zeros (ttnn.zeros) ← step:16" */
+static void put_origin(const struct ttm_terminal *terminal, struct ttm_text *out,
+                       const struct ttm_origin_group *group, bool is_first)
+{
+    char bytes[TTM_NUMBER_SIZE], count[TTM_NUMBER_SIZE];
+    struct ttm_text words;
+
+    ttm_text_init(&words);
+    ttm_text_append(&words, group->where);
+    if (group->operation[0])
+        ttm_text_format(&words, "%s(%s)", words.length > 0 ? " " : "", group->operation);
+    if (group->callers[0])
+        ttm_text_format(&words, " %s", group->callers);
+    ttm_text_format(out, "  %-4s %11s  %-8s %6s  ", is_first ? "from" : "",
+                    ttm_format_bytes(group->used_bytes, bytes), ttm_region_name(group->region),
+                    ttm_format_count(group->count, count));
+    const size_t taken = 37;
+    if (terminal->is_terminal && terminal->columns > taken + 20 &&
+        ttm_terminal_width(ttm_text_string(&words)) > terminal->columns - taken)
+        ttm_text_append_column(out, ttm_text_string(&words), terminal->columns - taken,
+                               terminal->has_utf8);
+    else
+        ttm_text_append(out, ttm_text_string(&words));
+    ttm_text_append(out, "\n");
+    out->failed |= words.failed;
+    ttm_text_done(&words);
+}
+
+/* Where most of what a device holds comes from. */
+static void put_origins(const struct ttm_monitor_look *look, const struct ttm_terminal *terminal,
+                        struct ttm_text *out, uint16_t device, size_t most)
+{
+    size_t shown = 0;
+
+    for (size_t i = 0; look->origins && i < look->origins->count && shown < most; i++) {
+        const struct ttm_origin_group *group = &look->origins->groups[i];
+        if (ttm_origin_group_is_on(group, device) && (group->where[0] || group->operation[0]))
+            put_origin(terminal, out, group, shown++ == 0);
+    }
+}
+
 static void put_device(const struct ttm_monitor_look *look, const struct ttm_terminal *terminal,
-                       struct ttm_text *out, const struct ttm_device_row *device)
+                       struct ttm_text *out, const struct ttm_device_row *device, size_t origins)
 {
     const struct ttm_answer *answer = look->answer;
 
@@ -263,6 +306,7 @@ static void put_device(const struct ttm_monitor_look *look, const struct ttm_ter
     }
     put_total_l1(terminal, out, device);
     put_processes(answer, terminal, out, device->id);
+    put_origins(look, terminal, out, device->id, origins);
 }
 
 static void put_clock(struct ttm_text *out, uint64_t time_ns)
@@ -428,9 +472,14 @@ void ttm_monitor_text(const struct ttm_monitor_look *look, const struct ttm_term
         put_short(look, terminal, out);
         return;
     }
+    /* Not at the cost of another device. */
+    size_t origins = ORIGINS_SHOWN;
+    while (terminal->is_terminal && origins > 0 &&
+           rows + shown * (answer->process_count + origins) > terminal->rows)
+        origins--;
     for (size_t i = 0; i < answer->device_count; i++) {
         if (ttm_device_filter_has(devices, answer->devices[i].id))
-            put_device(look, terminal, out, &answer->devices[i]);
+            put_device(look, terminal, out, &answer->devices[i], origins);
     }
     if (shown == 0)
         ttm_text_append(out, answer->device_count == 0
@@ -495,6 +544,31 @@ static void put_process_regions_json(struct ttm_json *json,
     ttm_json_object_end(json);
 }
 
+static void put_origins_json(struct ttm_json *json, const struct ttm_monitor_look *look,
+                             uint16_t device)
+{
+    size_t told = 0;
+
+    ttm_json_key(json, "origins");
+    ttm_json_array_begin(json);
+    for (size_t i = 0; look->origins && i < look->origins->count && told < ORIGINS_TOLD; i++) {
+        const struct ttm_origin_group *group = &look->origins->groups[i];
+        if (!ttm_origin_group_is_on(group, device))
+            continue;
+        told++;
+        ttm_json_object_begin(json);
+        ttm_json_put_i64(json, "pid", group->pid);
+        ttm_json_put_string(json, "region", ttm_region_name(group->region));
+        ttm_json_put_u64(json, "count", group->count);
+        ttm_json_put_u64(json, "bytes", group->requested_bytes);
+        ttm_json_put_u64(json, "footprint_bytes", group->used_bytes);
+        ttm_json_put_string(json, "place", group->where);
+        ttm_json_put_string(json, "operation", group->operation);
+        ttm_json_object_end(json);
+    }
+    ttm_json_array_end(json);
+}
+
 static void put_device_json(struct ttm_json *json, const struct ttm_monitor_look *look,
                             const struct ttm_device_row *device)
 {
@@ -520,6 +594,7 @@ static void put_device_json(struct ttm_json *json, const struct ttm_monitor_look
         ttm_json_object_end(json);
     }
     ttm_json_array_end(json);
+    put_origins_json(json, look, device->id);
     ttm_vitals_json(json, find_device(look, device));
     ttm_json_object_end(json);
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/machine.h"
 #include "cli/terminal.h"
+#include "dashboard/origins.h"
 #include "query/answer.h"
 #include "wire/request.h"
 
@@ -16,6 +17,7 @@ struct ttm_monitor_look {
     const struct ttm_answer *answer;
     const struct ttm_machine *machine; /* how the devices fare; NULL: they are simulated */
     const struct ttm_device_filter *devices;
+    const struct ttm_origins *origins; /* who holds most; NULL: not known */
 };
 
 void ttm_monitor_text(const struct ttm_monitor_look *look, const struct ttm_terminal *terminal,

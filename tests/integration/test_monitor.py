@@ -23,10 +23,12 @@ from support import (
     TRACE,
     Command,
     Server,
+    Tracked,
     Tree,
     run,
     run_ok,
     wait_for,
+    wait_until_exact,
 )
 
 REGIONS = ["DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE", "CB", "KERNEL"]
@@ -415,3 +417,25 @@ def test_many_monitors_at_once(server: Server) -> None:
         finally:
             for monitor in monitors:
                 assert monitor.stop() == 0
+
+
+def test_it_says_where_most_of_a_devices_memory_comes_from(server: Server) -> None:
+    with Tracked(server) as worker:
+        for part, count in enumerate((10, 40, 20, 30)):
+            worker.do(f"within {part}")
+            worker.do(f"alloc 0 0 {count} 4096")
+        worker.do("within 9")
+        worker.do("alloc 1 0 5 4096")
+        wait_until_exact(server, worker)
+        text = run_ok("monitor", "--once", server=server).out
+        told = re.findall(r"(from)? +\S+ KiB +DRAM +(\d+)  in part_(\d)", text)
+        assert told == [
+            ("from", "40", "1"),
+            ("", "30", "3"),
+            ("", "20", "2"),
+            ("from", "5", "9"),
+        ], text
+        zero, one = run_ok("monitor", "--once", "--json", server=server).json["devices"]
+        assert [row["place"] for row in zero["origins"]] == [f"in part_{i}" for i in (1, 3, 2, 0)]
+        (row,) = one["origins"]
+        assert (row["count"], row["region"], row["pid"]) == (5, "DRAM", worker.pid)
