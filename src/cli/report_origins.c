@@ -254,10 +254,29 @@ static void put_keepers(const struct sheet *sheet, const struct ttm_keepers *kee
         ttm_text_format(line, ", and %u more", keepers->count - KEEPERS_SHOWN);
 }
 
-/* "ttnn.zeros · on devices 0-7 each · "weights" in model_init · MainThread" */
-static void put_particulars(struct sheet *sheet, const struct ttm_report_origin *origin,
-                            uint32_t other_names)
+/* "1.9 s old", "3 ms to 1.9 s old": what remains, when the process was last heard of. */
+static void put_ages(const struct sheet *sheet, const struct ttm_report_row *row,
+                     struct ttm_text *line)
 {
+    const struct ttm_report_process *process = sheet->process;
+    char youngest[TTM_NUMBER_SIZE], oldest[TTM_NUMBER_SIZE];
+
+    if (sheet->choice->at != TTM_AT_REMAINING || process->is_untimed || row->held.count == 0 ||
+        row->first_ns > row->last_ns || row->last_ns > process->last_ns)
+        return;
+    (void)ttm_format_duration(process->last_ns - row->last_ns, youngest);
+    (void)ttm_format_duration(process->last_ns - row->first_ns, oldest);
+    ttm_text_append(line, dot(sheet));
+    if (strcmp(youngest, oldest) != 0)
+        ttm_text_format(line, "%s to ", youngest);
+    ttm_text_format(line, "%s old", oldest);
+}
+
+/* "ttnn.zeros · on devices 0-7 each · "weights" in model_init · MainThread" */
+static void put_particulars(struct sheet *sheet, const struct ttm_report_row *row)
+{
+    const struct ttm_report_origin *origin = row->origin;
+    const uint32_t other_names = row->names;
     const struct ttm_origin_words *words = &origin->words;
     struct ttm_text line;
 
@@ -284,6 +303,7 @@ static void put_particulars(struct sheet *sheet, const struct ttm_report_origin 
         ttm_text_format(&line, "%son each of %u devices", line.length ? dot(sheet) : "",
                         origin->device_count);
     ttm_text_format(&line, "%s%s", line.length ? dot(sheet) : "", origin->verdict.why);
+    put_ages(sheet, row, &line);
     put_keepers(sheet, &origin->keepers, &line);
     ttm_report_wrapped(sheet, ttm_text_string(&line), 5);
     sheet->out->failed |= line.failed;
@@ -305,6 +325,9 @@ static void put_whole(struct sheet *sheet, const struct ttm_report_origin *origi
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
         end_line(sheet);
     }
+    ttm_text_format(sheet->out, "       %s allocated, ", ttm_format_count(origin->allocs, count));
+    ttm_text_format(sheet->out, "%s freed", ttm_format_count(origin->frees, count));
+    end_line(sheet);
     for (uint32_t i = 0; i < origin->size_count; i++) {
         ttm_text_format(sheet->out, "       %s x %s",
                         ttm_format_count(origin->sizes[i].count, count),
@@ -321,8 +344,8 @@ static void put_advice(struct sheet *sheet, const struct ttm_report_origin *orig
 }
 
 /* The rows that evidence and advice take. */
-static size_t rows_of_reasons(const struct sheet *sheet, const struct ttm_report_origin *origin,
-                              uint32_t other_names)
+static size_t rows_of_reasons(const struct sheet *sheet, const struct ttm_report_row *row,
+                              bool has_advice)
 {
     struct sheet trial = *sheet;
     struct ttm_text text;
@@ -330,36 +353,38 @@ static size_t rows_of_reasons(const struct sheet *sheet, const struct ttm_report
     ttm_text_init(&text);
     trial.out = &text;
     trial.rows = SIZE_MAX;
-    put_particulars(&trial, origin, other_names);
-    put_advice(&trial, origin);
+    put_particulars(&trial, row);
+    if (has_advice)
+        put_advice(&trial, row->origin);
     sheet->out->failed |= text.failed;
     ttm_text_done(&text);
     return SIZE_MAX - trial.rows;
 }
 
 /* Where rows are few: evidence and advice, else the evidence; callers as far as they fit too. */
-static void put_briefly(struct sheet *sheet, const struct ttm_report_origin *origin,
-                        uint32_t other_names, size_t spare)
+static void put_briefly(struct sheet *sheet, const struct ttm_report_row *row, size_t spare)
 {
-    const size_t reasons = rows_of_reasons(sheet, origin, other_names);
+    const struct ttm_report_origin *origin = row->origin;
+    const size_t reasons = rows_of_reasons(sheet, row, true);
 
     for (uint32_t i = 1;
          i < origin->words.python_count && i <= CALLERS_SHOWN && spare >= reasons + i; i++)
         ttm_report_frame(sheet, &origin->words.python[i]);
     if (spare >= 2)
-        put_particulars(sheet, origin, other_names);
+        put_particulars(sheet, row);
     if (spare >= reasons)
         put_advice(sheet, origin);
 }
 
 /* 'spare' rows may be used for the evidence and the advice. */
-static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *origin,
-                        uint32_t other_names, size_t spare)
+static void put_suspect(struct sheet *sheet, const struct ttm_report_row *row, size_t spare)
 {
+    const struct ttm_report_origin *origin = row->origin;
+
     if (origin->words.python_count > 0)
         put_source(sheet, &origin->words.python[0]);
     if (sheet->is_brief) {
-        put_briefly(sheet, origin, other_names, spare);
+        put_briefly(sheet, row, spare);
         return;
     }
     /* Callers first: the line that keeps a buffer is seldom the one that makes it. */
@@ -368,8 +393,8 @@ static void put_suspect(struct sheet *sheet, const struct ttm_report_origin *ori
            spare > callers + 2)
         ttm_report_frame(sheet, &origin->words.python[++callers]);
     if (spare >= 2)
-        put_particulars(sheet, origin, other_names);
-    if (spare >= 7 || spare >= callers + rows_of_reasons(sheet, origin, other_names))
+        put_particulars(sheet, row);
+    if (spare >= 7 || spare >= callers + rows_of_reasons(sheet, row, true))
         put_advice(sheet, origin);
 }
 
@@ -407,9 +432,18 @@ static size_t rows_of_suspects(const struct ttm_report_row *rows, uint32_t from,
     return needed;
 }
 
+/* Operation and age of what is no suspect, where all the other rows fit below it all the same. */
+static bool has_room_for_particulars(const struct sheet *sheet, const struct ttm_report_row *row,
+                                     size_t others)
+{
+    return sheet->choice->at == TTM_AT_REMAINING && sheet->choice->top == 0 &&
+           sheet->rows >= others * 2 + 4 + sheet->below + rows_of_reasons(sheet, row, false);
+}
+
 static void put_list(struct sheet *sheet, const struct ttm_report_row *rows, uint32_t count)
 {
     const struct ttm_report_choice *choice = sheet->choice;
+    bool has_room = true; /* for particulars, from the first row on as far as it goes */
     uint64_t all_bytes = 0;
     uint32_t i;
 
@@ -430,12 +464,13 @@ static void put_list(struct sheet *sheet, const struct ttm_report_row *rows, uin
         const size_t others =
             rows_of_suspects(rows, i + 1, count) + (sheet->is_brief ? 2 : 5) + sheet->below;
         if (origin->verdict.is_suspect && choice->at == TTM_AT_REMAINING)
-            put_suspect(sheet, origin, rows[i].names,
+            put_suspect(sheet, &rows[i],
                         choice->is_unfolded    ? SIZE_MAX
                         : sheet->rows > others ? sheet->rows - others
                                                : 0);
-        else if (choice->is_unfolded)
-            put_particulars(sheet, origin, 0);
+        else if (choice->is_unfolded ||
+                 (has_room = has_room_for_particulars(sheet, &rows[i], count - i - 1) && has_room))
+            put_particulars(sheet, &rows[i]);
         if (choice->is_unfolded)
             put_whole(sheet, origin);
     }
@@ -743,7 +778,8 @@ static void put_kept(struct sheet *sheet)
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
         ttm_text_format(sheet->out, "  %s", ttm_region_name(origin->region));
         end_line(sheet);
-        put_suspect(sheet, origin, 0, sheet->choice->is_unfolded ? SIZE_MAX : 4);
+        const struct ttm_report_row row = {.origin = origin}; /* holds nothing any more */
+        put_suspect(sheet, &row, sheet->choice->is_unfolded ? SIZE_MAX : 4);
     }
 }
 

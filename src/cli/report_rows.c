@@ -85,6 +85,10 @@ static void join(struct ttm_report_row *row, const struct ttm_report_origin *ori
     row->held.footprint_bytes += held->footprint_bytes;
     for (uint32_t i = 0; i < TTM_REPORT_BARS; i++)
         row->bars[i] += origin->bars[i];
+    if (row->origins == 1 || origin->first_ns < row->first_ns)
+        row->first_ns = origin->first_ns;
+    if (origin->last_ns > row->last_ns)
+        row->last_ns = origin->last_ns;
 }
 
 /* The row that the origin belongs to; NULL: it is the first of its kind. */

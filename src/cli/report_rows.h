@@ -19,6 +19,7 @@ struct ttm_report_row {
     uint32_t names;                         /* of these, with another name than the first */
     struct ttm_held held;                   /* of all, at the moment that was chosen */
     uint64_t bars[TTM_REPORT_BARS];
+    uint64_t first_ns, last_ns; /* births of the oldest and the youngest that remain */
 };
 
 /*
