@@ -14,6 +14,9 @@ TTM_READS_FOREIGN uint32_t ttm_python_line_3_10(const uint8_t *table, uint32_t l
 {
     uint32_t line = first_line, end = 0;
 
+    /* Before its first instruction, as a tracer finds it. */
+    if ((int32_t)offset < 0)
+        return first_line;
     for (uint32_t i = 0; i + 1 < length; i += 2) {
         const int lines = table[i + 1] < 128 ? table[i + 1] : table[i + 1] - 256; /* signed */
 

@@ -16,6 +16,8 @@ static void pairs_of_deltas_lead_to_the_line(void **state)
     assert_int_equal(ttm_python_line_3_10(table, sizeof(table), 10, 8), 11);
     assert_int_equal(ttm_python_line_3_10(table, sizeof(table), 10, 12), 11);
     assert_int_equal(ttm_python_line_3_10(table, sizeof(table), 10, 14), 0);
+    /* A frame that has not begun is at its first line, as in Python. */
+    assert_int_equal(ttm_python_line_3_10(table, sizeof(table), 10, 2 * UINT32_MAX), 10);
 }
 
 static void locations_of_every_form_lead_to_the_line(void **state)
