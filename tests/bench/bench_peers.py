@@ -3,11 +3,11 @@
 
 usage: bench_peers.py TT_MEM HOOK FAKE_METAL PYTHON [ROUNDS [PAIRS]]
 
-The load is a Python loop that allocates and frees through eight frames, over a C library by ctypes,
-which lets go of the GIL as ttnn does. For heaptrack and memray that is Python's own malloc, and
-what is allocated memory of the host; for tt-mem it is the TT-Metal of the tests, and memory of a device.
-So each tool is asked for the same of its own kind of memory: a stack for each allocation, and a file.
-PYTHON is one with memray; tools that are not there are left out.
+The load is a Python loop that allocates and frees through eight frames, over a C library by
+ctypes, which lets go of the GIL as ttnn does. For heaptrack and memray that is Python's own
+malloc, and what is allocated memory of the host; for tt-mem it is the TT-Metal of the tests, and
+memory of a device. So each tool is asked for the same of its own kind of memory: a stack for each
+allocation, and a file. PYTHON is one with memray; tools that are not there are left out.
 
 CPU time is that of all processes of a tool, servers and compressors too, less that of the same loop
 without the tool; tools take turns. Events are allocations and frees as the tool has counted them.
@@ -152,7 +152,8 @@ class Ours(Tool):
         cpu, text = cpu_of([self.tt_mem, "report", str(self.file)])
         found = re.search(r"([\d,]+) allocations, ([\d,]+) frees, (nothing|[\d,]+) lost", text)
         assert found, text
-        *counts, lost = (int(word.replace(",", "").replace("nothing", "0")) for word in found.groups())
+        words = (word.replace(",", "").replace("nothing", "0") for word in found.groups())
+        *counts, lost = map(int, words)
         self.lost = max(self.lost, lost)
         return cpu, sum(counts)
 
@@ -188,7 +189,8 @@ def main(tt_mem: str, hook: str, metal: str, python: str, rounds: int, pairs: in
                 seconds, tool.events = tool.look()
                 tool.costs.append((spent - bare) * 1e9 / tool.events)
                 tool.analyses.append(seconds * 1e6 / tool.events)
-    print("| | ns of CPU an event | bytes an event | s to analyse a million | events | lost at most |")
+    heads = ("", "ns of CPU an event", "bytes an event", "s to analyse a million", "events", "lost")
+    print(f"| {' | '.join(heads)} |")
     print("|---|---|---|---|---|---|")
     for tool in tools:
         print(row(tool))
