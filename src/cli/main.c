@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cli/child.h"
@@ -53,10 +56,24 @@ static const struct ttm_command *find_command(const char *name)
     return NULL;
 }
 
+/*
+ * Where one of the standard streams is closed, no file of ours is to get its number: what is said
+ * would be written to it. What stands there instead can neither be read nor written, and whom we
+ * start gets it closed.
+ */
+static void keep_standard_numbers(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", O_CLOEXEC | (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "--help";
 
+    keep_standard_numbers();
     ttm_child_ignore_limits();
     (void)setlocale(LC_ALL, "");
     (void)setlocale(LC_NUMERIC, "C"); /* numbers are for programs too */

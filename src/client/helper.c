@@ -108,9 +108,12 @@ static int connect_to(const char *path)
     if (strlen(path) >= sizeof(addr.sun_path))
         return -ENAMETOOLONG;
     memcpy(addr.sun_path, path, strlen(path) + 1);
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
+    fd = ttm_own_fd_beside_standard(fd);
+    if (fd < 0)
+        return fd;
     if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0) {
         (void)close(fd);
         return -ENOENT;
@@ -411,6 +414,9 @@ static int make_pipe(struct ttm_helper *helper)
     helper->nudge_read = helper->nudge_write = helper->connection = TTM_OWN_FD_NONE;
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
+    const int r = ttm_own_fd_pair_beside_standard(fds);
+    if (r < 0)
+        return r;
     helper->nudge_read = ttm_own_fd_of(fds[0]);
     helper->nudge_write = ttm_own_fd_of(fds[1]);
     /* Published before is_wanted is looked at again: see ttm_control_switch(). */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file_limit.h"
+#include "base/own_fd.h"
 
 #define PAGE 4096u
 /* What readlink() says of such a memfd. */
@@ -23,10 +24,13 @@ int ttm_control_new(bool is_wanted)
 
     if (!ttm_file_limit_allows(PAGE))
         return -EFBIG;
-    const int fd = memfd_create(TTM_CONTROL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_create(TTM_CONTROL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0)
         return -errno;
+    fd = ttm_own_fd_beside_standard(fd);
+    if (fd < 0)
+        return fd;
     if (ftruncate(fd, PAGE) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ||
         (is_wanted &&

@@ -40,10 +40,13 @@ bool ttm_producer_is_allowed(void)
 
 static int make_memfd(void)
 {
-    const int fd = memfd_create("tt-mem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_create("tt-mem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0)
         return -errno;
+    fd = ttm_own_fd_beside_standard(fd);
+    if (fd < 0)
+        return fd;
     if (ftruncate(fd, (off_t)segment_bytes()) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
         const int r = -errno;
@@ -68,6 +71,9 @@ int ttm_producer_new(struct ttm_producer *ret)
         r = -errno;
         goto fail;
     }
+    r = ttm_own_fd_pair_beside_standard(wake);
+    if (r < 0)
+        goto fail;
     mem = mmap(NULL, segment_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (mem == MAP_FAILED) {
         r = -errno;

@@ -113,6 +113,17 @@ def test_without_stderr_it_still_runs_and_keeps_the_status(place: Place) -> None
     assert (done.returncode, done.stdout) == (9, b"out\n")
 
 
+def test_the_numbers_of_streams_that_are_closed_stay_free(place: Place) -> None:
+    """Else it would be files of ours that are read and written, by the program or by us."""
+    env = dict(WORKER_OPTIONS)
+    with place.start(TRACKED_WORKER, env=env, preexec_fn=lambda: os.close(2)) as it:
+        it.do("alloc 0 0 5 1000")
+        wait_for(lambda: knows(it.socket, it.child()))
+        assert not os.path.lexists(f"/proc/{it.child()}/fd/2")
+        assert os.readlink(f"/proc/{it.process.pid}/fd/2") == "/dev/null"
+        assert it.end().status == 0
+
+
 def test_a_reader_of_stderr_that_has_left_changes_nothing(place: Place) -> None:
     ours, theirs = os.pipe()
     os.close(ours)

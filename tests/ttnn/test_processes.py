@@ -192,6 +192,10 @@ def test_programs_without_ttnn_are_left_alone(folder: Path, server: Any) -> None
         ("/bin/sh", "-c", "echo out; echo err >&2; exit 5"),
         ("/bin/sh", "-c", "kill -9 $$"),
         (PYTHON, "-c", closing),
+        # Programs that have no standard input, output or error.
+        ("/bin/sh", "-c", "exec <&-; cat; echo $?"),
+        ("/bin/sh", "-c", "(exec >&-; exec /bin/echo lost); echo $?"),
+        ("/bin/sh", "-c", "(exec <&- >&- 2>&-; exec /bin/ls nowhere); echo $?"),
     ]
     for command in commands:
         assert run_plainly(folder, hooked, *command) == run_plainly(folder, {}, *command)

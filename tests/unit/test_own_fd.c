@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/own_fd.h"
 
@@ -77,6 +80,72 @@ static void pipes_are_told_apart(void **state)
     }
 }
 
+/* The standard streams of the test, out of the way while it has none. */
+static int kept[3];
+
+static int close_streams(void **state)
+{
+    (void)state;
+    (void)fflush(NULL);
+    for (int i = 0; i < 3; i++) {
+        kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+        (void)close(i);
+    }
+    return 0;
+}
+
+static int open_streams(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        if (kept[i] >= 0 && dup2(kept[i], i) != i)
+            return -1;
+        (void)close(kept[i]);
+    }
+    return 0;
+}
+
+static void the_numbers_of_standard_streams_stay_free(void **state)
+{
+    int pair[2];
+    (void)state;
+
+    const int one = ttm_own_fd_beside_standard(new_memfd());
+    assert_true(one > STDERR_FILENO);
+    assert_int_equal(fcntl(one, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+    assert_int_equal(pair[1], STDOUT_FILENO);
+    assert_int_equal(ttm_own_fd_pair_beside_standard(pair), 0);
+    assert_int_equal(write(pair[1], "x", 1), 1); /* still the two ends of one pipe */
+    assert_true(pair[0] > STDERR_FILENO && pair[1] > STDERR_FILENO);
+    for (int i = 0; i < 3; i++)
+        assert_false(is_open(i));
+    assert_int_equal(ttm_own_fd_beside_standard(one), one);
+    assert_int_equal(ttm_own_fd_beside_standard(-EMFILE), -EMFILE);
+    (void)close(one);
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+}
+
+static void without_another_number_there_is_none(void **state)
+{
+    struct rlimit before;
+    int pair[2];
+    (void)state;
+
+    assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const int r = ttm_own_fd_pair_beside_standard(pair);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(r < 0);
+    assert_int_equal(pair[0], -1);
+    assert_int_equal(pair[1], -1);
+    for (int i = 0; i < 3; i++)
+        assert_false(is_open(i));
+}
+
 static void nothing_is_never_ours(void **state)
 {
     struct ttm_own_fd none = TTM_OWN_FD_NONE;
@@ -96,6 +165,10 @@ int main(void)
         cmocka_unit_test(a_number_that_the_host_has_closed_is_not_ours),
         cmocka_unit_test(a_file_of_the_host_under_our_number_is_left_open),
         cmocka_unit_test(pipes_are_told_apart),
+        cmocka_unit_test_setup_teardown(the_numbers_of_standard_streams_stay_free, close_streams,
+                                        open_streams),
+        cmocka_unit_test_setup_teardown(without_another_number_there_is_none, close_streams,
+                                        open_streams),
         cmocka_unit_test(nothing_is_never_ours),
     };
 
