@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lives are added up by site, of which there are few beside lives and which are
- * numbered from 0; then sites by origin, sorted. What several sites of one origin
- * hold (two meshes, say) becomes one.
+ * numbered from 0; then sites by where they are in the code, sorted. What several
+ * sites of one place hold (two meshes, say, or the threads of a pool) becomes one.
  */
 #include "model/holders.h"
 
@@ -12,6 +12,12 @@
 
 #include "model/registry.h"
 #include "wire/life_row.h"
+
+/* A site, and afterwards a place. */
+struct sum {
+    struct ttm_owner owner;
+    uint64_t place;
+};
 
 static bool is_on(const struct ttm_device_sets *sets, uint32_t number, uint16_t device)
 {
@@ -32,7 +38,7 @@ static void add(struct ttm_owner *sum, const struct ttm_owner *part)
 }
 
 /* Adds every life to its site. Returns 0 or -ENOMEM. */
-static int sum_sites(const struct ttm_process *proc, struct ttm_owner *sums)
+static int sum_sites(const struct ttm_process *proc, struct sum *sums)
 {
     struct ttm_life_view view;
     const struct ttm_life *life;
@@ -44,46 +50,58 @@ static int sum_sites(const struct ttm_process *proc, struct ttm_owner *sums)
     while ((life = ttm_life_view_next(&view, &at)) != NULL) {
         const struct ttm_owner one = {
             .count = 1, .bytes = life->bytes, .footprint_bytes = life->footprint_bytes};
-        add(&sums[life->site], &one);
+        add(&sums[life->site].owner, &one);
     }
     (void)ttm_life_view_release(&view, UINT32_MAX);
     return 0;
 }
 
-static int by_origin(const void *a, const void *b)
+static uint64_t place_of(const struct ttm_process *proc, uint32_t number)
 {
-    const struct ttm_owner *x = a, *y = b;
+    const struct ttm_origin *origin =
+        number != 0 ? ttm_origin_table_find(&proc->origins, number) : NULL;
 
-    return x->origin < y->origin ? -1 : x->origin > y->origin;
+    return origin ? origin->place : number;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct sum *x = a, *y = b;
+
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
+    return x->owner.origin < y->owner.origin ? -1 : x->owner.origin > y->owner.origin;
 }
 
 static int by_footprint(const void *a, const void *b)
 {
-    const struct ttm_owner *x = a, *y = b;
+    const struct ttm_owner *x = &((const struct sum *)a)->owner;
+    const struct ttm_owner *y = &((const struct sum *)b)->owner;
 
     if (x->footprint_bytes != y->footprint_bytes)
         return x->footprint_bytes < y->footprint_bytes ? 1 : -1;
-    return by_origin(a, b);
+    return x->origin < y->origin ? -1 : x->origin > y->origin;
 }
 
-/* Keeps what lies there, by origin and in order of size. Returns how many there are. */
+/* Keeps what lies there, by place and in order of size. Returns how many there are. */
 static uint32_t group(const struct ttm_registry *reg, const struct ttm_process *proc,
-                      uint16_t device, uint8_t region, struct ttm_owner *sums)
+                      uint16_t device, uint8_t region, struct sum *sums)
 {
     uint32_t kept = 0, count = 0;
 
     for (uint32_t i = 0; i < proc->sites.count; i++) {
         const struct ttm_site *site = ttm_site_table_get(&proc->sites, i);
-        if (sums[i].count == 0 || site->region != region || site->flags & TTM_SITE_ALIAS ||
+        if (sums[i].owner.count == 0 || site->region != region || site->flags & TTM_SITE_ALIAS ||
             !is_on(&reg->sets, site->device_set, device))
             continue;
         sums[kept] = sums[i];
-        sums[kept++].origin = site->origin;
+        sums[kept].owner.origin = site->origin;
+        sums[kept++].place = place_of(proc, site->origin);
     }
-    qsort(sums, kept, sizeof(sums[0]), by_origin);
+    qsort(sums, kept, sizeof(sums[0]), by_place);
     for (uint32_t i = 0; i < kept; i++) {
-        if (count > 0 && sums[count - 1].origin == sums[i].origin)
-            add(&sums[count - 1], &sums[i]);
+        if (count > 0 && sums[count - 1].place == sums[i].place)
+            add(&sums[count - 1].owner, &sums[i].owner);
         else
             sums[count++] = sums[i];
     }
@@ -97,16 +115,16 @@ int ttm_holders_find(const struct ttm_registry *reg, const struct ttm_process *p
     *ret = (struct ttm_holders){0};
     if (proc->sites.count == 0)
         return 0;
-    struct ttm_owner *sums = calloc(proc->sites.count, sizeof(sums[0]));
+    struct sum *sums = calloc(proc->sites.count, sizeof(sums[0]));
     if (!sums || sum_sites(proc, sums) < 0) {
         free(sums);
         return -ENOMEM;
     }
     ret->origins = group(reg, proc, device, region, sums);
     for (uint32_t i = 0; i < ret->origins; i++) {
-        add(&ret->all, &sums[i]);
+        add(&ret->all, &sums[i].owner);
         if (i < TTM_OWNERS_MAX)
-            ret->largest[ret->count++] = sums[i];
+            ret->largest[ret->count++] = sums[i].owner;
     }
     free(sums);
     return 0;

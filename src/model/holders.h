@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * holders - who holds a region of a device in a process, by origin, largest first.
+ * Origins that differ in the thread alone are one, known by the first of them.
  *
  * One pass over the lives of the process; the answer is bounded. One thread, no
  * I/O, no clock.

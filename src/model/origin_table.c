@@ -59,6 +59,17 @@ static int grow(struct ttm_origin_table *table)
     return 0;
 }
 
+static uint64_t place_of(const struct ttm_origin *origin, uint64_t seed)
+{
+    uint64_t hash = seed;
+
+    for (size_t i = 0; i < TTM_ORIGIN_TEXTS; i++) {
+        if (i != TTM_ORIGIN_THREAD)
+            hash = ttm_hash_text(hash, origin->text[i]);
+    }
+    return hash;
+}
+
 /* The origin and all its texts in one piece of memory. */
 static struct ttm_origin *copy_of(const struct ttm_origin *origin, size_t *ret_bytes)
 {
@@ -92,6 +103,7 @@ int ttm_origin_table_add(struct ttm_origin_table *table, const struct ttm_origin
     struct ttm_origin *copy = copy_of(origin, &bytes);
     if (!copy)
         return -ENOMEM;
+    copy->place = place_of(origin, table->seed);
     *find_place(table, origin->number) = table->count + 1;
     table->origins[table->count++] = copy;
     table->bytes += bytes;

@@ -29,6 +29,7 @@ enum ttm_origin_text {
 
 struct ttm_origin {
     uint32_t number;
+    uint64_t place; /* the same for those that differ in the thread alone; the table fills it in */
     const char *text[TTM_ORIGIN_TEXTS]; /* "" for what is not known */
 };
 

@@ -86,6 +86,39 @@ static void other_memory_and_views_do_not_count(void **state)
     assert_int_equal(holders.all.count, 0);
 }
 
+static void add_origin(uint32_t number, const char *thread, const char *context)
+{
+    const struct ttm_origin origin = {
+        .number = number,
+        .text = {context, "", thread, "ttnn.empty", "decode.py:28:cache_kv\n", ""},
+    };
+
+    assert_int_equal(ttm_origin_table_add(&proc->origins, &origin), 0);
+}
+
+static void threads_that_came_the_same_way_are_one(void **state)
+{
+    (void)state;
+    add_origin(3, "worker-1", "");
+    add_origin(5, "worker-2", "");
+    add_origin(6, "worker-2", "warm up");
+    add_origin(8, "worker-3", "");
+    give_birth(0, TTM_REGION_L1, 8, 300, 0);
+    give_birth(0, TTM_REGION_L1, 5, 100, 0);
+    give_birth(0, TTM_REGION_L1, 6, 350, 0);
+    give_birth(0, TTM_REGION_L1, 3, 200, 0);
+    give_birth(0, TTM_REGION_L1, 9, 20, 0); /* nothing is known of it */
+    give_birth(0, TTM_REGION_L1, 0, 10, 0);
+    assert_int_equal(ttm_holders_find(reg, proc, 0, TTM_REGION_L1, &holders), 0);
+    assert_int_equal(holders.count, 4);
+    assert_int_equal(holders.origins, 4);
+    assert_owner(0, 3, 3, 600);
+    assert_owner(1, 6, 1, 350);
+    assert_owner(2, 9, 1, 20);
+    assert_owner(3, 0, 1, 10);
+    assert_int_equal(holders.all.count, 6);
+}
+
 static void those_beyond_the_bound_are_in_the_sum(void **state)
 {
     (void)state;
@@ -128,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_holds_most_comes_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_memory_and_views_do_not_count, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(threads_that_came_the_same_way_are_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(those_beyond_the_bound_are_in_the_sum, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_process_without_lives_holds_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(when_memory_is_short_nobody_is_named, set_up, tear_down),
