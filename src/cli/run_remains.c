@@ -223,11 +223,11 @@ static void put_remained(const struct sheet *sheet)
         put(sheet, "  ");
         put_in(sheet, TTM_GREEN, "nothing remained\n");
     } else {
-        ttm_text_format(sheet->out, "  %s %s, %s%s\n", ttm_format_count(d->sums.remaining, count),
-                        plural(d->sums.remaining, "allocation remained", "allocations remained"),
-                        ttm_format_bytes(d->sums.remaining_footprint_bytes, sum),
-                        d->device_count > 0 ? "; the table is what was last seen before the end"
-                                            : "");
+        ttm_text_format(
+            sheet->out, "  %s %s, %s requested%s\n", ttm_format_count(d->sums.remaining, count),
+            plural(d->sums.remaining, "allocation remained", "allocations remained"),
+            ttm_format_bytes(d->sums.remaining_footprint_bytes, sum),
+            d->device_count > 0 ? "; the table is what was last seen before the end" : "");
     }
 }
 

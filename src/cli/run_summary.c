@@ -294,7 +294,7 @@ static void put_processes(const struct sheet *sheet, uint32_t row_max)
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
     ttm_text_append_column(sheet->out, title, process_command_columns(sheet) + 9,
                            sheet->terminal->has_utf8);
-    put(sheet, sheet->summary->server ? "    remain      takes"
+    put(sheet, sheet->summary->server ? "    remain  requested"
                                       : " allocations     frees    remain      takes");
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
     put(sheet, "\n");

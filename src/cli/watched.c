@@ -361,6 +361,7 @@ static void put_processes(struct ttm_watched *watched)
         struct ttm_departed_process process = {
             .pid = seen->pid,
             .is_running = !seen->has_ended && !watched->is_server_gone,
+            /* As requested: what it took on devices is not told. */
             .sums = {.remaining = seen->lives, .remaining_footprint_bytes = seen->bytes},
         };
         memcpy(process.command, seen->command, sizeof(process.command));

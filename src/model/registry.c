@@ -205,10 +205,10 @@ void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc
                               struct ttm_departure *ret)
 {
     *ret = (struct ttm_departure){
-        .lives = proc->lives.store.live,
-        .bytes = proc->bytes,
-        .closed = proc->closed.total,
-        .closed_bytes = proc->closed.total_bytes,
+        .lives = proc->lives.store.live - proc->program_parts,
+        .bytes = proc->bytes - proc->program_bytes,
+        .closed = proc->closed.total - proc->closed.program_parts,
+        .closed_bytes = proc->closed.total_bytes - proc->closed.program_bytes,
     };
     for (uint32_t i = 0; i < proc->device_count; i++) {
         const struct ttm_process_device *device = &proc->devices[i];
@@ -248,6 +248,8 @@ void ttm_registry_forget_lives(struct ttm_registry *reg, struct ttm_process *pro
         own->cb.resident_bytes = 0;
     }
     proc->bytes = 0;
+    proc->program_parts = 0;
+    proc->program_bytes = 0;
     reg->lives -= proc->lives.store.live;
     ttm_cb_map_clear(&proc->cbs);
     ttm_site_table_forget_lives(&proc->sites);
@@ -474,6 +476,10 @@ static void change_totals(struct ttm_registry *reg, struct ttm_process *proc,
 
     if (!(site->flags & TTM_SITE_ALIAS))
         proc->bytes += change == ADD ? life->bytes : -life->bytes;
+    if (site->flags & TTM_SITE_PROGRAM)
+        proc->program_parts += change == ADD ? UINT64_C(1) : -UINT64_C(1);
+    if ((site->flags & TTM_SITE_PROGRAM) && !(site->flags & TTM_SITE_ALIAS))
+        proc->program_bytes += change == ADD ? life->bytes : -life->bytes;
     for (uint16_t i = 0; i < set.count; i++) {
         const uint16_t id = set.devices[i];
         struct ttm_device_totals *own = &proc->devices[proc->slots[id] - 1].totals;

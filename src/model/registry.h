@@ -89,9 +89,11 @@ struct ttm_process {
     char trouble[TTM_STRING_MAX + 1]; /* why something in it is not tracked */
     struct ttm_process_device *devices;
     uint32_t device_count;
-    uint64_t bytes;  /* of its lives, once per life; an alias adds nothing */
-    uint32_t refs;   /* the registry's, and that of each snapshot */
-    uint16_t *slots; /* device id → index in 'devices' + 1; NULL before the first birth */
+    uint64_t bytes;         /* of its lives, once per life; an alias adds nothing */
+    uint64_t program_parts; /* of its lives: circular buffers and kernels of programs */
+    uint64_t program_bytes; /* of these */
+    uint32_t refs;          /* the registry's, and that of each snapshot */
+    uint16_t *slots;        /* device id → index in 'devices' + 1; NULL before the first birth */
     uint64_t seed;
     /* Of the serials that have entered 'lives', by thread: none is higher (ttm_serial_is_new). */
     uint64_t serials_seen[TTM_SERIAL_THREADS];
@@ -143,6 +145,7 @@ void ttm_registry_free(struct ttm_registry *reg);
 int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_info *info,
                              struct ttm_process **ret);
 
+/* Without parts of programs, which the program cache keeps on purpose. */
 struct ttm_departure {
     uint64_t lives;
     uint64_t bytes;        /* of its lives, once per life; an alias adds nothing */

@@ -95,6 +95,7 @@ void ttm_remains_add(struct ttm_remains_set *set, const struct ttm_remains *rema
     set->total_bytes += remains->count * remains->bytes;
     if (remains->is_program_part) {
         set->program_parts += remains->count;
+        set->program_bytes += remains->count * remains->bytes;
         set->program_footprint_bytes += ttm_remains_taken(remains);
         return;
     }

@@ -44,6 +44,7 @@ struct ttm_remains_set {
     uint64_t others;                 /* that are in no kind */
     uint64_t others_footprint_bytes; /* of these, on all their devices together */
     uint64_t program_parts;          /* likewise in no kind */
+    uint64_t program_bytes;
     uint64_t program_footprint_bytes;
     uint64_t seed;
 };

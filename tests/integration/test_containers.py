@@ -238,7 +238,7 @@ def test_run_in_a_container_sums_up_its_own_processes_alone(host: Host, machine:
         assert done.returncode == 3, done
         assert "5 allocations remained, 3.9 KiB" in done.stderr, done
         rows = done.stderr.split("2 processes")[1].splitlines()
-        assert rows[0].split() == ["remain", "takes"], done  # how many there were is not known
+        assert rows[0].split() == ["remain", "requested"], done  # how many there were is not known
         assert [row.split()[-3] for row in rows[1:3]] == ["3", "2"], done
         assert "still running" not in done.stderr, done
 

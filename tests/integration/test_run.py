@@ -773,6 +773,28 @@ def test_with_connect_what_a_closed_device_ended_remains_too(place: Place, serve
     assert "6 allocations remained" in text
 
 
+def test_with_connect_parts_of_cached_programs_do_not_remain(place: Place, server: Server) -> None:
+    for close in ([], ["close 0"]):
+        args = ["--connect", server.socket, LIBRARY_WORKER]
+        with place.start(*args, env=dict(WORKER_OPTIONS)) as it:
+            lines = ["open 0 n150", "alloc 1 1000", "cb 7 1 4096 2048 1 1", "kernel 7 2 64 0"]
+            for line in [*lines, "free 1"]:
+                it.do(line)
+            wait_for(lambda: knows(server.socket, it.child()))
+            for line in close:
+                it.do(line)
+            text = summary_of(it.end())
+        assert "nothing remained" in text, text
+
+
+def test_with_connect_what_remained_is_as_requested(place: Place, server: Server) -> None:
+    with place.start("--connect", server.socket, LIBRARY_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 1 3000 0 0 12")
+        wait_for(lambda: knows(server.socket, it.child()))
+        text = summary_of(it.end())
+    assert "1 allocation remained, 2.9 KiB requested" in text, text
+
+
 def test_with_connect_others_are_left_out(place: Place, server: Server) -> None:
     with (
         place.start("--connect", server.socket, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as one,

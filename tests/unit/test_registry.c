@@ -691,6 +691,32 @@ static void a_departure_counts_a_life_on_a_mesh_once(void **state)
     assert_int_equal(departure.bytes, 64);
 }
 
+static void a_departure_leaves_out_parts_of_programs(void **state)
+{
+    struct ttm_birth birth = birth_on(0, TTM_REGION_CB, 1, 64);
+    struct ttm_departure departure;
+    struct ttm_process *other = new_process(101);
+    (void)state;
+
+    birth.site.flags = TTM_SITE_PROGRAM;
+    assert_int_equal(give_birth(proc, &birth), 0);
+    assert_int_equal(give_birth(other, &birth), 0);
+    birth.id = 2;
+    assert_int_equal(give_birth(proc, &birth), 0);
+    assert_int_equal(end(proc, 0, ALL_REGIONS, 2), 0);
+    birth = birth_on(0, TTM_REGION_L1, 3, 100);
+    assert_int_equal(give_birth(proc, &birth), 0);
+    ttm_registry_end_process(reg, proc, &departure);
+    assert_int_equal(departure.lives, 1);
+    assert_int_equal(departure.bytes, 100);
+
+    ttm_registry_forget_lives(reg, other);
+    assert_int_equal(give_birth(other, &birth), 0);
+    ttm_registry_end_process(reg, other, &departure);
+    assert_int_equal(departure.lives, 1);
+    assert_int_equal(departure.bytes, 100);
+}
+
 static void a_process_that_held_nothing_ends_quietly(void **state)
 {
     struct ttm_departure departure = {.lives = 99, .bytes = 99};
@@ -1460,6 +1486,7 @@ int main(void)
         TEST(an_architecture_without_a_board_is_known_without_capacities),
         TEST(the_end_of_a_process_withdraws_exactly_its_own),
         TEST(a_departure_counts_a_life_on_a_mesh_once),
+        TEST(a_departure_leaves_out_parts_of_programs),
         TEST(a_process_that_held_nothing_ends_quietly),
         TEST(memory_of_an_ended_process_goes_in_slices),
         TEST(a_process_ends_also_when_memory_is_short),
