@@ -8,6 +8,7 @@
 // FAKE_OLD leaves out what releases before 0.79 do not have.
 //
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -33,6 +34,22 @@ enum class HalMemType : std::uint8_t { L1, DRAM };
 constexpr std::uint32_t BANKS[] = {12, 64, 0, 64, 12};
 constexpr std::uint64_t BANK_BYTES[] = {1 << 30, 1 << 20, 0, 1 << 15, 1 << 20};
 constexpr std::uint64_t GRANULE = 32;
+
+// Which library made an object: a call of one that reaches the other's function ends the host.
+class Owned {
+  protected:
+    void must_be_ours() const
+    {
+        if (made_by_ != &ours)
+            std::abort();
+    }
+
+  private:
+    static const char ours;
+    const void *made_by_ = &ours;
+};
+
+const char Owned::ours = 0;
 
 struct CoreRange {
     xy_pair start, end;
@@ -86,7 +103,7 @@ struct Statistics {
     std::uint64_t allocatable, allocated, free, largest_free;
 };
 
-class AllocatorImpl {
+class AllocatorImpl : Owned {
   public:
     ~AllocatorImpl();
     std::uint64_t allocate_buffer(Buffer *buffer);
@@ -158,6 +175,7 @@ AllocatorImpl::~AllocatorImpl() = default;
 
 std::uint64_t AllocatorImpl::allocate_buffer(Buffer *buffer)
 {
+    must_be_ours();
     const std::lock_guard guard(lock_);
 
     if (buffer->type_ != BufferType::SYSTEM_MEMORY &&
@@ -409,7 +427,7 @@ const std::unique_ptr<AllocatorImpl> &MeshDevice::allocator_impl() const
 
 namespace detail {
 
-class ProgramImpl {
+class ProgramImpl : Owned {
   public:
     ProgramImpl();
     ~ProgramImpl();
@@ -445,6 +463,7 @@ std::unordered_map<std::uint32_t, std::shared_ptr<Kernel>> &ProgramImpl::get_ker
 
 void ProgramImpl::allocate_circular_buffers(const IDevice *device)
 {
+    must_be_ours();
     const auto *mesh = static_cast<const distributed::MeshDevice *>(device);
     const CoreRangeSet cores({{{0, 0}, {1, 0}}, {{0, 1}, {1, 1}}});
     GraphTracker tracker;

@@ -311,12 +311,19 @@ def test_two_libraries_in_one_process(server: Server, hosts: list[Host]) -> None
     host = start(hosts, server, METAL, OLD_METAL)
     host.do("open 1", "alloc 0 3 64")
     assert_exact(server, host)
-    before = dict(host.holds)
+    # Some functions are called by the second alone, and so by it first.
     host.do("library 1", "open 1", "alloc 0 4 64")
+    for _ in range(2):
+        host.do("work 1 2048 some_kernel 16", "run", "end")
     wait_for(lambda: "twice" in client_of(server, host.pid)["trouble"], "the trouble to be told")
-    host.holds = before  # only the first is tracked
+    host.do("library 0", "alloc 1 1 64")  # what comes after it is told after it
+    host.holds = {"DRAM": (3, 3 * 64), "L1": (1, 64)}  # only the first is tracked
     assert_exact(server, host)
-    host.do("close", "library 0", "close")
+    told_of = regions(server, host)
+    assert [told_of[region]["allocs"] for region in ("CB", "KERNEL")] == [0, 0]
+    host.do("work 1 2048 some_kernel 16")
+    wait_for(lambda: regions(server, host).get("CB", {}).get("remaining"), "those of the first")
+    host.do("end", "close", "library 1", "close")
     host.end()
 
 
