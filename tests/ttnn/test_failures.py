@@ -107,13 +107,26 @@ def test_out_of_memory(start: Start, server: Any, folder: Path, code: str) -> No
     assert_exact(server, program)
 
 
-def test_circular_buffers_that_do_not_fit(start: Start, server: Any) -> None:
-    program = start()
+def clash_in(program: Program) -> Failure:
     program.do("device = open_device(); x = tensor(device, 1024, 1024)")
     failure_of(program, FILL_L1)
-    clash = failure_of(program, "y = ttnn.softmax(x, dim=-1)")
+    return failure_of(program, "y = ttnn.softmax(x, dim=-1)")
+
+
+def test_circular_buffers_that_do_not_fit(start: Start, server: Any, folder: Path) -> None:
+    program = start()
+    clash = clash_in(program)
     assert "clash" in clash.text, clash.text
     assert_exact(server, program)
+    (folder / "untracked").mkdir()
+    with Program(folder / "untracked") as untracked:
+        same = clash_in(untracked)
+        assert (same.kind, without_backtrace(same.text)) == (
+            clash.kind,
+            without_backtrace(clash.text),
+        )
+        # Our function in its place and the one that catches, and no more.
+        assert clash.text.count("\n") - same.text.count("\n") in (0, 1, 2)
     told = told_failures(server, program, 2)[-1]
     assert told["kind"] == "cb_clash"
     # The runtime says up to which address they would have grown.
