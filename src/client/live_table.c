@@ -5,11 +5,15 @@
  * overflow bucket.
  *
  * Whether a life is live is decided by one word, its serial in its place: 0 is
- * free. Adding fills the place, stores the serial, then puts an entry where a
- * bucket has a zero. Removing finds the entry, compares the key, and swaps the
+ * free. Adding fills the place, puts an entry where a bucket has a zero, then
+ * stores the serial: a life that is live can be found. Removing finds the entry, compares the key, and swaps the
  * serial it saw for 0: of several who try, one succeeds, and as serials are never
  * used twice it ended the life it meant. Only then is the entry cleared, by the
  * one who succeeded, and the place goes to that thread's cache.
+ *
+ * A thread may end in between, at any instruction. Then a place and an entry are
+ * nobody's any more, which is all: a place leaves the cache before it is filled,
+ * and comes there after all else is done.
  *
  * Lookups scan a whole bucket and its overflow, so a cleared entry is just a
  * zero to be filled again: there are no gravestones and nothing is ever moved.
@@ -184,6 +188,14 @@ static void set(struct ttm_live_place *place, enum word word, uint64_t value)
     atomic_store_explicit(&place->words[word], value, memory_order_release);
 }
 
+static void cache_place(struct ttm_live_cache *cache, uint32_t number)
+{
+    cache->places[cache->count] = number;
+    /* The thread may be cancelled here, and what it has at hand is given back then. */
+    atomic_signal_fence(memory_order_seq_cst);
+    cache->count++;
+}
+
 /* A batch that some thread gave back becomes this thread's. The version keeps the stack from being
  * mistaken for the same when it only looks the same. */
 static __attribute__((noinline, cold)) bool take_batch(struct ttm_live_table *table,
@@ -201,8 +213,9 @@ static __attribute__((noinline, cold)) bool take_batch(struct ttm_live_table *ta
                                                    memory_order_acquire))
             continue;
         for (uint32_t at = first + 1; at != 0;) {
-            cache->places[cache->count++] = at - 1;
-            at = (uint32_t)get(place_at(table, at - 1), ID);
+            const uint32_t number = at - 1;
+            at = (uint32_t)get(place_at(table, number), ID);
+            cache_place(cache, number);
         }
         return true;
     }
@@ -245,7 +258,7 @@ static __attribute__((noinline, cold)) bool take_fresh(struct ttm_live_table *ta
     for (uint32_t i = BATCH; i > 0;
          i--) { /* the lowest comes out first: pages are filled in order */
         if (first < table->place_count && first + i - 1 < table->place_count)
-            cache->places[cache->count++] = first + i - 1;
+            cache_place(cache, first + i - 1);
     }
     return cache->count > 0;
 }
@@ -262,7 +275,7 @@ static void give_place(struct ttm_live_table *table, struct ttm_live_cache *cach
 {
     if (cache->count == TTM_LIVE_CACHE)
         give_batch(table, cache, BATCH);
-    cache->places[cache->count++] = number;
+    cache_place(cache, number);
 }
 
 void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *cache)
@@ -282,6 +295,7 @@ static uint64_t key_of(const struct ttm_live *live)
 
 #define KEY_MASK (UINT64_C(0x7ffff) << 40 | (uint64_t)TTM_LIVE_PROGRAM << 61)
 
+/* All but the serial, which is stored when there is an entry. */
 static inline __attribute__((always_inline)) void fill_place(struct ttm_live_place *place,
                                                              const struct ttm_live *live)
 {
@@ -292,7 +306,6 @@ static inline __attribute__((always_inline)) void fill_place(struct ttm_live_pla
         live->address | key_of(live) | (uint64_t)live->kind << 59 | (uint64_t)live->flags << 61);
     set(place, BYTES, live->bytes | (uint64_t)live->devices << 40);
     set(place, TAKEN, live->footprint_bytes | (uint64_t)live->origin << 40);
-    set(place, SERIAL, live->serial);
 }
 
 static inline __attribute__((always_inline)) void read_place(const struct ttm_live_place *place,
@@ -677,10 +690,10 @@ static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *tab
         return -ENOSPC;
     fill_place(place_at(table, number), live);
     if (!put_entry(table, hash, entry_of(hash, number))) {
-        set(place_at(table, number), SERIAL, 0);
         give_place(table, cache, number);
         return -ENOSPC;
     }
+    set(place_at(table, number), SERIAL, live->serial);
     return has_old && end_life(table, cache, &old, ret_replaced) ? 1 : 0;
 }
 
@@ -697,7 +710,7 @@ __attribute__((hot)) int ttm_live_table_add(struct ttm_live_table *table,
     if (__builtin_expect(empty == 0 || cache->count == 0 || entries_with(bucket, tag_of(hash)) != 0,
                          0))
         return add_slowly(table, cache, live, ret_replaced);
-    const uint32_t number = cache->places[cache->count - 1];
+    const uint32_t number = cache->places[--cache->count];
     uint32_t none = 0;
     fill_place(place_at(table, number), live);
     /* release: pairs with the acquire in search_bucket(). */
@@ -705,9 +718,9 @@ __attribute__((hot)) int ttm_live_table_add(struct ttm_live_table *table,
                              &bucket->entries[__builtin_ctz(empty)], &none, entry_of(hash, number),
                              memory_order_release, memory_order_relaxed),
                          0)) {
-        set(place_at(table, number), SERIAL, 0);
+        cache_place(cache, number);
         return add_slowly(table, cache, live, ret_replaced);
     }
-    cache->count--;
+    set(place_at(table, number), SERIAL, live->serial);
     return 0;
 }

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -400,6 +402,113 @@ static void a_thread_cancelled_in_mid_event_leaves_a_loss_and_a_slot_that_works(
     ttm_tracker_release(&tracker, slot);
     assert_int_equal(ttm_ring_reader_lost(&reader), 1);
 }
+
+/* ---- ended at any instruction ---- */
+
+/* The thread sanitizer holds locks of its own in between, which nobody would give back. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define TRAP_FLAG 0x100 /* of the processor: a signal after each instruction */
+#define OTHERS 200      /* more than a thread has places at hand */
+
+static struct {
+    sigjmp_buf out;
+    uint32_t left; /* instructions until the thread ends */
+    bool is_on;
+} steps;
+
+static void step(int number, siginfo_t *info, void *context)
+{
+    greg_t *flags = &((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL];
+    (void)number;
+    (void)info;
+
+    *flags = steps.is_on ? *flags | TRAP_FLAG : *flags & ~TRAP_FLAG;
+    if (steps.is_on && steps.left-- == 0)
+        siglongjmp(steps.out, 1);
+}
+
+typedef void event_function(struct ttm_slot *slot, uint64_t id);
+
+/* Returns whether the event took no more than so many instructions. */
+static bool leave_after(uint32_t instructions, event_function *event, struct ttm_slot *slot,
+                        uint64_t id)
+{
+    const bool has_left = sigsetjmp(steps.out, 1) != 0;
+
+    if (!has_left) {
+        steps.left = instructions;
+        steps.is_on = true;
+        (void)raise(SIGTRAP);
+        event(slot, id);
+    }
+    steps.is_on = false;
+    return !has_left;
+}
+
+/* All that comes through here has a place of its own, and gives it back. */
+static void assert_places_are_sound(struct ttm_slot *slot, uint64_t first)
+{
+    struct ttm_record records[64];
+
+    for (uint64_t id = first; id < first + OTHERS; id++)
+        birth(slot, id);
+    assert_int_equal(count_lives(), OTHERS);
+    for (uint64_t id = first; id < first + OTHERS; id++)
+        end(slot, id);
+    assert_int_equal(count_lives(), 0);
+    while (read_some(records, 64) > 0)
+        ;
+}
+
+/* The thread of a new slot ends in the middle of that event; 'other' is another thread's. */
+static bool end_thread_after(uint32_t instructions, event_function *event, bool is_warm,
+                             struct ttm_slot *other)
+{
+    /* Each its own: an entry that is nobody's stays in its bucket. */
+    const uint64_t id = 10000 + instructions, before = tracker.producer.segment->unknown_ends;
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+
+    assert_non_null(slot);
+    if (is_warm) {
+        birth(slot, 1000);
+        end(slot, 1000);
+    }
+    if (event == end)
+        birth(slot, id);
+    const bool is_done = leave_after(instructions, event, slot, id);
+    ttm_tracker_release(&tracker, slot);
+    const uint64_t live = count_lives();
+    end(other, id);
+    assert_int_equal(tracker.producer.segment->unknown_ends - before, live == 0 ? 1 : 0);
+    assert_places_are_sound(other, 100);
+    return is_done;
+}
+
+static void a_thread_that_ends_at_any_instruction_leaves_a_life_that_can_end_or_none(void **state)
+{
+    const struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO};
+    event_function *const events[] = {birth, end};
+    struct ttm_slot *other = ttm_tracker_claim(&tracker);
+    struct sigaction before;
+    (void)state;
+
+    assert_int_equal(sigaction(SIGTRAP, &action, &before), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        const bool is_warm = i % 2 != 0; /* else it takes places first, which is long */
+        uint32_t instructions = 0;
+        while (!end_thread_after(instructions, events[i / 2], is_warm, other))
+            instructions += is_warm ? 1 : 17;
+        assert_true(instructions > 50);
+    }
+    assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
+}
+#else
+static void a_thread_that_ends_at_any_instruction_leaves_a_life_that_can_end_or_none(void **state)
+{
+    (void)state;
+    skip();
+}
+#endif
 
 /* ---- signals at any instruction ---- */
 
@@ -884,6 +993,7 @@ int main(void)
         WITH_TRACKER(a_handler_may_report_any_number_within_one_event),
         WITH_TRACKER(what_cannot_be_deferred_is_counted_and_tried_again_later),
         WITH_TRACKER(a_thread_cancelled_in_mid_event_leaves_a_loss_and_a_slot_that_works),
+        WITH_TRACKER(a_thread_that_ends_at_any_instruction_leaves_a_life_that_can_end_or_none),
         WITH_TRACKER(signals_at_any_instruction_lose_and_tear_nothing),
         WITH_TRACKER(threads_that_come_and_go_by_the_thousand_use_the_same_slots),
         WITH_TRACKER(a_program_ends_as_a_whole_and_leaves_others_alone),
