@@ -73,20 +73,27 @@ void ttm_tracker_done(struct ttm_tracker *tracker)
     tracker->slots = NULL;
 }
 
-struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker)
+static struct ttm_slot *claim(struct ttm_tracker *tracker)
 {
     struct ttm_ring *ring = ttm_producer_claim(&tracker->producer, (uint32_t)syscall(SYS_gettid));
 
-    if (!ring) {
-        ttm_tracker_refuse(tracker);
+    if (!ring)
         return NULL;
-    }
     const uint32_t number = ttm_producer_number(&tracker->producer, ring);
     struct ttm_slot *slot = &tracker->slots[number];
     slot->ring = ring;
     slot->number = number;
     slot->context_epoch = 0; /* what another thread was about is not this one's */
     slot->lasting_epoch = 0;
+    return slot;
+}
+
+struct ttm_slot *ttm_tracker_claim(struct ttm_tracker *tracker)
+{
+    struct ttm_slot *slot = claim(tracker);
+
+    if (!slot)
+        ttm_tracker_refuse(tracker);
     return slot;
 }
 
@@ -352,7 +359,6 @@ bool ttm_tracker_forget(struct ttm_tracker *tracker)
     return was_any;
 }
 
-/* A signal handler reports while its own thread is in here: it is seen to when that is done. */
 static void defer(struct ttm_tracker *tracker, struct ttm_slot *slot,
                   const struct ttm_happening *report)
 {
@@ -403,14 +409,38 @@ static __attribute__((noinline, cold)) void report_rest(struct ttm_tracker *trac
     }
 }
 
+/*
+ * A signal handler reports while its own thread is in here. It does so as another thread would, in
+ * a slot of its own: what it has allocated others may free as soon as it has said so. But what has
+ * the id that the thread is busy with waits until that is done, or an end would find what was born
+ * after it; so does what comes then, as it may belong to it.
+ */
+static void report_within(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                          const struct ttm_happening *report)
+{
+    struct ttm_slot *other = NULL;
+
+    if (!has_deferred(slot) && report->live.id != slot->busy_id)
+        other = claim(tracker);
+    if (!other) {
+        defer(tracker, slot, report);
+        return;
+    }
+    set_busy(other, true);
+    report_one(tracker, other, report);
+    set_busy(other, false);
+    ttm_tracker_release(tracker, other);
+}
+
 void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
                         const struct ttm_happening *report)
 {
     if (is_busy(slot)) {
-        defer(tracker, slot, report);
+        report_within(tracker, slot, report);
         return;
     }
     report_rest(tracker, slot); /* we may be a handler between the last two lines below */
+    slot->busy_id = report->live.id;
     set_busy(slot, true);
     report_one(tracker, slot, report);
     set_busy(slot, false);
@@ -441,6 +471,7 @@ __attribute__((hot)) void ttm_tracker_begin(struct ttm_tracker *tracker, struct 
         report_slowly(tracker, slot, TTM_HAPPENING_BIRTH, live, epoch);
         return;
     }
+    slot->busy_id = live->id;
     set_busy(slot, true);
     begin_life(tracker, slot, live, epoch);
     set_busy(slot, false);
@@ -455,6 +486,7 @@ __attribute__((hot)) void ttm_tracker_end(struct ttm_tracker *tracker, struct tt
         report_slowly(tracker, slot, TTM_HAPPENING_END, key, epoch);
         return;
     }
+    slot->busy_id = key->id;
     set_busy(slot, true);
     report_end(tracker, slot, key, TTM_RECORD_END);
     set_busy(slot, false);

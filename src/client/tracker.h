@@ -46,6 +46,7 @@ struct ttm_slot {
     uint32_t lasting_origin;
     _Atomic bool is_busy; /* in the middle of an event: its signal handlers find it set */
     volatile bool is_keeping_origin; /* only a signal handler of the same thread can find it set */
+    uint64_t busy_id;                /* of the event that it is in the middle of */
     struct ttm_deferred deferred;
     /* What the thread is about: notes of the whole path, innermost last. */
     uint32_t contexts[TTM_CONTEXTS_MAX];

@@ -314,12 +314,56 @@ static void no_serial_is_used_twice_whoever_has_the_slot(void **state)
 
 #define MANY 5000u
 
-static void what_a_handler_reports_meanwhile_is_told_in_order(void **state)
+static void what_a_handler_has_allocated_others_may_free_at_once(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    struct ttm_slot *other = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    slot->is_busy = true;
+    slot->busy_id = 1;
+    birth(slot, 2);
+    (void)assert_record(TTM_RECORD_BIRTH, 2);
+    end(other, 2);
+    (void)assert_record(TTM_RECORD_END, 2);
+    birth(slot, 3);
+    end(slot, 3);
+    (void)assert_record(TTM_RECORD_BIRTH, 3);
+    (void)assert_record(TTM_RECORD_END, 3);
+    slot->is_busy = false;
+    birth(slot, 4);
+    (void)assert_record(TTM_RECORD_BIRTH, 4);
+    assert_int_equal(count_lives(), 1);
+    assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
+    /* The slot that the handler had is there for others. */
+    assert_int_equal(ttm_tracker_claim(&tracker)->number, 2);
+}
+
+static void where_no_ring_is_left_a_handler_waits_until_its_thread_has_done(void **state)
+{
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    for (uint32_t i = 1; i < TTM_RINGS; i++)
+        assert_non_null(ttm_tracker_claim(&tracker));
+    slot->is_busy = true;
+    slot->busy_id = 1;
+    birth(slot, 2);
+    assert_no_record();
+    slot->is_busy = false;
+    birth(slot, 3);
+    (void)assert_record(TTM_RECORD_BIRTH, 2);
+    (void)assert_record(TTM_RECORD_BIRTH, 3);
+    assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 0);
+}
+
+static void what_a_handler_reports_of_the_same_id_is_told_in_order(void **state)
 {
     struct ttm_slot *slot = ttm_tracker_claim(&tracker);
     (void)state;
 
     slot->is_busy = true;
+    slot->busy_id = 1;
     birth(slot, 1);
     birth(slot, 2);
     end(slot, 1);
@@ -345,6 +389,7 @@ static void a_handler_may_report_any_number_within_one_event(void **state)
     for (int round = 0; round < 2; round++) {
         errno = 1234;
         slot->is_busy = true;
+        slot->busy_id = 0;
         for (uint64_t id = 0; id < MANY; id++)
             end(slot, id);
         for (uint64_t id = 0; id < MANY; id++)
@@ -370,6 +415,7 @@ static void what_cannot_be_deferred_is_counted_and_tried_again_later(void **stat
     tight = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0); /* no page more than there are */
     slot->is_busy = true;
+    slot->busy_id = 0;
     for (uint64_t id = 0; id < TTM_DEFERRED_AT_HAND + 3; id++)
         birth(slot, id);
     slot->is_busy = false;
@@ -378,6 +424,7 @@ static void what_cannot_be_deferred_is_counted_and_tried_again_later(void **stat
     assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 3);
     assert_int_equal(count_lives(), TTM_DEFERRED_AT_HAND + 1);
     slot->is_busy = true;
+    slot->busy_id = 200;
     for (uint64_t id = 200; id < 200 + MANY; id++)
         birth(slot, id);
     slot->is_busy = false;
@@ -392,6 +439,7 @@ static void a_thread_cancelled_in_mid_event_leaves_a_loss_and_a_slot_that_works(
     (void)state;
 
     slot->is_busy = true;
+    slot->busy_id = 1;
     birth(slot, 1); /* from a handler, before it was cancelled */
     ttm_tracker_release(&tracker, slot);
     assert_int_equal(ttm_ring_reader_lost(&reader), 1);
@@ -563,9 +611,11 @@ static void *report_under_signals(void *arg)
     return NULL;
 }
 
-/* Births and ends by serial; what the ring says must make sense at every record. */
+/* Births and ends by serial; what the rings say must make sense at every record. */
+#define RINGS_OF_STORM 4 /* of the thread, and of handlers that interrupt each other */
+
 struct account {
-    uint64_t born, ended, wrong, last_serial;
+    uint64_t born, ended, wrong, last_serial[RINGS_OF_STORM];
 };
 
 static void drain(struct account *account)
@@ -576,8 +626,9 @@ static void drain(struct account *account)
         for (uint32_t i = 0; i < n; i++) {
             account->wrong += !is_record_of(&records[i], records[i].id);
             if (records[i].op == TTM_RECORD_BIRTH) {
-                account->wrong += records[i].serial <= account->last_serial;
-                account->last_serial = records[i].serial;
+                uint64_t *last = &account->last_serial[(records[i].serial >> 48) % RINGS_OF_STORM];
+                account->wrong += records[i].serial <= *last;
+                *last = records[i].serial;
                 account->born++;
             } else {
                 account->wrong += records[i].op != TTM_RECORD_END;
@@ -989,7 +1040,9 @@ int main(void)
         WITH_TRACKER(a_thread_that_had_no_other_ring_finds_room_in_its_own_again),
         WITH_TRACKER(when_all_slots_are_taken_a_thread_gets_none_and_it_is_counted),
         WITH_TRACKER(no_serial_is_used_twice_whoever_has_the_slot),
-        WITH_TRACKER(what_a_handler_reports_meanwhile_is_told_in_order),
+        WITH_TRACKER(what_a_handler_has_allocated_others_may_free_at_once),
+        WITH_TRACKER(where_no_ring_is_left_a_handler_waits_until_its_thread_has_done),
+        WITH_TRACKER(what_a_handler_reports_of_the_same_id_is_told_in_order),
         WITH_TRACKER(a_handler_may_report_any_number_within_one_event),
         WITH_TRACKER(what_cannot_be_deferred_is_counted_and_tried_again_later),
         WITH_TRACKER(a_thread_cancelled_in_mid_event_leaves_a_loss_and_a_slot_that_works),
