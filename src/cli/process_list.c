@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "base/u64_map.h"
+#include "ring/control.h"
+
+#define OFF_MAX 256
 
 const char *ttm_reporting_name(enum ttm_reporting reporting)
 {
@@ -208,6 +211,21 @@ static void add_all_counted(struct builder *builder)
     }
 }
 
+/* ---- who could report ---- */
+
+/* Also without a device; 'tt-mem status' has them, too. */
+static void add_switched_off(struct builder *builder)
+{
+    pid_t pids[OFF_MAX];
+    const size_t count = ttm_control_list_off(builder->root, pids, OFF_MAX);
+
+    for (size_t i = 0; i < count; i++) {
+        struct ttm_listed_process *listed = find_or_read(builder, pids[i]);
+        if (listed && listed->reporting == TTM_REPORTING_NO)
+            listed->reporting = TTM_REPORTING_DISABLED;
+    }
+}
+
 /* ---- the list ---- */
 
 uint64_t ttm_listed_process_bytes(const struct ttm_listed_process *process)
@@ -239,6 +257,9 @@ int ttm_process_list_read(const char *root, const struct ttm_machine *machine,
             add_tracked(&builder, &machine->answers[a].processes[p]);
     }
     add_all_counted(&builder);
+    /* It takes a look into every process, which is too much for who does so again and again. */
+    if (machine->answer_count > 0 && !cache)
+        add_switched_off(&builder);
     for (size_t i = 0; i < ret->count; i++) {
         struct ttm_listed_process *listed = &ret->processes[i];
         if (listed->reporting != TTM_REPORTING_TRACKED &&

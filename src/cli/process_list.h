@@ -42,8 +42,9 @@ struct ttm_process_list {
 };
 
 /*
- * Reads /proc below 'root'; who does so again and again gives a cache, else NULL. Returns
- * 0 or -ENOMEM; release it in any case.
+ * Reads /proc below 'root'; who does so again and again gives a cache, else NULL. Without one, and
+ * where a server answers, those that could report and hold nothing are listed, too. Returns 0 or
+ * -ENOMEM; release it in any case.
  */
 int ttm_process_list_read(const char *root, const struct ttm_machine *machine,
                           struct ttm_process_cache *cache, struct ttm_process_list *ret);

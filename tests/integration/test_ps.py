@@ -212,6 +212,16 @@ def test_real_processes_tracked_and_disabled(tree: Tree, server: Server) -> None
         assert f"tt-mem enable {off.pid}" in text and "tt-mem dump" in text
 
 
+def test_a_process_that_is_off_and_holds_no_device_is_listed_where_a_server_is(
+    tree: Tree, server: Server
+) -> None:
+    with Tracked(server, {"TT_ALLOC_TRACKING_ENABLED": "0"}) as off:
+        tree.real_process(off.pid)
+        assert tree.processes(server=server)[off.pid]["reporting"] == "disabled"
+        assert f"tt-mem enable {off.pid}" in tree.text("ps", server=server)
+        assert off.pid not in tree.processes()
+
+
 def test_a_process_that_is_switched_off_is_counted_by_the_runtime(
     tree: Tree, server: Server
 ) -> None:
