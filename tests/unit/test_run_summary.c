@@ -399,7 +399,8 @@ static void a_server_elsewhere_knows_less(void **state)
     add_device(0, 0, 4096);
     const char *string = text_on(&plain);
     assert_has(string, "tracked on 1 device by the server at /run/tt-mem.sock\n");
-    assert_has(string, "5 allocations remained, 4.0 KiB requested; the table is what was last seen");
+    assert_has(string,
+               "5 allocations remained, 4.0 KiB requested; the table is what was last seen");
     assert_lacks(string, "frees");
     add_process(2, 7, 7, 4096);
     string = text_on(&plain);
