@@ -152,6 +152,11 @@ def test_two_programs_on_chips_of_their_own(start: Start, server: Any) -> None:
         assert device["regions"]["DRAM"]["footprint_bytes"] == want
 
 
+def listed(server: Any, pid: int) -> list[dict[str, Any]]:
+    """Its row of ps, which has those of other programs, too, that are switched off."""
+    return [p for p in document(server, "ps")["processes"] if p["pid"] == pid]
+
+
 def test_all_commands_tell_the_same_of_circular_buffers(start: Start, server: Any) -> None:
     program = start(T3K)
     program.do(JOB)
@@ -163,7 +168,7 @@ def test_all_commands_tell_the_same_of_circular_buffers(start: Start, server: An
         return region["resident_bytes"], region["registered_bytes"]
 
     want = cb["resident_bytes"], cb["registered_bytes"]
-    (process,) = document(server, "ps")["processes"]
+    (process,) = listed(server, program.pid)
     assert both(process["regions"]["CB"]) == (8 * want[0], 8 * want[1])
     for command in (("devices",), ("monitor", "--once")):
         for device in document(server, *command)["devices"]:
@@ -179,9 +184,9 @@ def test_all_commands_tell_the_same_of_circular_buffers(start: Start, server: An
 def test_a_program_that_ends_leaves_nothing_behind(start: Start, server: Any) -> None:
     program = start(T3K)
     program.do(JOB)
-    wait_for(lambda: document(server, "ps")["processes"], "it to be listed")
+    wait_for(lambda: listed(server, program.pid), "it to be listed")
     program.process.kill()
     program.process.wait()
-    wait_for(lambda: not document(server, "ps")["processes"], "it to go")
+    wait_for(lambda: not listed(server, program.pid), "it to go")
     for device in document(server, "devices")["devices"]:
         assert {region["bytes"] for region in device["regions"].values()} <= {0, None}
