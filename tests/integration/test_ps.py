@@ -217,6 +217,7 @@ def test_a_process_that_is_off_and_holds_no_device_is_listed_where_a_server_is(
 ) -> None:
     with Tracked(server, {"TT_ALLOC_TRACKING_ENABLED": "0"}) as off:
         tree.real_process(off.pid)
+        wait_for(lambda: off.pid in tree.processes(server=server), "its library to be loaded")
         assert tree.processes(server=server)[off.pid]["reporting"] == "disabled"
         assert f"tt-mem enable {off.pid}" in tree.text("ps", server=server)
         assert off.pid not in tree.processes()

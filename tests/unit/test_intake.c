@@ -77,6 +77,7 @@ static void world_begin(struct world *world, bool is_recorded, bool is_watched)
     world->watcher = (struct ttm_session){.server = server, .tail.devices.is_all = true};
     ttm_list_init(&world->watcher.dirty_link);
     ttm_queue_init(&world->watcher.out);
+    ttm_u64_set_init(&world->watcher.tail_origins, 5);
     if (is_watched)
         ttm_list_append(&server->tails, &world->watcher.tail_link);
     tracked->client = &world->client;
@@ -99,6 +100,7 @@ static void world_end(struct world *world)
     ttm_notes_done(&tracked->notes);
     free(tracked->late_names);
     ttm_queue_done(&world->watcher.out);
+    ttm_u64_set_done(&world->watcher.tail_origins);
     ttm_u64_set_done(&world->client.recorded_notes);
     ttm_registry_free(world->server.reg);
     if (world->recorder)
