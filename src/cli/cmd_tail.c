@@ -19,6 +19,7 @@
 #include "cli/origin_text.h"
 #include "cli/tail_origins.h"
 #include "cli/terminal.h"
+#include "cli/words_json.h"
 #include "wire/event.h"
 
 enum { OPTION_PID = 256 };
@@ -165,30 +166,11 @@ static void put_line(struct ttm_text *out, const struct marks *marks, const stru
         put_buffer_line(out, marks, event, origin);
 }
 
-/* A line for each frame: ["decode.py:28:cache_kv", …]. */
-static void put_json_frames(struct ttm_json *json, const char *key, const char *lines)
-{
-    struct ttm_text frame;
-
-    ttm_text_init(&frame);
-    ttm_json_key(json, key);
-    ttm_json_array_begin(json);
-    while (*lines) {
-        const size_t n = strcspn(lines, "\n");
-        ttm_text_clear(&frame);
-        ttm_text_format(&frame, "%.*s", (int)n, lines);
-        ttm_json_string(json, ttm_text_string(&frame));
-        lines += n + (lines[n] == '\n');
-    }
-    ttm_json_array_end(json);
-    ttm_text_done(&frame);
-}
-
 /* Keys as in the origins of 'tt-mem dump'; native frames as they came, "/lib/libfoo.so+0x12". */
 static void put_json_origin(struct ttm_json *json, const struct ttm_answer_origin *origin)
 {
-    put_json_frames(json, "python", origin->python);
-    put_json_frames(json, "native", origin->native);
+    ttm_lines_json(json, "python", origin->python);
+    ttm_lines_json(json, "native", origin->native);
     ttm_json_put_string(json, "operation", origin->operation);
     ttm_json_put_string(json, "name", origin->name);
     ttm_json_put_string(json, "context", origin->context);

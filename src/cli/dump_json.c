@@ -14,6 +14,7 @@
 #include "cli/completeness.h"
 #include "cli/native_names.h"
 #include "cli/runtime.h"
+#include "cli/words_json.h"
 
 /* What remains of one origin. Views are listed, and add nothing. */
 struct origin {
@@ -261,23 +262,6 @@ static void put_empty_array(struct ttm_json *json, const char *key)
     ttm_json_array_end(json);
 }
 
-/* ["decode.py:28:cache_kv", …] */
-static void put_python(struct ttm_json *json, const char *lines)
-{
-    char line[TTM_FRAMES_TEXT_MAX + 1];
-
-    ttm_json_key(json, "python");
-    ttm_json_array_begin(json);
-    while (*lines) {
-        const size_t n = strcspn(lines, "\n");
-        memcpy(line, lines, n);
-        line[n] = '\0';
-        ttm_json_string(json, line);
-        lines += n + (lines[n] == '\n');
-    }
-    ttm_json_array_end(json);
-}
-
 /* ["ttnn::matmul", …] */
 static void put_native(struct ttm_json *json, struct ttm_native_names *names, const char *lines)
 {
@@ -312,7 +296,7 @@ static void put_origin(struct ttm_json *json, const struct ttm_answer *answer,
     const uint64_t now_ns = answer->moment.time_ns;
 
     ttm_json_object_begin(json);
-    put_python(json, from->python);
+    ttm_lines_json(json, "python", from->python);
     put_native(json, names, from->native);
     ttm_json_put_string(json, "operation", from->operation);
     ttm_json_put_string(json, "name", from->name);
@@ -544,7 +528,7 @@ static void put_failures(struct ttm_json *json, const struct ttm_answer_process 
         ttm_json_put_u64(json, "largest_free_bytes", row->bank_largest_bytes);
         ttm_json_put_string(json, "verdict",
                             ttm_failure_is_fragmented(row) ? "fragmented" : "exhausted");
-        put_python(json, from->python);
+        ttm_lines_json(json, "python", from->python);
         put_native(json, names, from->native);
         ttm_json_put_string(json, "operation", from->operation);
         ttm_json_put_string(json, "context", from->context);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/tail_origins.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "wire/origin_row.h"
 
@@ -15,39 +13,13 @@ static uint64_t key_of(int32_t pid, uint32_t number)
     return (uint64_t)(uint32_t)pid << 32 | number;
 }
 
-static void origin_done(struct ttm_answer_origin *origin)
-{
-    char *const texts[] = {origin->context,   origin->name,   origin->thread,
-                           origin->operation, origin->python, origin->native};
-
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        free(texts[i]);
-}
-
 void ttm_tail_origins_done(struct ttm_tail_origins *known)
 {
     for (uint32_t i = 0; i < known->count; i++)
-        origin_done(&known->origins[i]);
+        ttm_answer_origin_done(&known->origins[i]);
     free(known->origins);
     ttm_u64_map_done(&known->places);
     *known = (struct ttm_tail_origins){0};
-}
-
-static bool copy_row(const struct ttm_origin_row *row, struct ttm_answer_origin *ret)
-{
-    *ret = (struct ttm_answer_origin){
-        .number = row->number,
-        .context = strdup(row->context),
-        .name = strdup(row->name),
-        .thread = strdup(row->thread),
-        .operation = strdup(row->operation),
-        .python = strdup(row->python),
-        .native = strdup(row->native),
-    };
-    if (ret->context && ret->name && ret->thread && ret->operation && ret->python && ret->native)
-        return true;
-    origin_done(ret);
-    return false;
 }
 
 static bool make_room(struct ttm_tail_origins *known)
@@ -76,15 +48,15 @@ int ttm_tail_origins_add(struct ttm_tail_origins *known, const uint8_t *payload,
     if (r < 0)
         return r;
     const uint64_t key = key_of((int32_t)row.process_index, row.number);
-    if (!copy_row(&row, &origin))
+    if (ttm_answer_origin_copy(&row, &origin) < 0)
         return 0;
     if (ttm_u64_map_find(&known->places, key, &place)) {
-        origin_done(&known->origins[place - 1]);
+        ttm_answer_origin_done(&known->origins[place - 1]);
         known->origins[place - 1] = origin;
     } else if (make_room(known) && ttm_u64_map_add(&known->places, key, known->count + 1) == 0) {
         known->origins[known->count++] = origin;
     } else {
-        origin_done(&origin);
+        ttm_answer_origin_done(&origin);
     }
     return 0;
 }

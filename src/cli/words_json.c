@@ -1,6 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/words_json.h"
 
+#include <string.h>
+
+void ttm_lines_json(struct ttm_json *json, const char *key, const char *lines)
+{
+    struct ttm_text line;
+
+    ttm_text_init(&line);
+    ttm_json_key(json, key);
+    ttm_json_array_begin(json);
+    while (*lines) {
+        const size_t n = strcspn(lines, "\n");
+        ttm_text_clear(&line);
+        ttm_text_append_bytes(&line, lines, n);
+        ttm_json_string(json, ttm_text_string(&line));
+        lines += n + (lines[n] == '\n');
+    }
+    ttm_json_array_end(json);
+    json->out->failed |= ttm_text_failed(&line);
+    ttm_text_done(&line);
+}
+
 /* ["decode.py:28:cache_kv", …] */
 static void put_python(struct ttm_json *json, const struct ttm_origin_words *words,
                        bool has_full_paths)

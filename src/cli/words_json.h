@@ -12,4 +12,7 @@
 void ttm_words_json(struct ttm_json *json, const struct ttm_origin_words *words,
                     bool has_full_paths);
 
+/* A key whose array has the lines of 'lines', as an answer has its frames. */
+void ttm_lines_json(struct ttm_json *json, const char *key, const char *lines);
+
 #endif /* TTM_CLI_WORDS_JSON_H */

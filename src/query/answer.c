@@ -19,7 +19,7 @@ void ttm_answer_done(struct ttm_answer *answer)
         for (size_t s = 0; s < p->site_count; s++)
             free(p->sites[s].devices);
         for (size_t o = 0; o < p->origin_count; o++)
-            free(p->origins[o].context); /* the first of one piece */
+            ttm_answer_origin_done(&p->origins[o]);
         free(p->origins);
         free(p->marks);
         free(p->failures);
@@ -95,7 +95,7 @@ static int take_process_device(struct ttm_answer *answer, const struct ttm_frame
 }
 
 /* The texts lie in one piece of memory, the context first. */
-static int copy_texts(const struct ttm_origin_row *row, struct ttm_answer_origin *ret)
+int ttm_answer_origin_copy(const struct ttm_origin_row *row, struct ttm_answer_origin *ret)
 {
     const char *const from[] = {row->context,   row->name,   row->thread,
                                 row->operation, row->python, row->native};
@@ -118,6 +118,11 @@ static int copy_texts(const struct ttm_origin_row *row, struct ttm_answer_origin
     return 0;
 }
 
+void ttm_answer_origin_done(struct ttm_answer_origin *origin)
+{
+    free(origin->context); /* the first of one piece */
+}
+
 static int take_origin(struct ttm_answer *answer, const struct ttm_frame *frame)
 {
     struct ttm_origin_texts *texts = malloc(sizeof(*texts));
@@ -134,7 +139,7 @@ static int take_origin(struct ttm_answer *answer, const struct ttm_frame *frame)
         r = -ENOMEM;
     if (r == 0) {
         p->origins = grown;
-        r = copy_texts(&row, &p->origins[p->origin_count]);
+        r = ttm_answer_origin_copy(&row, &p->origins[p->origin_count]);
     }
     if (r == 0)
         p->origin_count++;

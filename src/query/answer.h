@@ -91,6 +91,10 @@ int ttm_answer_take(struct ttm_connection *conn, struct ttm_answer *answer);
 /* One request without payload and its answer. */
 int ttm_answer_ask(struct ttm_connection *conn, uint16_t request, struct ttm_answer *answer);
 
+/* Keeps what a row says. Returns 0 or -ENOMEM. */
+int ttm_answer_origin_copy(const struct ttm_origin_row *row, struct ttm_answer_origin *ret);
+void ttm_answer_origin_done(struct ttm_answer_origin *origin);
+
 /* What is known of the origin of a site or failure, or NULL. */
 const struct ttm_answer_origin *ttm_answer_origin(const struct ttm_answer_process *process,
                                                   uint32_t origin);
