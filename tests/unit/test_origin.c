@@ -367,7 +367,7 @@ static void modules_of_the_runtime_python_and_c_are_not_the_users(void **state)
         "",
         "/x/",
     };
-    static const char *const users[] = {"/home/me/model", "libmodel.so", "/x/libtt_model.so"};
+    static const char *const users[] = {"/x/model", "libmodel.so", "/x/libtt_model.so"};
     (void)state;
 
     for (size_t i = 0; i < COUNT_OF(others); i++)
