@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -365,45 +366,76 @@ static bool is_over(struct talk *talk)
     return is_stopping(talk) || is_alone(talk->helper);
 }
 
-/* One server, to which we have introduced ourselves, until goodbye. */
-static void talk_to_server(struct talk *talk)
+static bool is_off(const struct talk *talk)
+{
+    /* relaxed: who switches it on later takes the lock that may_leave() takes. */
+    return (atomic_load_explicit(&talk->helper->tracker->epoch, memory_order_relaxed) & 1) == 0;
+}
+
+/* Leaves when tracking is off, and the server, if there is one, was told so. Returns whether it did. */
+static bool has_left(struct talk *talk)
+{
+    const bool is_known = talk->fd < 0 || (talk->epoch_told & 1) == 0;
+
+    return is_off(talk) && is_known && !is_stopping(talk) && talk->helper->may_leave();
+}
+
+/* One server, to which we have introduced ourselves, until goodbye. Returns whether we have left. */
+static bool talk_to_server(struct talk *talk)
 {
     /* A server takes those who attach for being on. */
     talk->epoch_told = 1;
     int r = tell_switch(talk);
     while (r == 0 && !is_over(talk)) {
-        if (wait_for(talk, POLLIN, -1) & (POLLIN | POLLHUP | POLLERR))
+        if (has_left(talk))
+            return true;
+        /* Whoever kept us from leaving may not wake us. */
+        if (wait_for(talk, POLLIN, is_off(talk) ? LOOK_AGAIN_MS : -1) &
+            (POLLIN | POLLHUP | POLLERR))
             r = take_input(talk);
         if (!is_stopping(talk))
             talk->helper->on_wish();
         if (r == 0)
             r = tell_switch(talk);
     }
+    return false;
+}
+
+/* One server after another. Returns whether we have left, and not been stopped. */
+static bool talk_until_over(struct talk *talk)
+{
+    struct ttm_helper *helper = talk->helper;
+
+    while (!is_over(talk)) {
+        if (helper->connection.fd < 0)
+            connect_and_introduce(helper);
+        if (helper->connection.fd >= 0) {
+            talk->fd = helper->connection.fd;
+            if (talk_to_server(talk))
+                return true;
+            ttm_own_fd_close(&helper->connection);
+            talk->fd = -1;
+            ttm_queue_done(&talk->in);
+        }
+        if (!is_over(talk))
+            (void)wait_for(talk, 0, LOOK_AGAIN_MS);
+        if (!is_stopping(talk))
+            helper->on_wish();
+        if (has_left(talk))
+            return true;
+    }
+    ttm_own_fd_close(&helper->connection);
+    return false;
 }
 
 static void *run(void *arg)
 {
-    struct ttm_helper *helper = arg;
-    struct talk talk = {.helper = helper, .fd = -1};
+    struct talk talk = {.helper = arg, .fd = -1};
 
+    (void)unshare(CLONE_FS); /* the way to a server stays when the program goes into a chroot */
     ttm_queue_init(&talk.in);
-    while (!is_over(&talk)) {
-        if (helper->connection.fd < 0)
-            connect_and_introduce(helper);
-        if (helper->connection.fd >= 0) {
-            talk.fd = helper->connection.fd;
-            talk_to_server(&talk);
-            ttm_own_fd_close(&helper->connection);
-            talk.fd = -1;
-            ttm_queue_done(&talk.in);
-        }
-        if (!is_over(&talk))
-            (void)wait_for(&talk, 0, LOOK_AGAIN_MS);
-        if (!is_stopping(&talk))
-            helper->on_wish();
-    }
+    (void)talk_until_over(&talk);
     ttm_queue_done(&talk.in);
-    ttm_own_fd_close(&helper->connection);
     return NULL;
 }
 
@@ -452,11 +484,12 @@ static int start_thread(struct ttm_helper *helper)
 }
 
 int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
-                     struct ttm_control *control, void (*on_wish)(void))
+                     struct ttm_control *control, void (*on_wish)(void), bool (*may_leave)(void))
 {
     helper->tracker = tracker;
     helper->control = control;
     helper->on_wish = on_wish;
+    helper->may_leave = may_leave;
     atomic_init(&helper->is_stopping, false);
     atomic_init(&helper->is_watching_end, false);
     int r = make_pipe(helper);
@@ -483,6 +516,13 @@ void ttm_helper_stop(struct ttm_helper *helper)
     atomic_store_explicit(&helper->is_stopping, true, memory_order_relaxed); /* see is_stopping() */
     ttm_helper_nudge(helper);
     (void)pthread_join(helper->thread, NULL);
+    close_pipe(helper);
+}
+
+void ttm_helper_leave(struct ttm_helper *helper)
+{
+    (void)pthread_detach(helper->thread);
+    ttm_own_fd_close(&helper->connection);
     close_pipe(helper);
 }
 

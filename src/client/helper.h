@@ -4,7 +4,7 @@
  *
  * Finds a server, hands over the segment, tells what is live when asked, and looks
  * for a new one when it goes. It has all signals blocked and is the only part of
- * the library that may wait.
+ * the library that may wait. When tracking is switched off it says so, and ends.
  */
 #ifndef TTM_CLIENT_HELPER_H
 #define TTM_CLIENT_HELPER_H
@@ -21,6 +21,8 @@ struct ttm_helper {
     struct ttm_tracker *tracker;
     struct ttm_control *control;
     void (*on_wish)(void); /* a command may have said what it wants of the switch */
+    bool (*may_leave)(
+        void); /* tracking is off: whether the thread has left, see ttm_helper_leave() */
     pthread_t thread;
     _Atomic bool is_stopping;
     _Atomic bool is_watching_end;
@@ -31,10 +33,16 @@ struct ttm_helper {
 
 /* Returns 0 or a negative errno. */
 int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
-                     struct ttm_control *control, void (*on_wish)(void));
+                     struct ttm_control *control, void (*on_wish)(void), bool (*may_leave)(void));
 
 /* Ends the thread and waits for it; it never waits for long itself. */
 void ttm_helper_stop(struct ttm_helper *helper);
+
+/*
+ * On the helper's own thread, within may_leave(): lets go of all that it has. Nobody waits for the
+ * thread, which ends without another look at 'helper'.
+ */
+void ttm_helper_leave(struct ttm_helper *helper);
 
 /* Has it look at the switch. */
 void ttm_helper_nudge(const struct ttm_helper *helper);

@@ -133,6 +133,7 @@ static bool is_wanted(void)
 }
 
 static void look_at_wish(void);
+static bool let_helper_leave(void);
 
 /*
  * A guest says what is live, and what is wrong. Without one, what was allocated before is not known;
@@ -177,7 +178,8 @@ static int rouse_helper(void)
         ttm_helper_nudge(&helper);
         return 0;
     }
-    const int r = ttm_helper_start(&helper, &ttm_own_tracker, own_control(), look_at_wish);
+    const int r =
+        ttm_helper_start(&helper, &ttm_own_tracker, own_control(), look_at_wish, let_helper_leave);
     has_helper = r == 0;
     if (has_helper && atomic_load(&has_loader_left))
         ttm_helper_watch_end(&helper);
@@ -221,6 +223,20 @@ static void look_at_wish(void)
     if (!is_wanted() && is_on())
         switch_off();
     pthread_mutex_unlock(&switch_lock);
+}
+
+/* On the helper thread, which has no business in the program while tracking is off. */
+static bool let_helper_leave(void)
+{
+    if (pthread_mutex_trylock(&switch_lock) != 0)
+        return false;
+    const bool is_leaving = has_helper && !is_on() && !is_wanted();
+    if (is_leaving) {
+        ttm_helper_leave(&helper);
+        has_helper = false;
+    }
+    pthread_mutex_unlock(&switch_lock);
+    return is_leaving;
 }
 
 /* What a cancelled thread would leave behind is a lock that nobody gives back. */

@@ -27,6 +27,7 @@
 #define SUM_CBS_NS UINT64_C(100000000) /* at most so often while events come in */
 #define ALONE_CHECK 10                 /* visits until it is looked at whether it is still there */
 #define ALONE_NS UINT64_C(50000000)    /* between two looks at who may be unable to wake us */
+#define OFF_NS UINT64_C(500000000)     /* the same where tracking is off in all of these */
 #define WAKES_MAX 16                   /* taken at once; one is what there is */
 
 void ttm_tracked_activate(struct ttm_tracked *tracked)
@@ -47,8 +48,9 @@ static void look_after(struct ttm_tracked *tracked)
 
     if (!ttm_list_is_empty(&tracked->alone_link))
         return;
-    if (ttm_list_is_empty(&server->alone))
-        server->visit_alone_ns = server->now_ns + ALONE_NS;
+    const uint64_t due_ns = server->now_ns + (tracked->is_off ? OFF_NS : ALONE_NS);
+    if (ttm_list_is_empty(&server->alone) || due_ns < server->visit_alone_ns)
+        server->visit_alone_ns = due_ns;
     ttm_list_append(&server->alone, &tracked->alone_link);
 }
 
@@ -167,14 +169,18 @@ static bool has_gone(struct ttm_tracked *tracked)
 
 void ttm_tracked_visit_alone(struct ttm_server *server)
 {
+    bool is_any_on = false;
+
     TTM_LIST_FOR_EACH_SAFE(pos, &server->alone) {
         struct ttm_tracked *tracked = TTM_CONTAINER_OF(pos, struct ttm_tracked, alone_link);
-        if (has_gone(tracked))
+        if (has_gone(tracked)) {
             ttm_client_end(tracked->client);
-        else
+        } else if (!tracked->is_off) {
             ttm_tracked_activate(tracked);
+            is_any_on = true;
+        }
     }
-    server->visit_alone_ns = server->now_ns + ALONE_NS;
+    server->visit_alone_ns = server->now_ns + (is_any_on ? ALONE_NS : OFF_NS);
 }
 
 bool ttm_tracked_is_gone(const struct ttm_tracked *tracked)

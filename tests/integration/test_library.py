@@ -452,15 +452,15 @@ def test_a_running_program_is_switched_off_and_on(server: Server) -> None:
             row = worker.row()
             assert row["complete"] is False and "switched off" in row["why_incomplete"]
             assert "disabled" in run_ok("status", server=server).out
+            assert len(worker.threads()) == (2 if IS_THREAD_SANITIZED else 1)  # and none of ours
             worker.do("alloc 7 100", "free 7", f"alloc {100 + number} 100")
             assert worker.ids() == []
-            # It is idle, and goes on at once all the same: its helper is woken.
             done = run_ok("enable", str(worker.pid), server=server)
-            assert done.out == f"process {worker.pid}: tracking is on\n"
+            assert done.out == f"process {worker.pid}: tracking goes on with its next allocation\n"
+            assert worker.client()["disabled"] is True  # nobody in it could have seen the wish
+            worker.do(f"alloc {number} 10")
             assert worker.do("enabled") == 1
             wait_for(lambda: worker.client()["disabled"] is False)
-            assert worker.ids() == []
-            worker.do(f"alloc {number} 10")
             worker.wait_for_ids(number)
             assert worker.row()["history_complete"] is False
             server.check()
@@ -533,7 +533,8 @@ def test_a_guest_is_asked_what_is_live_and_where_it_comes_from(server: Server) -
         run_ok("disable", str(worker.pid))
         wait_for(lambda: worker.do("guest_calls") == 101)
         run_ok("enable", str(worker.pid))
-        worker.wait_for_ids(901, 902)
+        worker.do("alloc 3 100")
+        worker.wait_for_ids(3, 901, 902)
         assert worker.do("guest_calls") == 201
         assert worker.client()["unknown_frees"] == 0
         assert worker.row()["complete"] is True  # the guest has said what was live
@@ -756,7 +757,7 @@ def test_a_host_under_seccomp_is_unharmed(server: Server, denied: str) -> None:
 
 
 @needs_root
-def test_a_host_in_a_chroot_is_tracked_as_long_as_it_sees_the_server(
+def test_a_host_that_goes_into_a_chroot_stays_tracked(
     make_server, folder: Path
 ) -> None:
     server: Server = make_server().start()
@@ -768,10 +769,14 @@ def test_a_host_in_a_chroot_is_tracked_as_long_as_it_sees_the_server(
         assert worker.do(f"chroot {jail}") == 0
         worker.do("alloc 2 100", "name 2 inside -")
         wait_for(lambda: told_of(worker).get(2) == ("inside", ""))
-        assert "tracking is off" in run_ok("disable", str(worker.pid)).out
-        assert "tracking is on" in run_ok("enable", str(worker.pid)).out
         server.kill()
-        worker.do("alloc 3 100")  # there is no way to a new server, and no harm
+        worker.do("alloc 3 100", "free 1")
+        server.start()  # where the worker itself does not see it
+        worker.wait_for_ids(2, 3)
+        assert told_of(worker)[2] == ("inside", "")
+        assert "tracking is off" in run_ok("disable", str(worker.pid)).out
+        run_ok("enable", str(worker.pid))
+        worker.do("alloc 4 100", "mark x")  # there is no way to the server now, and no harm
         assert worker.end() == 0
 
 
