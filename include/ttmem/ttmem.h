@@ -6,8 +6,7 @@
  * any time, also from a signal handler. Nothing here blocks, prints, aborts or
  * fails: with tracking off, or no server, a call costs a few nanoseconds and does
  * nothing. errno is left as it was. Text is UTF-8, cut after 255 bytes; NULL is as "".
- * The child of a fork() is a process of its own; one of _Fork() or of a bare clone(), which
- * nobody is told of, may not use this before it has executed another program.
+ * The child of a fork() is a process of its own, by whatever call it was made.
  *
  * Tracking is on from the start when the environment has
  * TT_ALLOC_TRACKING_ENABLED=1; 'tt-mem enable PID' and 'tt-mem disable PID' switch

@@ -67,7 +67,7 @@ uint32_t ttmem_devices(const uint16_t *ids, uint32_t count)
 {
     uint16_t sorted[TTM_DEVICE_COUNT + 1];
 
-    if (ttm_switch_epoch() == 0 || !ids || count == 0 || count > TTM_DEVICE_COUNT)
+    if (!ttm_switch_is_on() || !ids || count == 0 || count > TTM_DEVICE_COUNT)
         return 0;
     memcpy(sorted, ids, count * sizeof(ids[0]));
     count = sort_devices(sorted, count);
@@ -83,7 +83,7 @@ uint32_t ttmem_cores(const struct ttmem_core_range *ranges, uint32_t count)
 {
     uint8_t buf[TTM_CORE_RANGES_MAX * TTM_CORE_RANGE_SIZE];
 
-    if (ttm_switch_epoch() == 0 || !ranges || count == 0 || count > TTM_CORE_RANGES_MAX)
+    if (!ttm_switch_is_on() || !ranges || count == 0 || count > TTM_CORE_RANGES_MAX)
         return 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct ttm_core_range range = {ranges[i].start_x, ranges[i].start_y, ranges[i].end_x,
@@ -95,12 +95,12 @@ uint32_t ttmem_cores(const struct ttmem_core_range *ranges, uint32_t count)
 
 uint32_t ttmem_guest_note(uint32_t kind, const void *bytes, uint32_t length)
 {
-    return ttm_switch_epoch() == 0 ? 0 : ttm_tracker_note(&ttm_own_tracker, kind, bytes, length);
+    return ttm_switch_is_on() ? ttm_tracker_note(&ttm_own_tracker, kind, bytes, length) : 0;
 }
 
 void ttmem_guest_say(const char *runtime, const char *trouble)
 {
-    if (ttm_switch_epoch() == 0)
+    if (!ttm_switch_is_on())
         return;
     struct ttm_segment *segment = ttm_own_tracker.producer.segment;
     /* release: the note is whole before its number is there. */
@@ -390,7 +390,7 @@ int ttmem_guest_next_live(uint32_t *at, struct ttmem_guest_live *ret)
 {
     struct ttm_live live;
 
-    if (ttm_switch_epoch() == 0)
+    if (!ttm_switch_is_on())
         return 0;
     while (ttm_live_table_next(&ttm_own_tracker.table, at, &live)) {
         if ((live.flags & TTM_LIVE_PROGRAM) != 0 || !has_python_stack(live.origin))
@@ -522,7 +522,7 @@ int ttmem_name_unique(uint64_t id, uint64_t address, const char *name, const cha
 {
     struct ttm_live live = {.id = id, .address = address};
 
-    if (ttm_switch_epoch() == 0 || !find_unique(&live))
+    if (!ttm_switch_is_on() || !find_unique(&live))
         return 0;
     ttmem_name(live.allocator, live.region, live.id, name, context);
     return 1;
@@ -533,7 +533,7 @@ int ttmem_name_at(uint16_t device, uint8_t region, uint64_t address, uint64_t id
 {
     struct ttm_live live = {.id = id, .address = address, .region = region};
 
-    if (ttm_switch_epoch() == 0 || region >= TTM_REGION_COUNT || !find_at(device, &live))
+    if (!ttm_switch_is_on() || region >= TTM_REGION_COUNT || !find_at(device, &live))
         return 0;
     ttmem_name(live.allocator, region, live.id, name, context);
     return 1;
@@ -575,7 +575,7 @@ __attribute__((hot, flatten)) void ttmem_program_dispatch(uint64_t program, uint
 {
     uint32_t length;
 
-    if (ttm_switch_epoch() == 0)
+    if (!ttm_switch_is_on())
         return;
     if (devices < TTM_SEGMENT_DEVICES) {
         dispatch_on(program, devices);
@@ -618,7 +618,7 @@ void ttmem_device_open(const struct ttmem_device *device)
 {
     uint8_t buf[TTM_DEVICE_NOTE_SIZE_MAX];
 
-    if (ttm_switch_epoch() == 0 || !device || device->id >= TTM_DEVICE_COUNT)
+    if (!ttm_switch_is_on() || !device || device->id >= TTM_DEVICE_COUNT)
         return;
     struct ttm_device_note note = {
         .id = device->id,
@@ -638,7 +638,7 @@ void ttmem_device_close(uint16_t id)
 {
     const struct ttm_live live = {.devices = id};
 
-    if (ttm_switch_epoch() == 0 || id >= TTM_DEVICE_COUNT)
+    if (!ttm_switch_is_on() || id >= TTM_DEVICE_COUNT)
         return;
     report(TTM_HAPPENING_DEVICE_CLOSE, &live);
     set_device(id, 0);
@@ -649,7 +649,7 @@ void ttmem_mark(const char *name)
     struct ttm_record record = {.op = TTM_RECORD_MARK};
     const size_t length = length_of(name, TEXT_MAX);
 
-    if (ttm_switch_epoch() == 0)
+    if (!ttm_switch_is_on())
         return;
     /* Short ones travel in the record: a program may make a new one at every step for weeks. */
     if (length > TTM_MARK_TEXT_MAX)

@@ -384,7 +384,7 @@ static bool has_left(struct talk *talk)
 static bool talk_to_server(struct talk *talk)
 {
     /* A server takes those who attach for being on. */
-    talk->epoch_told = 1;
+    talk->epoch_told = talk->helper->tracker->first_epoch;
     int r = tell_switch(talk);
     while (r == 0 && !is_over(talk)) {
         if (has_left(talk))

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/own_fd.h"
 #include "base/seed.h"
@@ -37,12 +40,23 @@ static bool has_leave_key;
 static struct ttm_own_fd control_fd = {.fd = -1};
 static bool is_wanted_at_start; /* by the environment, or by the parent */
 
+/* A page that the kernel empties in the child of any fork, by whatever call: see leave_parent(). */
+#define PAGE 4096
+static union {
+    _Alignas(PAGE) bool is_own; /* this memory is that of the process that wrote it */
+    char bytes[PAGE];
+} marked;
+
 __thread struct ttm_slot *_Atomic ttm_own_slot __attribute__((tls_model("initial-exec")));
 
 /* ---- a thread's slot ---- */
 
+static bool leave_parent(void);
+
 static void release_slot(void *slot)
 {
+    if (!((struct ttm_slot *)slot)->ring) /* it was a parent's */
+        return;
     /* First, so that a signal handler does not report into what is another thread's by then. */
     atomic_store_explicit(&ttm_own_slot, NULL, memory_order_relaxed); /* one thread */
     atomic_signal_fence(memory_order_seq_cst);
@@ -52,8 +66,10 @@ static void release_slot(void *slot)
 struct ttm_slot *ttm_switch_find_slot(void)
 {
     const int saved_errno = errno;
-    struct ttm_slot *slot = ttm_tracker_claim(&ttm_own_tracker);
-    struct ttm_slot *own = NULL;
+    struct ttm_slot *slot = NULL, *own = NULL;
+
+    if (marked.is_own || (leave_parent() && ttm_switch_epoch() != 0))
+        slot = ttm_tracker_claim(&ttm_own_tracker);
 
     /* relaxed: one thread; a signal handler may have been faster. */
     if (slot && !atomic_compare_exchange_strong_explicit(
@@ -87,7 +103,11 @@ static int make_tracker(void)
     int r = -pthread_key_create(&slot_key, release_slot);
     if (r < 0)
         return r;
+    /* A child that leaves its parent does so in the middle of an event of this number. */
+    const uint32_t epoch = atomic_load_explicit(&ttm_own_tracker.epoch, memory_order_relaxed);
     r = ttm_tracker_init(&ttm_own_tracker, ttm_seed_random());
+    atomic_store_explicit(&ttm_own_tracker.epoch, epoch, memory_order_relaxed);
+    ttm_own_tracker.first_epoch = epoch + 1;
     if (r < 0)
         (void)pthread_key_delete(slot_key);
     has_tracker = r == 0;
@@ -242,6 +262,8 @@ static bool let_helper_leave(void)
 /* What a cancelled thread would leave behind is a lock that nobody gives back. */
 static bool lock(int *ret_cancel)
 {
+    if (!marked.is_own && !leave_parent())
+        return false;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, ret_cancel);
     if (pthread_mutex_lock(&switch_lock) == 0)
         return true;
@@ -362,7 +384,7 @@ static void forget_in_child(void)
         (void)pthread_key_delete(slot_key);
         ttm_tracker_done(&ttm_own_tracker);
     }
-    atomic_store_explicit(&ttm_own_tracker.epoch, 0, memory_order_relaxed);
+    atomic_fetch_and_explicit(&ttm_own_tracker.epoch, ~1u, memory_order_relaxed);
     has_tracker = false;
     has_helper = false;
     atomic_store_explicit(&ttm_own_has_missed, false, memory_order_relaxed); /* by the parent */
@@ -372,6 +394,28 @@ static void forget_in_child(void)
     is_child = true;
     drop_control();
     make_control(was_on);
+    marked.is_own = true;
+}
+
+/*
+ * The child of a _Fork() or of a bare clone() is told nothing, and finds it out by itself: with its
+ * first event, as its slot was emptied, or when it is about to switch. Returns whether it is its
+ * own process now.
+ */
+static bool leave_parent(void)
+{
+    sigset_t all, before;
+
+    /* The thread that is left of the parent does it, or it would keep what was its parent's. */
+    if (syscall(SYS_gettid) != getpid())
+        return false;
+    sigfillset(&all); /* a handler would find half of it */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    forget_in_child();
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (ttm_own_guest) /* the runtime that it listens to is of no use in such a child */
+        ttmem_disable();
+    return true;
 }
 
 /* The thread that loaded us, in most programs the main one, has left without ending the process. */
@@ -388,6 +432,9 @@ void ttm_switch_begin(void)
     const char *wanted = getenv("TT_ALLOC_TRACKING_ENABLED");
 
     init_lock();
+    marked.is_own = true;
+    (void)madvise(&marked, sizeof(marked),
+                  MADV_WIPEONFORK); /* or such children are not told apart */
     make_control(wanted && strcmp(wanted, "1") == 0);
     (void)pthread_atfork(NULL, NULL, forget_in_child);
     /* Not a destructor of thread-local data, which glibc leaves out when a main thread leaves. */

@@ -61,7 +61,7 @@ static inline uint32_t ttm_switch_epoch(void)
 /* Atomic for a signal handler that finds its thread looking for a slot. */
 extern __thread struct ttm_slot *_Atomic ttm_own_slot __attribute__((tls_model("initial-exec")));
 
-/* For a thread that has none yet. */
+/* For a thread that has none yet, or in a child that has its parent's, of which nothing is left. */
 __attribute__((cold, noinline)) struct ttm_slot *ttm_switch_find_slot(void);
 
 /* The slot of this thread, NULL when all are taken. Tracking is or was on. */
@@ -69,7 +69,13 @@ static inline struct ttm_slot *ttm_switch_slot(void)
 {
     struct ttm_slot *slot = atomic_load_explicit(&ttm_own_slot, memory_order_relaxed); /* ours */
 
-    return __builtin_expect(slot != NULL, 1) ? slot : ttm_switch_find_slot();
+    return __builtin_expect(slot && slot->ring, 1) ? slot : ttm_switch_find_slot();
+}
+
+/* Whether tracking is on, for what events refer to. Nothing is written to a parent's memory after. */
+static inline bool ttm_switch_is_on(void)
+{
+    return ttm_switch_epoch() != 0 && ttm_switch_slot() != NULL;
 }
 
 #endif /* TTM_CLIENT_SWITCH_H */

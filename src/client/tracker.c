@@ -44,6 +44,7 @@ int ttm_tracker_init(struct ttm_tracker *tracker, uint64_t seed)
         goto fail;
     }
     tracker->slots = slots;
+    (void)madvise(slots, slots_bytes(), MADV_WIPEONFORK); /* see ttm_switch_slot() */
     return 0;
 
 fail:

@@ -36,7 +36,7 @@ struct ttm_slot {
     _Alignas(64) struct ttm_live_cache cache;
     /* From the count of the cache to that of what is deferred, what every event looks at is one line. */
     uint32_t number;
-    struct ttm_ring *ring;  /* where it writes: its own, or one to go on in */
+    struct ttm_ring *ring;  /* where it writes: its own, or one to go on in; NULL in a child */
     uint64_t counter;       /* of serials; goes on from owner to owner */
     uint32_t context_epoch; /* contexts of an earlier one have gone */
     uint32_t context_depth; /* may be more than there is room for */
@@ -70,6 +70,8 @@ struct ttm_tracker {
     struct ttm_live_table table;
     struct ttm_slot *slots; /* one for each ring */
     struct ttm_note_table notes;
+    uint32_t
+        first_epoch; /* that of the first spell; a child goes on counting where its parent was */
 };
 
 /* Returns 0 or a negative errno. */

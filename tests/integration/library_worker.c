@@ -24,6 +24,8 @@
  *   swap_wakes KIND                    the same for sockets that wake the server alone
  *   touched                            what was written to or taken from those
  *   forks COUNT                        children that each allocate and exit
+ *   child HOW COMMAND/COMMAND…         those commands in a child, which goes on waiting: its pid. HOW is
+ *                                      fork, _Fork, clone, or thread: of _Fork, in a thread of the child first
  *   exec                               this program anew, in this process
  *   deny NUMBER…                       system calls that fail with EPERM from here on
  *   chroot PATH
@@ -559,6 +561,15 @@ static bool obey_told(const char *verb, char *args)
     return true;
 }
 
+static pid_t make_child(const char *how)
+{
+    if (strcmp(how, "fork") == 0)
+        return fork();
+    if (strcmp(how, "clone") == 0)
+        return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    return _Fork();
+}
+
 static void *obey_in_thread(void *line)
 {
     char *args = strchr(line, ' ');
@@ -578,6 +589,44 @@ static void run_thread(char *line)
     if (pthread_create(&thread, NULL, obey_in_thread, line) != 0)
         die("no thread");
     (void)pthread_join(thread, NULL);
+}
+
+/* Each line in turn, and in a thread of its own before that. */
+static void obey_lines(char *lines, bool is_threaded)
+{
+    char *rest = NULL;
+
+    for (char *line = strtok_r(lines, "/", &rest); line; line = strtok_r(NULL, "/", &rest)) {
+        char copy[256];
+        (void)snprintf(copy, sizeof(copy), "%s", line);
+        if (is_threaded)
+            run_thread(copy);
+        (void)obey_in_thread(line);
+    }
+}
+
+static int run_child(char *args)
+{
+    char *how = args, *lines = strchr(args, ' '), byte;
+    int ready[2];
+
+    if (!lines || pipe(ready) < 0)
+        die("child HOW COMMAND");
+    *lines++ = '\0';
+    const pid_t pid = make_child(how);
+    if (pid < 0)
+        die("no child");
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        obey_lines(lines, strcmp(how, "thread") == 0);
+        (void)close(ready[1]);
+        for (;;)
+            (void)pause();
+    }
+    (void)close(ready[1]);
+    (void)!read(ready[0], &byte, 1);
+    (void)close(ready[0]);
+    return pid;
 }
 
 static int obey(const char *verb, char *args)
@@ -602,6 +651,8 @@ static int obey(const char *verb, char *args)
         return count_touched();
     if (strcmp(verb, "forks") == 0)
         return fork_many(atoi(args));
+    if (strcmp(verb, "child") == 0)
+        return run_child(args);
     if (strcmp(verb, "disable") == 0)
         ttmem_disable();
     else if (strcmp(verb, "churn") == 0)

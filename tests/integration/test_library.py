@@ -3,6 +3,7 @@
 
 import os
 import platform
+import signal
 import socket as sockets
 import struct
 import subprocess
@@ -719,6 +720,50 @@ def test_children_by_the_hundred(server: Server) -> None:
         assert device_of(server, 7).get("regions", {}).get("DRAM", {"count": 0})["count"] == 0
         status = server.check()
         assert status["unknown_frees"] == 0
+
+
+def ids_of(server: Server, pid: int) -> set[int]:
+    row = row_of(server, pid)
+    return {buffer["id"] for buffer in row["buffers"]} if row else set()
+
+
+@pytest.mark.parametrize("how", ["fork", "_Fork", "clone", "thread"])
+def test_a_child_is_its_own_process_however_it_was_made(server: Server, how: str) -> None:
+    if how != "fork" and IS_THREAD_SANITIZED:
+        pytest.skip("the thread sanitizer has to be told of a fork")
+    with Library(server) as worker:
+        # Its number of the spell of tracking is not the first.
+        worker.do("disable", "enable", "push parent", "alloc 1 1", "alloc 2 2", "cb 8 0 0 10 3 3")
+        worker.wait_for_ids(1, 2, 8)
+        for first in ("alloc 50 5", "push child", "open 3 n150", "free 1", "mark begun"):
+            child = worker.do(f"child {how} {first}/alloc 7 70/push inner/alloc 9 90/free 7")
+            wanted = {9, 50} if first == "alloc 50 5" else {9}
+            wait_for(lambda: ids_of(server, child) == wanted)
+            contexts = [origin["context"] for origin in row_of(server, child)["origins"]]
+            assert "parent" not in contexts
+            worker.do("alloc 3 100", "free 1", "alloc 1 100")
+            worker.wait_for_ids(1, 2, 3, 8)
+            assert worker.client()["unknown_frees"] == worker.client()["lost_events"] == 0
+            server.check()
+            os.kill(child, signal.SIGKILL)
+            wait_for(lambda: client_of(server, child) is None)
+        worker.wait_for_ids(1, 2, 3, 8)
+
+
+@pytest.mark.parametrize("how", ["fork", "_Fork", "clone"])
+def test_the_switch_of_a_child_is_its_own(server: Server, how: str) -> None:
+    if how != "fork" and IS_THREAD_SANITIZED:
+        pytest.skip("the thread sanitizer has to be told of a fork")
+    with Library(server, DISABLED) as worker:
+        worker.do("alloc 1 100")
+        run_ok("enable", str(worker.pid))
+        child = worker.do(f"child {how} alloc 2 100")  # the parent has not seen the wish yet
+        wait_for(lambda: client_of(server, child))
+        assert client_of(server, worker.pid) is None
+        assert "tracking is off" in run_ok("disable", str(child)).out
+        worker.do("alloc 3 100")
+        worker.wait_for_ids(3)
+        assert worker.do("enabled") == 1
 
 
 def test_a_program_that_execs_another_begins_anew(server: Server) -> None:
