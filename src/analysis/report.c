@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/report_making.h"
+#include "base/u64_map.h"
 #include "model/board.h"
 
 #define PROGRESS_RECORDS 65536
@@ -342,25 +343,53 @@ static int sort_origins(struct making *making, uint32_t cell_count)
     return r;
 }
 
-static int make_origins(struct making *making)
+/* The words of a cell's origin. Cells that differ in their region or device have them in common. */
+static int read_words(struct making *making, struct ttm_u64_map *first_of, struct named *named)
+{
+    uint32_t first;
+
+    if (ttm_u64_map_find(first_of, named->cell->origin, &first)) {
+        named->words = making->named[first].words;
+        return 0;
+    }
+    ttm_origin_words_read(&making->ledger->notes, named->cell->origin, &making->options->namer,
+                          &making->report->arena, &named->words);
+    return ttm_u64_map_add(first_of, named->cell->origin, (uint32_t)(named - making->named));
+}
+
+/* Gives each cell that is left the words of its origin. Returns how many there are, or -ENOMEM. */
+static int name_cells(struct making *making)
 {
     const struct ttm_ledger *ledger = making->ledger;
+    struct ttm_u64_map first_of; /* origin to the first in 'named' */
     uint32_t count = 0;
+    int r = 0;
 
-    for (uint32_t i = 0; i < ledger->cell_count; i++) {
+    ttm_u64_map_init(&first_of, making->options->seed);
+    for (uint32_t i = 0; r == 0 && i < ledger->cell_count; i++) {
         making->origin_of_cell[i] = UINT32_MAX;
         if (ledger->cells[i].allocs == 0) /* all were renamed */
             continue;
         struct named *named = &making->named[count++];
         *named = (struct named){.cell = &ledger->cells[i], .index = i};
-        ttm_origin_words_read(&ledger->notes, named->cell->origin, &making->options->namer,
-                              &making->report->arena, &named->words);
+        r = read_words(making, &first_of, named);
         if (named->words.python_count > 0 && !named->words.is_device_open &&
             named->cell->first_ns < making->first_users_ns)
             making->first_users_ns = named->cell->first_ns;
         if (named->cell->region == TTM_REGION_L1 && named->cell->lowest_address < making->l1_base)
             making->l1_base = named->cell->lowest_address;
     }
+    ttm_u64_map_done(&first_of);
+    return r < 0 ? r : (int)count;
+}
+
+static int make_origins(struct making *making)
+{
+    const int named = name_cells(making);
+    const uint32_t count = (uint32_t)named;
+
+    if (named < 0)
+        return named;
     qsort(making->named, count, sizeof(making->named[0]), by_origin);
     struct ttm_report_process *process = making->process;
     process->origins = ttm_arena_take(&making->report->arena, count, sizeof(process->origins[0]));

@@ -78,16 +78,22 @@ void ttm_text_format(struct ttm_text *text, const char *format, ...)
 {
     va_list args;
 
+    if (!reserve(text, 0))
+        return;
+    const size_t left = text->room - text->length;
     va_start(args, format);
-    int need = vsnprintf(NULL, 0, format, args);
+    const int need = vsnprintf(text->data + text->length, left, format, args);
     va_end(args);
     if (need < 0 || !reserve(text, (size_t)need)) {
+        text->data[text->length] = '\0';
         text->failed = true;
         return;
     }
-    va_start(args, format);
-    (void)vsnprintf(text->data + text->length, (size_t)need + 1, format, args);
-    va_end(args);
+    if ((size_t)need >= left) { /* there was no room for all of it, and is now */
+        va_start(args, format);
+        (void)vsnprintf(text->data + text->length, (size_t)need + 1, format, args);
+        va_end(args);
+    }
     text->length += (size_t)need;
 }
 
