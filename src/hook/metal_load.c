@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hook/metal.h"
+#include "hook/traces.h"
 
 const struct ttm_metal *ttm_metal_load(void)
 {
@@ -20,5 +21,8 @@ const struct ttm_metal *ttm_metal_load(void)
     if (length < 0 || (size_t)length >= sizeof(path))
         return NULL;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return library ? dlsym(library, "ttm_metal_table") : NULL;
+    const struct ttm_metal *metal = library ? dlsym(library, "ttm_metal_table") : NULL;
+    if (metal)
+        ttm_traces_hide(metal);
+    return metal;
 }

@@ -24,6 +24,7 @@
 #include "hook/devices.h"
 #include "hook/quiesce.h"
 #include "hook/runtime.h"
+#include "hook/traces.h"
 
 #if defined(__x86_64__)
 #define IS_SLOT(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT)
@@ -149,15 +150,19 @@ static bool read_module(const struct dl_phdr_info *info, struct module *ret)
     return ret->symbols && ret->strings;
 }
 
-/* Which of our functions a symbol names; TTM_HOOK_COUNT for none of them. */
-static uint32_t point_of(const struct module *module, size_t symbol)
+/* What a symbol is called; "" where it lies outside of what is known. */
+static const char *name_of(const struct module *module, size_t symbol)
 {
-    static const char prefix[] = "_ZN2tt8tt_metal";
     const size_t offset = module->symbols[symbol].st_name;
 
-    if (offset >= module->strings_size)
-        return TTM_HOOK_COUNT;
-    const char *name = module->strings + offset;
+    return offset < module->strings_size ? module->strings + offset : "";
+}
+
+/* Which of our functions has the name; TTM_HOOK_COUNT for none of them. */
+static uint32_t point_of(const char *name)
+{
+    static const char prefix[] = "_ZN2tt8tt_metal";
+
     if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
         return TTM_HOOK_COUNT;
     for (uint32_t i = 0; i < TTM_HOOK_COUNT; i++) {
@@ -194,10 +199,16 @@ static void patch(struct install *install, const struct module *module, const El
 
         if (!IS_SLOT(type) && !IS_ADDRESS(type))
             continue;
-        const uint32_t point = point_of(module, ELF64_R_SYM(list[i].r_info));
-        if (point == TTM_HOOK_COUNT || list[i].r_addend != 0)
+        const char *name = name_of(module, ELF64_R_SYM(list[i].r_info));
+        const uintptr_t where = module->base + list[i].r_offset;
+        if (list[i].r_addend != 0)
             continue;
-        const int r = point_to(module, module->base + list[i].r_offset, install->own[point]);
+        if (strcmp(name, "backtrace") == 0)
+            (void)point_to(module, where, (void *)(uintptr_t)ttm_traces_take);
+        const uint32_t point = point_of(name);
+        if (point == TTM_HOOK_COUNT)
+            continue;
+        const int r = point_to(module, where, install->own[point]);
         if (r < 0)
             install->error = r;
         else

@@ -64,6 +64,27 @@ def test_begun_with_devices_open_and_tensors_alive(start: Start, server: Any) ->
     assert_exact(server, program)
 
 
+def test_what_ttnn_throws_is_the_same_afterwards(start: Start, server: Any) -> None:
+    program = begin(start)
+    program.do("device = open_device(); import ttmem")
+    program.do("""
+        def failure():
+            try:
+                tensor(device, 1 << 17, 1 << 16)
+            except RuntimeError as error:
+                return str(error)
+        result = None
+    """)
+    texts = program.do("""
+        before = failure()
+        ttmem.start()
+        result = before, failure()
+    """)
+    assert "Out of Memory" in texts[0] and "backtrace:" in texts[0]
+    assert texts[0].splitlines() == texts[1].splitlines()  # one process, so addresses and all
+    assert_exact(server, program)
+
+
 def test_begun_with_buffers_in_single_cores(start: Start, server: Any) -> None:
     """They are in the allocators of the chips, which stand beside the mesh's."""
     program = start(N300, env={**BARE, "TT_METAL_ALLOCATOR_MODE_HYBRID": "1"})
