@@ -21,6 +21,15 @@ static inline uint64_t ttm_hash_u64(uint64_t x)
     return x;
 }
 
+/* Of two words, of which the first has a seed mixed in, by one multiplication to twice the length. */
+static inline uint64_t ttm_hash_pair(uint64_t a, uint64_t b)
+{
+    __extension__ const unsigned __int128 product =
+        (unsigned __int128)a * (b ^ 0xbf58476d1ce4e5b9ull);
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 /* Continues a hash with a text (FNV-1a, as names are short; mixed once at its end). */
 static inline uint64_t ttm_hash_text(uint64_t hash, const char *text)
 {

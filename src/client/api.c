@@ -112,16 +112,23 @@ void ttmem_guest_say(const char *runtime, const char *trouble)
 
 /* ---- contexts ---- */
 
-/* The contexts of this thread; those of an earlier spell of tracking have gone. */
+/* Those of an earlier spell of tracking have gone. */
+static void forget_old_contexts(struct ttm_slot *slot, uint32_t epoch)
+{
+    if (slot->context_epoch == epoch)
+        return;
+    slot->context_epoch = epoch;
+    slot->context_depth = 0;
+    slot->context = 0;
+    slot->context_origin = 0;
+}
+
 static struct ttm_slot *contexts_of_thread(uint32_t epoch)
 {
     struct ttm_slot *slot = ttm_switch_slot();
 
-    if (slot && slot->context_epoch != epoch) {
-        slot->context_epoch = epoch;
-        slot->context_depth = 0;
-        slot->context_origin = 0;
-    }
+    if (slot)
+        forget_old_contexts(slot, epoch);
     return slot;
 }
 
@@ -133,10 +140,11 @@ static uint32_t innermost(const struct ttm_slot *slot)
     return depth > 0 ? slot->contexts[depth - 1] : 0;
 }
 
-static void set_context_origin(struct ttm_slot *slot)
+static void set_context(struct ttm_slot *slot)
 {
     const struct ttm_origin_note origin = {.context = innermost(slot)};
 
+    slot->context = origin.context;
     slot->context_origin = origin.context != 0 ? ttm_tracker_origin(&ttm_own_tracker, &origin) : 0;
 }
 
@@ -169,7 +177,7 @@ void ttmem_context_push(const char *name)
     if (slot->context_depth < TTM_CONTEXTS_MAX)
         slot->contexts[slot->context_depth] = note_path(innermost(slot), name);
     slot->context_depth++;
-    set_context_origin(slot);
+    set_context(slot);
 }
 
 void ttmem_context_pop(void)
@@ -180,7 +188,7 @@ void ttmem_context_pop(void)
     if (!slot || slot->context_depth == 0)
         return;
     slot->context_depth--;
-    set_context_origin(slot);
+    set_context(slot);
 }
 
 void ttmem_context_set(const char *path)
@@ -193,7 +201,7 @@ void ttmem_context_set(const char *path)
     slot->context_depth = 0;
     if (path && *path)
         slot->contexts[slot->context_depth++] = note_text(path);
-    set_context_origin(slot);
+    set_context(slot);
 }
 
 /* A loop has the same few origins again and again; they are found without the table of notes. */
@@ -220,10 +228,8 @@ static uint32_t origin_note(struct ttm_slot *slot, const struct ttm_origin_note 
     return note;
 }
 
-/* Not inlined: without stacks it is rare. */
-static __attribute__((noinline)) uint32_t ask_origin(struct ttm_slot *slot,
-                                                     const struct ttmem_guest *guest,
-                                                     uint32_t context, uint32_t epoch)
+static uint32_t ask_origin(struct ttm_slot *slot, const struct ttmem_guest *guest, uint32_t context,
+                           uint32_t epoch)
 {
     struct ttmem_guest_origin from = {0};
 
@@ -247,17 +253,22 @@ static __attribute__((noinline)) uint32_t ask_origin(struct ttm_slot *slot,
     return note;
 }
 
-static __attribute__((hot)) uint32_t origin_of_event(struct ttm_slot *slot, uint32_t epoch)
+static __attribute__((noinline)) uint32_t find_origin(struct ttm_slot *slot, uint32_t epoch)
 {
-    const bool has_context = slot->context_depth > 0 && slot->context_epoch == epoch;
-    const uint32_t context = has_context ? innermost(slot) : 0;
-
-    if (slot->lasting_epoch == epoch && slot->lasting_context == context) /* only with a guest */
-        return slot->lasting_origin;
     const struct ttmem_guest *guest = ttm_own_guest;
+
+    forget_old_contexts(slot, epoch);
     if (!guest || !guest->origin)
-        return has_context ? slot->context_origin : 0;
-    return ask_origin(slot, guest, context, epoch);
+        return slot->context != 0 ? slot->context_origin : 0;
+    return ask_origin(slot, guest, slot->context, epoch);
+}
+
+static inline uint32_t origin_of_event(struct ttm_slot *slot, uint32_t epoch)
+{
+    /* Only with a guest. A context of an earlier epoch is none of this one's. */
+    if (__builtin_expect(slot->lasting_epoch == epoch && slot->lasting_context == slot->context, 1))
+        return slot->lasting_origin;
+    return find_origin(slot, epoch);
 }
 
 /* ---- allocations ---- */
@@ -322,7 +333,7 @@ __attribute__((hot)) void ttmem_alloc(const struct ttmem_allocation *a)
         ttm_switch_miss();
 }
 
-__attribute__((hot, flatten)) void ttmem_guest_born(struct ttm_live *live)
+__attribute__((hot, flatten)) void ttmem_guest_born(struct ttm_live *live, uint64_t key)
 {
     const uint32_t epoch = ttm_switch_epoch();
     struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
@@ -336,7 +347,7 @@ __attribute__((hot, flatten)) void ttmem_guest_born(struct ttm_live *live)
         return;
     }
     live->origin = origin_of_event(slot, epoch);
-    ttm_tracker_begin(&ttm_own_tracker, slot, live, epoch);
+    ttm_tracker_begin_plain(&ttm_own_tracker, slot, live, key, epoch);
 }
 
 /* What has no more to it than a key. */
@@ -364,8 +375,7 @@ static __attribute__((noinline, hot, flatten)) void end_tracked(uint16_t allocat
         ttm_tracker_count_unknown_end(&ttm_own_tracker);
         return;
     }
-    const struct ttm_live key = {.id = id, .allocator = allocator, .region = region};
-    ttm_tracker_end(&ttm_own_tracker, slot, &key, epoch);
+    ttm_tracker_end(&ttm_own_tracker, slot, allocator, region, id, epoch);
 }
 
 __attribute__((hot)) void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)

@@ -49,9 +49,9 @@ TTMEM_EXPORT uint32_t ttmem_guest_note(uint32_t kind, const void *bytes, uint32_
 
 /*
  * As ttmem_alloc() of a buffer, without the checks of what somebody else might say. Its origin,
- * serial and time are set here.
+ * serial and time are set here. It has neither kind nor flags; 'key' is its ttm_live_key_of().
  */
-TTMEM_EXPORT void ttmem_guest_born(struct ttm_live *live);
+TTMEM_EXPORT void ttmem_guest_born(struct ttm_live *live, uint64_t key);
 
 /* As ttmem_free(), but it ends with its program and not because its owner gave it back. */
 TTMEM_EXPORT void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t id);

@@ -287,23 +287,23 @@ void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *c
 /* ---- the contents of a place ---- */
 
 /* The part of the word ADDRESS that belongs to the key. */
-static uint64_t key_of(const struct ttm_live *live)
-{
-    return (uint64_t)live->allocator << 40 | (uint64_t)live->region << 56 |
-           (uint64_t)(live->flags & TTM_LIVE_PROGRAM) << 61;
-}
-
 #define KEY_MASK (UINT64_C(0x7ffff) << 40 | (uint64_t)TTM_LIVE_PROGRAM << 61)
+
+/* What that word has besides the address. */
+static uint64_t top_of(const struct ttm_live *live)
+{
+    return ttm_live_key_of(live) | (uint64_t)live->kind << 59 | (uint64_t)live->flags << 61;
+}
 
 /* All but the serial, which is stored when there is an entry. */
 static inline __attribute__((always_inline)) void fill_place(struct ttm_live_place *place,
-                                                             const struct ttm_live *live)
+                                                             const struct ttm_live *live,
+                                                             uint64_t top)
 {
     set(place, ID, live->id);
     set(place, BIRTH,
         (live->birth_ns >> BIRTH_SHIFT & BIRTH_MASK) | (uint64_t)live->banks << BANKS_AT);
-    set(place, ADDRESS,
-        live->address | key_of(live) | (uint64_t)live->kind << 59 | (uint64_t)live->flags << 61);
+    set(place, ADDRESS, live->address | top);
     set(place, BYTES, live->bytes | (uint64_t)live->devices << 40);
     set(place, TAKEN, live->footprint_bytes | (uint64_t)live->origin << 40);
 }
@@ -366,15 +366,13 @@ uint32_t ttm_live_table_estimate(const struct ttm_live_table *table)
 
 static uint64_t key_hash(const struct ttm_live_table *table, uint64_t key, uint64_t id)
 {
-    return ttm_hash_u64(id ^ table->seed ^ key);
+    return ttm_hash_pair(id ^ table->seed, key);
 }
 
 /* What an entry has of the hash; never 0, so that an empty one is like none. */
 static uint32_t tag_of(uint64_t hash)
 {
-    const uint32_t tag = (uint32_t)(hash >> 56);
-
-    return tag != 0 ? tag : 1;
+    return (uint32_t)(hash >> 56) | 1;
 }
 
 static uint32_t entry_of(uint64_t hash, uint32_t place)
@@ -383,37 +381,61 @@ static uint32_t entry_of(uint64_t hash, uint32_t place)
 }
 
 /*
- * A bit for each entry of a bucket whose tag is that; an empty one has the tag 0. It is
- * a hint, as others change entries meanwhile: whoever acts on it looks at the entry.
+ * The tags of a bucket's entries, and a bit for each that is the one that is asked for. They are a
+ * hint, as others change entries meanwhile: whoever acts on it looks at the entry. The last word of
+ * the line is no entry, but far too small to have a tag.
  */
 #ifdef HAS_SSE2
-static inline uint32_t entries_with(const struct ttm_live_bucket *bucket, uint32_t tag)
+struct tags {
+    __m128i bytes;
+};
+
+static inline struct tags tags_in(const struct ttm_live_bucket *bucket)
 {
     const __m128i *rows = (const __m128i *)(const void *)bucket->entries; /* aligned to the line */
-    const __m128i wanted = _mm_set1_epi32((int)tag);
-    const __m128i low =
-        _mm_packs_epi32(_mm_cmpeq_epi32(_mm_srli_epi32(_mm_load_si128(rows), 24), wanted),
-                        _mm_cmpeq_epi32(_mm_srli_epi32(_mm_load_si128(rows + 1), 24), wanted));
-    const __m128i high =
-        _mm_packs_epi32(_mm_cmpeq_epi32(_mm_srli_epi32(_mm_load_si128(rows + 2), 24), wanted),
-                        _mm_cmpeq_epi32(_mm_srli_epi32(_mm_load_si128(rows + 3), 24), wanted));
+    const __m128i low = _mm_packs_epi32(_mm_srli_epi32(_mm_load_si128(rows), 24),
+                                        _mm_srli_epi32(_mm_load_si128(rows + 1), 24));
+    const __m128i high = _mm_packs_epi32(_mm_srli_epi32(_mm_load_si128(rows + 2), 24),
+                                         _mm_srli_epi32(_mm_load_si128(rows + 3), 24));
 
-    /* The last word of the line is no entry. */
-    return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(low, high)) & ((1u << ENTRIES) - 1);
+    return (struct tags){_mm_packus_epi16(low, high)};
+}
+
+static inline uint32_t entries_with(const struct tags *tags, uint32_t tag)
+{
+    const __m128i wanted = _mm_set1_epi32((int)(tag * 0x01010101u));
+
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(tags->bytes, wanted));
 }
 #else
-static uint32_t entries_with(const struct ttm_live_bucket *bucket, uint32_t tag)
+struct tags {
+    uint8_t bytes[ENTRIES];
+};
+
+static struct tags tags_in(const struct ttm_live_bucket *bucket)
+{
+    struct tags tags;
+
+    for (uint32_t i = 0; i < ENTRIES; i++)
+        tags.bytes[i] =
+            (uint8_t)(atomic_load_explicit(&bucket->entries[i], memory_order_relaxed) >> 24);
+    return tags;
+}
+
+static uint32_t entries_with(const struct tags *tags, uint32_t tag)
 {
     uint32_t found = 0;
 
-    for (uint32_t i = 0; i < ENTRIES; i++) {
-        const uint32_t entry = atomic_load_explicit(&bucket->entries[i], memory_order_relaxed);
-
-        found |= (uint32_t)(entry >> 24 == tag) << i;
-    }
+    for (uint32_t i = 0; i < ENTRIES; i++)
+        found |= (uint32_t)(tags->bytes[i] == tag) << i;
     return found;
 }
 #endif
+
+static inline uint32_t empty_entries(const struct tags *tags)
+{
+    return entries_with(tags, 0) & ((1u << ENTRIES) - 1);
+}
 
 /* Where an entry was found. */
 struct spot {
@@ -427,22 +449,25 @@ struct spot {
 static inline bool search_bucket(const struct ttm_live_table *table, struct ttm_live_bucket *bucket,
                                  uint64_t hash, uint64_t key, uint64_t id, struct spot *ret)
 {
-    for (uint32_t rest = entries_with(bucket, tag_of(hash)); rest != 0; rest &= rest - 1) {
-        _Atomic uint32_t *at = &bucket->entries[__builtin_ctz(rest)];
+    const struct tags tags = tags_in(bucket);
+
+    for (uint32_t rest = entries_with(&tags, tag_of(hash)); rest != 0; rest &= rest - 1) {
+        _Atomic uint32_t *at = &bucket->entries[(uint32_t)__builtin_ctz(rest)];
         /* acquire: pairs with the release that put it there; its place is filled. */
         const uint32_t entry = atomic_load_explicit(at, memory_order_acquire);
-        if (entry == 0)
+        if (__builtin_expect(entry == 0, 0))
             continue;
         const uint32_t number = (entry & 0xffffff) - 1;
         struct ttm_live_place *place = place_at(table, number);
         const uint64_t serial = get(place, SERIAL);
-        if (serial == 0 || get(place, ID) != id || (get(place, ADDRESS) & KEY_MASK) != key)
+        if (__builtin_expect(
+                serial == 0 || get(place, ID) != id || (get(place, ADDRESS) & KEY_MASK) != key, 0))
             continue;
         /*
          * The life we saw may have ended and its key been born again in the same place, with its
          * entry elsewhere. Once a new serial was read, an entry cleared before it reads as such.
          */
-        if (atomic_load_explicit(at, memory_order_acquire) != entry)
+        if (__builtin_expect(atomic_load_explicit(at, memory_order_acquire) != entry, 0))
             continue;
         *ret = (struct spot){at, place, number, serial};
         return true;
@@ -485,24 +510,23 @@ static bool find(const struct ttm_live_table *table, uint64_t hash, uint64_t key
 }
 
 /*
- * Nearly always there is one generation, and the bucket of the key has not overflowed. NULL when
- * it is otherwise, and the long way has to be gone.
+ * Nearly always there is one generation, and the bucket of the key has not overflowed; else the
+ * long way has to be gone.
  */
-static inline struct ttm_live_bucket *only_bucket(const struct ttm_live_table *table, uint64_t hash)
+static inline bool is_only_bucket(const struct ttm_live_table *table,
+                                  const struct ttm_live_bucket *bucket)
 {
-    struct ttm_live_bucket *bucket = bucket_of(table, 0, hash);
-
-    if (__builtin_expect(atomic_load_explicit(&table->generation_count, memory_order_acquire) !=
-                                 1 ||
-                             atomic_load_explicit(&bucket->overflow, memory_order_acquire) != 0,
-                         0))
-        return NULL;
-    return bucket;
+    return __builtin_expect(atomic_load_explicit(&table->generation_count, memory_order_acquire) ==
+                                    1 &&
+                                atomic_load_explicit(&bucket->overflow, memory_order_acquire) == 0,
+                            1);
 }
 
 static bool put_in_bucket(struct ttm_live_bucket *bucket, uint32_t entry)
 {
-    for (uint32_t rest = entries_with(bucket, 0); rest != 0; rest &= rest - 1) {
+    const struct tags tags = tags_in(bucket);
+
+    for (uint32_t rest = empty_entries(&tags); rest != 0; rest &= rest - 1) {
         uint32_t empty = 0;
         /* release: pairs with the acquire in search_bucket(). */
         if (atomic_compare_exchange_strong_explicit(&bucket->entries[__builtin_ctz(rest)], &empty,
@@ -582,8 +606,7 @@ static bool put_entry(struct ttm_live_table *table, uint64_t hash, uint32_t entr
 /* Ends the life at the spot if it still is the one that was seen. */
 static inline __attribute__((always_inline)) bool end_life(struct ttm_live_table *table,
                                                            struct ttm_live_cache *cache,
-                                                           const struct spot *spot,
-                                                           struct ttm_live *ret)
+                                                           const struct spot *spot)
 {
     uint64_t serial = spot->serial;
 
@@ -592,8 +615,6 @@ static inline __attribute__((always_inline)) bool end_life(struct ttm_live_table
                                                  memory_order_acq_rel, memory_order_relaxed))
         return false;
     /* The place is ours now, and so is its entry. */
-    read_place(spot->place, ret);
-    ret->serial = spot->serial;
     atomic_store_explicit(spot->entry, 0, memory_order_release);
     give_place(table, cache, spot->number);
     return true;
@@ -603,41 +624,41 @@ static inline __attribute__((always_inline)) bool end_life(struct ttm_live_table
 static bool find_live(const struct ttm_live_table *table, const struct ttm_live *live,
                       struct spot *ret)
 {
-    const uint64_t key = key_of(live);
+    const uint64_t key = ttm_live_key_of(live);
 
     return find(table, key_hash(table, key, live->id), key, live->id, ret) &&
            (live->serial == 0 || live->serial == ret->serial);
 }
 
-static __attribute__((noinline, cold)) int remove_slowly(struct ttm_live_table *table,
-                                                         struct ttm_live_cache *cache,
-                                                         const struct ttm_live *key,
-                                                         struct ttm_live *ret)
+static __attribute__((noinline, cold)) uint64_t remove_slowly(struct ttm_live_table *table,
+                                                              struct ttm_live_cache *cache,
+                                                              uint64_t key, uint64_t id,
+                                                              uint64_t serial)
 {
+    const uint64_t hash = key_hash(table, key, id);
     struct spot spot;
 
-    while (find_live(table, key, &spot)) {
-        if (end_life(table, cache, &spot, ret))
-            return 0;
+    while (find(table, hash, key, id, &spot) && (serial == 0 || serial == spot.serial)) {
+        if (end_life(table, cache, &spot))
+            return spot.serial;
     }
-    return -ENOENT;
+    return 0;
 }
 
-__attribute__((hot)) int ttm_live_table_remove(struct ttm_live_table *table,
-                                               struct ttm_live_cache *cache,
-                                               const struct ttm_live *live, struct ttm_live *ret)
+__attribute__((hot)) uint64_t ttm_live_table_remove(struct ttm_live_table *table,
+                                                    struct ttm_live_cache *cache, uint64_t key,
+                                                    uint64_t id, uint64_t serial)
 {
-    const uint64_t key = key_of(live);
-    const uint64_t hash = key_hash(table, key, live->id);
-    struct ttm_live_bucket *bucket = only_bucket(table, hash);
+    const uint64_t hash = key_hash(table, key, id);
+    struct ttm_live_bucket *bucket = bucket_of(table, 0, hash);
     struct spot spot;
 
-    if (__builtin_expect(bucket && search_bucket(table, bucket, hash, key, live->id, &spot) &&
-                             (live->serial == 0 || live->serial == spot.serial) &&
-                             end_life(table, cache, &spot, ret),
-                         1))
-        return 0;
-    return remove_slowly(table, cache, live, ret);
+    if (__builtin_expect(!is_only_bucket(table, bucket), 0) ||
+        __builtin_expect(!search_bucket(table, bucket, hash, key, id, &spot), 0) ||
+        __builtin_expect(serial != 0 && serial != spot.serial, 0) ||
+        __builtin_expect(!end_life(table, cache, &spot), 0))
+        return remove_slowly(table, cache, key, id, serial);
+    return spot.serial;
 }
 
 int ttm_live_table_get(const struct ttm_live_table *table, const struct ttm_live *key,
@@ -677,10 +698,10 @@ int ttm_live_table_set_origin(struct ttm_live_table *table, const struct ttm_liv
 
 static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *table,
                                                       struct ttm_live_cache *cache,
-                                                      const struct ttm_live *live,
-                                                      struct ttm_live *ret_replaced)
+                                                      const struct ttm_live *live, uint64_t top,
+                                                      uint64_t *ret_replaced)
 {
-    const uint64_t key = key_of(live);
+    const uint64_t key = top & KEY_MASK;
     const uint64_t hash = key_hash(table, key, live->id);
     struct spot old;
     uint32_t number;
@@ -688,39 +709,61 @@ static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *tab
     const bool has_old = find(table, hash, key, live->id, &old);
     if (!take_place(table, cache, &number))
         return -ENOSPC;
-    fill_place(place_at(table, number), live);
+    fill_place(place_at(table, number), live, top);
     if (!put_entry(table, hash, entry_of(hash, number))) {
         give_place(table, cache, number);
         return -ENOSPC;
     }
     set(place_at(table, number), SERIAL, live->serial);
-    return has_old && end_life(table, cache, &old, ret_replaced) ? 1 : 0;
+    if (!has_old || !end_life(table, cache, &old))
+        return 0;
+    *ret_replaced = old.serial;
+    return 1;
+}
+
+static inline __attribute__((always_inline)) int add(struct ttm_live_table *table,
+                                                     struct ttm_live_cache *cache,
+                                                     const struct ttm_live *live, uint64_t key,
+                                                     uint64_t top, uint64_t *ret_replaced)
+{
+    const uint64_t hash = key_hash(table, key, live->id);
+    struct ttm_live_bucket *bucket = bucket_of(table, 0, hash);
+
+    if (__builtin_expect(!is_only_bucket(table, bucket), 0))
+        return add_slowly(table, cache, live, top, ret_replaced);
+    const struct tags tags = tags_in(bucket);
+    const uint32_t empty = empty_entries(&tags);
+    /* Without an entry of its tag the key is not there yet. */
+    if (__builtin_expect(empty == 0 || cache->count == 0 || entries_with(&tags, tag_of(hash)) != 0,
+                         0))
+        return add_slowly(table, cache, live, top, ret_replaced);
+    const uint32_t number = cache->places[--cache->count];
+    struct ttm_live_place *place = place_at(table, number);
+    uint32_t none = 0;
+    fill_place(place, live, top);
+    /* release: pairs with the acquire in search_bucket(). */
+    if (__builtin_expect(!atomic_compare_exchange_strong_explicit(
+                             &bucket->entries[(uint32_t)__builtin_ctz(empty)], &none,
+                             entry_of(hash, number), memory_order_release, memory_order_relaxed),
+                         0)) {
+        cache_place(cache, number);
+        return add_slowly(table, cache, live, top, ret_replaced);
+    }
+    set(place, SERIAL, live->serial);
+    return 0;
 }
 
 __attribute__((hot)) int ttm_live_table_add(struct ttm_live_table *table,
                                             struct ttm_live_cache *cache,
-                                            const struct ttm_live *live,
-                                            struct ttm_live *ret_replaced)
+                                            const struct ttm_live *live, uint64_t *ret_replaced)
 {
-    const uint64_t hash = key_hash(table, key_of(live), live->id);
-    struct ttm_live_bucket *bucket = only_bucket(table, hash);
-    const uint32_t empty = bucket ? entries_with(bucket, 0) : 0;
+    return add(table, cache, live, ttm_live_key_of(live), top_of(live), ret_replaced);
+}
 
-    /* Without an entry of its tag the key is not there yet. */
-    if (__builtin_expect(empty == 0 || cache->count == 0 || entries_with(bucket, tag_of(hash)) != 0,
-                         0))
-        return add_slowly(table, cache, live, ret_replaced);
-    const uint32_t number = cache->places[--cache->count];
-    uint32_t none = 0;
-    fill_place(place_at(table, number), live);
-    /* release: pairs with the acquire in search_bucket(). */
-    if (__builtin_expect(!atomic_compare_exchange_strong_explicit(
-                             &bucket->entries[__builtin_ctz(empty)], &none, entry_of(hash, number),
-                             memory_order_release, memory_order_relaxed),
-                         0)) {
-        cache_place(cache, number);
-        return add_slowly(table, cache, live, ret_replaced);
-    }
-    set(place_at(table, number), SERIAL, live->serial);
-    return 0;
+__attribute__((hot)) int ttm_live_table_add_plain(struct ttm_live_table *table,
+                                                  struct ttm_live_cache *cache,
+                                                  const struct ttm_live *live, uint64_t key,
+                                                  uint64_t *ret_replaced)
+{
+    return add(table, cache, live, key, key, ret_replaced);
 }

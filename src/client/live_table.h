@@ -48,6 +48,21 @@ struct ttm_live {
 /* enum ttm_record_flags; this one belongs to the key: 'id' is a program, 'allocator' its part. */
 #define TTM_LIVE_PROGRAM 4
 
+/*
+ * What tells lives of the same id apart: allocator, region and that flag, in the bits that they
+ * have in the table.
+ */
+static inline uint64_t ttm_live_key(uint16_t allocator, uint8_t region, uint8_t flags)
+{
+    return (uint64_t)allocator << 40 | (uint64_t)region << 56 |
+           (uint64_t)(flags & TTM_LIVE_PROGRAM) << 61;
+}
+
+static inline uint64_t ttm_live_key_of(const struct ttm_live *live)
+{
+    return ttm_live_key(live->allocator, live->region, live->flags);
+}
+
 #define TTM_LIVE_GENERATIONS 9
 #define TTM_LIVES_PER_PROCESS ((1u << 24) - 2)
 
@@ -91,18 +106,22 @@ int ttm_live_table_init(struct ttm_live_table *table, uint64_t seed);
 void ttm_live_table_done(struct ttm_live_table *table);
 
 /*
- * Adds a life. Returns 0; 1 when one of that key was live and has ended as
- * replaced ('*ret_replaced'); -ENOSPC when the table is full.
+ * Adds a life. Returns 0; 1 when one of that key and id was live and has ended as
+ * replaced (its serial: '*ret_replaced'); -ENOSPC when the table is full.
  */
 int ttm_live_table_add(struct ttm_live_table *table, struct ttm_live_cache *cache,
-                       const struct ttm_live *live, struct ttm_live *ret_replaced);
+                       const struct ttm_live *live, uint64_t *ret_replaced);
+
+/* The same for one of that key, without a kind or flags. */
+int ttm_live_table_add_plain(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                             const struct ttm_live *live, uint64_t key, uint64_t *ret_replaced);
 
 /*
- * Removes the life of that key (allocator, region, id, TTM_LIVE_PROGRAM), and only
- * if it has that serial when one is given. Returns 0 or -ENOENT.
+ * Removes the life of that key and id, and only if it has that serial when one is given.
+ * Returns the serial that it had, 0 when there was none.
  */
-int ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *cache,
-                          const struct ttm_live *key, struct ttm_live *ret);
+uint64_t ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                               uint64_t key, uint64_t id, uint64_t serial);
 
 /* Reads the life of that key. Returns 0 or -ENOENT. */
 int ttm_live_table_get(const struct ttm_live_table *table, const struct ttm_live *key,

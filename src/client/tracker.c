@@ -84,6 +84,8 @@ static struct ttm_slot *claim(struct ttm_tracker *tracker)
     struct ttm_slot *slot = &tracker->slots[number];
     slot->ring = ring;
     slot->number = number;
+    if (slot->serial == 0) /* it goes on from owner to owner */
+        slot->serial = (uint64_t)(number + 1) << SERIAL_BITS;
     slot->context_epoch = 0; /* what another thread was about is not this one's */
     slot->lasting_epoch = 0;
     return slot;
@@ -125,8 +127,8 @@ _Static_assert(sizeof(struct ttm_live) == sizeof(struct ttm_record),
  * The ring is full: goes on in another, or counts a loss. Where there was no other, it is looked
  * for again with every few events only, or once something has been written.
  */
-static __attribute__((noinline, cold)) struct ttm_record *go_on(struct ttm_tracker *tracker,
-                                                                struct ttm_slot *slot)
+static __attribute__((noinline, cold)) struct ttm_ring *go_on(struct ttm_tracker *tracker,
+                                                              struct ttm_slot *slot)
 {
     struct ttm_producer *producer = &tracker->producer;
     /* relaxed: only we write it. */
@@ -144,28 +146,58 @@ static __attribute__((noinline, cold)) struct ttm_record *go_on(struct ttm_track
     }
     slot->refusals = 0;
     slot->ring = next;
-    return ttm_ring_next(next);
+    return next;
 }
 
-static inline struct ttm_record *next_record(struct ttm_tracker *tracker, struct ttm_slot *slot)
-{
-    struct ttm_record *record = ttm_ring_next(slot->ring);
+/* A place in a ring that is being written. */
+struct writing {
+    struct ttm_ring *ring;
+    struct ttm_record *record; /* NULL: there is none, and the loss was counted */
+    uint64_t tail;
+};
 
-    return __builtin_expect(record != NULL, 1) ? record : go_on(tracker, slot);
+static inline struct writing start_record(struct ttm_tracker *tracker, struct ttm_slot *slot)
+{
+    struct writing writing = {.ring = slot->ring};
+
+    writing.record = ttm_ring_next(writing.ring, &writing.tail);
+    if (__builtin_expect(!writing.record, 0)) {
+        writing.ring = go_on(tracker, slot);
+        if (writing.ring)
+            writing.record = ttm_ring_next(writing.ring, &writing.tail);
+    }
+    return writing;
+}
+
+static inline void finish_record(struct ttm_tracker *tracker, const struct writing *writing)
+{
+    ttm_ring_publish(&tracker->producer, writing->ring, writing->tail);
 }
 
 static inline __attribute__((hot)) void push(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                                             uint8_t op, const struct ttm_live *live,
-                                             uint64_t time_ns)
+                                             uint8_t op, const struct ttm_live *live)
 {
-    struct ttm_record *record = next_record(tracker, slot);
+    const struct writing writing = start_record(tracker, slot);
 
-    if (!record)
+    if (!writing.record)
         return;
-    memcpy(record, live, sizeof(*record));
-    record->time_ns = time_ns;
-    record->op = op;
-    ttm_ring_publish(&tracker->producer, slot->ring);
+    memcpy(writing.record, live, sizeof(*live));
+    writing.record->op = op;
+    finish_record(tracker, &writing);
+}
+
+/* The server knows what has ended by its serial, so its end says no more. */
+static inline __attribute__((hot)) void push_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                                 uint8_t how, uint64_t id, uint64_t serial,
+                                                 uint64_t time_ns)
+{
+    const struct writing writing = start_record(tracker, slot);
+
+    if (!writing.record)
+        return;
+    *writing.record =
+        (struct ttm_record){.time_ns = time_ns, .serial = serial, .id = id, .op = how};
+    finish_record(tracker, &writing);
 }
 
 void ttm_tracker_refuse(struct ttm_tracker *tracker)
@@ -188,38 +220,75 @@ uint32_t ttm_tracker_origin(struct ttm_tracker *tracker, const struct ttm_origin
     return ttm_tracker_note(tracker, TTM_NOTE_ORIGIN, buf, sizeof(buf));
 }
 
-/* Ends a life of that key (and serial). Returns whether there was one. */
-static __attribute__((hot)) bool end_life(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                                          const struct ttm_live *key, uint8_t how)
+/* Ends a life of that key and id (and serial, unless it is 0). Returns whether there was one. */
+static inline __attribute__((always_inline)) bool end_key(struct ttm_tracker *tracker,
+                                                          struct ttm_slot *slot, uint64_t key,
+                                                          uint64_t id, uint64_t serial, uint8_t how)
 {
-    struct ttm_live live;
+    const uint64_t ended = ttm_live_table_remove(&tracker->table, &slot->cache, key, id, serial);
 
-    if (ttm_live_table_remove(&tracker->table, &slot->cache, key, &live) < 0)
+    if (__builtin_expect(ended == 0, 0))
         return false;
-    push(tracker, slot, how, &live, ttm_clock_monotonic_ns());
+    push_end(tracker, slot, how, id, ended, ttm_clock_monotonic_ns());
     return true;
 }
 
-/* 'live' gets its serial and time here. 'epoch' is the tracker's when the event was let in. */
+static __attribute__((noinline)) bool end_life(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                               const struct ttm_live *live, uint8_t how)
+{
+    return end_key(tracker, slot, ttm_live_key_of(live), live->id, live->serial, how);
+}
+
+/* What is rare at a birth, by what the table said of it. Returns whether the life has begun. */
+static __attribute__((noinline, cold)) bool is_begun(struct ttm_tracker *tracker,
+                                                     struct ttm_slot *slot,
+                                                     const struct ttm_live *live, int r,
+                                                     uint64_t replaced)
+{
+    if (r < 0)
+        ttm_tracker_refuse(tracker);
+    else
+        push_end(tracker, slot, TTM_RECORD_REPLACED, live->id, replaced, live->birth_ns);
+    return r >= 0;
+}
+
+static __attribute__((noinline, cold)) void take_back(struct ttm_tracker *tracker,
+                                                      struct ttm_slot *slot,
+                                                      const struct ttm_live *live)
+{
+    (void)end_life(tracker, slot, live, TTM_RECORD_END);
+}
+
+static inline __attribute__((always_inline)) int add_to_table(struct ttm_tracker *tracker,
+                                                              struct ttm_slot *slot,
+                                                              const struct ttm_live *live,
+                                                              const uint64_t *key,
+                                                              uint64_t *ret_replaced)
+{
+    return key ? ttm_live_table_add_plain(&tracker->table, &slot->cache, live, *key, ret_replaced)
+               : ttm_live_table_add(&tracker->table, &slot->cache, live, ret_replaced);
+}
+
+/*
+ * 'live' gets its serial and time here. 'epoch' is the tracker's when the event was let in, 'key' that
+ * of what has neither kind nor flags, or NULL.
+ */
 static inline __attribute__((always_inline)) void begin_life(struct ttm_tracker *tracker,
                                                              struct ttm_slot *slot,
-                                                             struct ttm_live *live, uint32_t epoch)
+                                                             struct ttm_live *live,
+                                                             const uint64_t *key, uint32_t epoch)
 {
-    struct ttm_live replaced;
+    uint64_t replaced;
 
-    live->serial = (uint64_t)(slot->number + 1) << SERIAL_BITS | ++slot->counter;
+    live->serial = ++slot->serial;
     live->birth_ns = ttm_clock_monotonic_ns();
-    const int r = ttm_live_table_add(&tracker->table, &slot->cache, live, &replaced);
-    if (__builtin_expect(r < 0, 0)) {
-        ttm_tracker_refuse(tracker);
+    const int r = add_to_table(tracker, slot, live, key, &replaced);
+    if (__builtin_expect(r != 0, 0) && !is_begun(tracker, slot, live, r, replaced))
         return;
-    }
-    if (__builtin_expect(r > 0, 0))
-        push(tracker, slot, TTM_RECORD_REPLACED, &replaced, live->birth_ns);
-    push(tracker, slot, TTM_RECORD_BIRTH, live, live->birth_ns);
+    push(tracker, slot, TTM_RECORD_BIRTH, live);
     /* acquire: pairs with the release of the switch, after which the table was forgotten. */
     if (__builtin_expect(atomic_load_explicit(&tracker->epoch, memory_order_acquire) != epoch, 0))
-        (void)end_life(tracker, slot, live, TTM_RECORD_END);
+        take_back(tracker, slot, live);
 }
 
 static void report_birth(struct ttm_tracker *tracker, struct ttm_slot *slot,
@@ -227,7 +296,7 @@ static void report_birth(struct ttm_tracker *tracker, struct ttm_slot *slot,
 {
     struct ttm_live live = report->live;
 
-    begin_life(tracker, slot, &live, report->epoch);
+    begin_life(tracker, slot, &live, NULL, report->epoch);
 }
 
 static void report_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
@@ -300,20 +369,22 @@ static void report_name(struct ttm_tracker *tracker, struct ttm_slot *slot,
     if (report->context != 0)
         origin.context = report->context;
     live.origin = ttm_tracker_origin(tracker, &origin);
-    if (live.origin != 0 && ttm_live_table_set_origin(&tracker->table, &live, live.origin) == 0)
-        push(tracker, slot, TTM_RECORD_NAMED, &live, ttm_clock_monotonic_ns());
+    if (live.origin == 0 || ttm_live_table_set_origin(&tracker->table, &live, live.origin) < 0)
+        return;
+    live.birth_ns = ttm_clock_monotonic_ns(); /* of the record: when it was named */
+    push(tracker, slot, TTM_RECORD_NAMED, &live);
 }
 
 static void report_record(struct ttm_tracker *tracker, struct ttm_slot *slot,
                           const struct ttm_record *given)
 {
-    struct ttm_record *record = next_record(tracker, slot);
+    const struct writing writing = start_record(tracker, slot);
 
-    if (!record)
+    if (!writing.record)
         return;
-    *record = *given;
-    record->time_ns = ttm_clock_monotonic_ns();
-    ttm_ring_publish(&tracker->producer, slot->ring);
+    *writing.record = *given;
+    writing.record->time_ns = ttm_clock_monotonic_ns();
+    finish_record(tracker, &writing);
 }
 
 static void report_one(struct ttm_tracker *tracker, struct ttm_slot *slot,
@@ -348,12 +419,13 @@ static void report_one(struct ttm_tracker *tracker, struct ttm_slot *slot,
 bool ttm_tracker_forget(struct ttm_tracker *tracker)
 {
     struct ttm_live_cache cache = {0};
-    struct ttm_live live, gone;
+    struct ttm_live live;
     bool was_any = false;
     uint32_t at = 0;
 
     while (ttm_live_table_next(&tracker->table, &at, &live)) {
-        (void)ttm_live_table_remove(&tracker->table, &cache, &live, &gone);
+        (void)ttm_live_table_remove(&tracker->table, &cache, ttm_live_key_of(&live), live.id,
+                                    live.serial);
         was_any = true;
     }
     ttm_live_table_flush(&tracker->table, &cache);
@@ -465,8 +537,10 @@ static __attribute__((noinline, cold)) void report_slowly(struct ttm_tracker *tr
     ttm_tracker_report(tracker, slot, &report);
 }
 
-__attribute__((hot)) void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                                            struct ttm_live *live, uint32_t epoch)
+static inline __attribute__((always_inline)) void begin(struct ttm_tracker *tracker,
+                                                        struct ttm_slot *slot,
+                                                        struct ttm_live *live, const uint64_t *key,
+                                                        uint32_t epoch)
 {
     if (!is_idle(slot)) {
         report_slowly(tracker, slot, TTM_HAPPENING_BIRTH, live, epoch);
@@ -474,22 +548,48 @@ __attribute__((hot)) void ttm_tracker_begin(struct ttm_tracker *tracker, struct 
     }
     slot->busy_id = live->id;
     set_busy(slot, true);
-    begin_life(tracker, slot, live, epoch);
+    begin_life(tracker, slot, live, key, epoch);
     set_busy(slot, false);
     if (__builtin_expect(has_deferred(slot), 0))
         report_rest(tracker, slot);
 }
 
+__attribute__((hot)) void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                            struct ttm_live *live, uint32_t epoch)
+{
+    begin(tracker, slot, live, NULL, epoch);
+}
+
+__attribute__((hot)) void ttm_tracker_begin_plain(struct ttm_tracker *tracker,
+                                                  struct ttm_slot *slot, struct ttm_live *live,
+                                                  uint64_t key, uint32_t epoch)
+{
+    begin(tracker, slot, live, &key, epoch);
+}
+
+static __attribute__((noinline, cold)) void report_end_slowly(struct ttm_tracker *tracker,
+                                                              struct ttm_slot *slot,
+                                                              uint16_t allocator, uint8_t region,
+                                                              uint64_t id, uint32_t epoch)
+{
+    const struct ttm_live key = {.id = id, .allocator = allocator, .region = region};
+
+    report_slowly(tracker, slot, TTM_HAPPENING_END, &key, epoch);
+}
+
 __attribute__((hot)) void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                                          const struct ttm_live *key, uint32_t epoch)
+                                          uint16_t allocator, uint8_t region, uint64_t id,
+                                          uint32_t epoch)
 {
     if (!is_idle(slot)) {
-        report_slowly(tracker, slot, TTM_HAPPENING_END, key, epoch);
+        report_end_slowly(tracker, slot, allocator, region, id, epoch);
         return;
     }
-    slot->busy_id = key->id;
+    slot->busy_id = id;
     set_busy(slot, true);
-    report_end(tracker, slot, key, TTM_RECORD_END);
+    if (__builtin_expect(
+            !end_key(tracker, slot, ttm_live_key(allocator, region, 0), id, 0, TTM_RECORD_END), 0))
+        ttm_tracker_count_unknown_end(tracker);
     set_busy(slot, false);
     if (__builtin_expect(has_deferred(slot), 0))
         report_rest(tracker, slot);

@@ -37,9 +37,9 @@ struct ttm_slot {
     /* From the count of the cache to that of what is deferred, what every event looks at is one line. */
     uint32_t number;
     struct ttm_ring *ring;  /* where it writes: its own, or one to go on in; NULL in a child */
-    uint64_t counter;       /* of serials; goes on from owner to owner */
+    uint64_t serial;        /* the last that was given; goes on from owner to owner */
     uint32_t context_epoch; /* contexts of an earlier one have gone */
-    uint32_t context_depth; /* may be more than there is room for */
+    uint32_t context;       /* the innermost, 0 for none */
     /* Of a guest to whom all events of the thread are alike; of that epoch and context. */
     uint32_t lasting_epoch;
     uint32_t lasting_context;
@@ -48,6 +48,7 @@ struct ttm_slot {
     volatile bool is_keeping_origin; /* only a signal handler of the same thread can find it set */
     uint64_t busy_id;                /* of the event that it is in the middle of */
     struct ttm_deferred deferred;
+    uint32_t context_depth; /* may be more than there is room for */
     /* What the thread is about: notes of the whole path, innermost last. */
     uint32_t contexts[TTM_CONTEXTS_MAX];
     uint32_t context_origin; /* an origin that says nothing but the context */
@@ -96,12 +97,14 @@ void ttm_tracker_report(struct ttm_tracker *tracker, struct ttm_slot *slot,
 
 /*
  * The same for the two that are frequent: a birth, whose serial and time are set here,
- * and an end by its owner, of which 'key' has no more than the key.
+ * and an end by its owner. A birth is plain when it has neither kind nor flags; 'key' is its key.
  */
 void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot, struct ttm_live *live,
                        uint32_t epoch);
-void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, const struct ttm_live *key,
-                     uint32_t epoch);
+void ttm_tracker_begin_plain(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                             struct ttm_live *live, uint64_t key, uint32_t epoch);
+void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, uint16_t allocator,
+                     uint8_t region, uint64_t id, uint32_t epoch);
 
 /*
  * Waits a little until every thread has left the event that it is in the middle of, so that what

@@ -93,7 +93,7 @@ static __attribute__((hot)) void tell(const struct ttm_runtime *runtime,
     if (atomic_load_explicit(&first_own_id, memory_order_relaxed) == none)
         (void)atomic_compare_exchange_strong_explicit(&first_own_id, &none, facts.id,
                                                       memory_order_relaxed, memory_order_relaxed);
-    ttmem_guest_born(&born);
+    ttmem_guest_born(&born, ttm_live_key_of(&born));
 }
 
 static bool is_last(const void *impl)

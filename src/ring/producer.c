@@ -300,21 +300,24 @@ bool ttm_ring_is_full(struct ttm_ring *ring, uint64_t tail)
 void ttm_ring_call_reader(struct ttm_producer *producer, struct ttm_ring *ring, uint64_t tail,
                           uint32_t sleep)
 {
-    if (sleep != TTM_READER_DOZING || is_filling_up(ring, tail))
+    const bool is_late = is_filling_up(ring, tail);
+
+    if (sleep != TTM_READER_AWAKE && (sleep != TTM_READER_DOZING || is_late))
         wake_reader(producer);
 }
 
 bool ttm_ring_push(struct ttm_producer *producer, struct ttm_ring *ring,
                    const struct ttm_record *record)
 {
-    struct ttm_record *slot = ttm_ring_next(ring);
+    uint64_t tail;
+    struct ttm_record *slot = ttm_ring_next(ring, &tail);
 
     if (!slot) {
         ttm_ring_lose(producer, ring);
         return false;
     }
     memcpy(slot, record, sizeof(*record));
-    ttm_ring_publish(producer, ring);
+    ttm_ring_publish(producer, ring, tail);
     return true;
 }
 

@@ -66,7 +66,7 @@ struct ttm_ring *ttm_producer_go_on(struct ttm_producer *producer, struct ttm_ri
 /* For a ring that looked full when its producer looked last: whether it is. */
 __attribute__((cold, noinline)) bool ttm_ring_is_full(struct ttm_ring *ring, uint64_t tail);
 
-/* For a reader that is not awake: wakes it if need be. */
+/* For a reader that may not be awake, or a ring that fills up: wakes it if need be. */
 __attribute__((cold, noinline)) void ttm_ring_call_reader(struct ttm_producer *producer,
                                                           struct ttm_ring *ring, uint64_t tail,
                                                           uint32_t sleep);
@@ -76,12 +76,12 @@ __attribute__((cold, noinline)) void ttm_ring_call_reader(struct ttm_producer *p
 /* A reader that dozes is woken from here on: the rest of the ring lasts until it is there. */
 #define TTM_RING_WAKE_AT (TTM_RING_SLOTS / 4)
 
-/* Where the next record is to be written; NULL when the ring is full. */
-static inline struct ttm_record *ttm_ring_next(struct ttm_ring *ring)
+/* Where the next record is to be written, and its number; NULL when the ring is full. */
+static inline struct ttm_record *ttm_ring_next(struct ttm_ring *ring, uint64_t *ret_tail)
 {
     struct ttm_record *slots = (struct ttm_record *)(ring + 1);
     /* relaxed: only we write it. */
-    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    const uint64_t tail = *ret_tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
     /* '>=', so that a head that lies ahead reads as full and not as room. */
     if (__builtin_expect(tail - ring->head_seen >= TTM_RING_SLOTS, 0) &&
@@ -92,13 +92,12 @@ static inline struct ttm_record *ttm_ring_next(struct ttm_ring *ring)
     return &slots[tail % TTM_RING_SLOTS];
 }
 
-/* The record there is whole: hands it to the reader, and wakes it if need be. */
-static inline void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ring *ring)
+/* The record of that number is whole: hands it to the reader, and wakes it if need be. */
+static inline void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ring *ring,
+                                    uint64_t tail)
 {
-    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed) + 1; /* ours */
-
     /* release: publishes the record to the reader's acquire of tail. */
-    atomic_store_explicit(&ring->tail, tail, memory_order_release);
+    atomic_store_explicit(&ring->tail, ++tail, memory_order_release);
     /*
      * relaxed: the processor may look here before others see the tail, and the reader may have
      * announced its sleep and found the ring empty in between. A barrier would cost more than all
@@ -107,9 +106,10 @@ static inline void ttm_ring_publish(struct ttm_producer *producer, struct ttm_ri
      */
     const uint32_t sleep =
         atomic_load_explicit(&producer->segment->reader_sleep, memory_order_relaxed);
-    if (__builtin_expect(sleep != TTM_READER_AWAKE && (sleep != TTM_READER_DOZING ||
-                                                       tail - ring->head_seen >= TTM_RING_WAKE_AT),
-                         0))
+    /* One branch for all that is usual: it is awake or dozing, and the ring is far from full. */
+    const bool is_asleep = (sleep & ~(uint32_t)TTM_READER_DOZING) != 0;
+    const bool is_late = tail - ring->head_seen >= TTM_RING_WAKE_AT;
+    if (__builtin_expect(is_asleep | is_late, 0))
         ttm_ring_call_reader(producer, ring, tail, sleep);
 }
 

@@ -42,7 +42,8 @@ enum ttm_record_flags {
 };
 
 /*
- * One event. The serial is given by the process and never used twice by it.
+ * One event. The serial is given by the process and never used twice by it; of what has ended it
+ * says all that the reader needs, and but for time, id and op the rest is 0.
  *
  * Of a failure, id is what was wanted, address what was wanted of each bank, bytes
  * what is free in a bank and footprint_bytes its largest free block; kind is the

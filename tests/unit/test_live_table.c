@@ -13,14 +13,19 @@
 
 static struct ttm_live_table table;
 
-/* Removes what has that key, of any serial. */
+/* Removes what has that key, and tells what it was. */
 static int remove_key(struct ttm_live_cache *own, uint16_t allocator, uint8_t region, uint64_t id,
                       struct ttm_live *ret)
 {
     const struct ttm_live key = {.allocator = allocator, .region = region, .id = id};
 
-    return ttm_live_table_remove(&table, own, &key, ret);
+    do {
+        if (ttm_live_table_get(&table, &key, ret) < 0)
+            return -ENOENT;
+    } while (ttm_live_table_remove(&table, own, ttm_live_key_of(&key), id, ret->serial) == 0);
+    return 0;
 }
+
 static struct ttm_live_cache cache;
 
 static int set_up(void **state)
@@ -81,18 +86,20 @@ static bool is_life_of(const struct ttm_live *live, uint64_t serial, uint64_t id
 static int add(uint64_t serial, uint64_t id)
 {
     const struct ttm_live live = life_of(serial, id);
-    struct ttm_live replaced;
+    uint64_t replaced;
 
     return ttm_live_table_add(&table, &cache, &live, &replaced);
 }
 
-/* Removes the life of that id, which has that serial. */
+/* Removes the life of that id, whose serial it is not told. */
 static bool take(struct ttm_live_cache *own, uint64_t serial, uint64_t id)
 {
+    const struct ttm_live key = {
+        .allocator = (uint16_t)(id % 5), .region = (uint8_t)(id % 7), .id = id};
     struct ttm_live live;
 
-    return remove_key(own, (uint16_t)(id % 5), (uint8_t)(id % 7), id, &live) == 0 &&
-           is_life_of(&live, serial, id);
+    return ttm_live_table_get(&table, &key, &live) == 0 && is_life_of(&live, serial, id) &&
+           ttm_live_table_remove(&table, own, ttm_live_key_of(&key), id, 0) == serial;
 }
 
 static uint64_t count_lives(void)
@@ -138,15 +145,36 @@ static void a_life_is_kept_with_all_that_it_is_up_to_the_limits(void **state)
         {.serial = 12, .id = 11, .birth_ns = BIRTH_MAX},
     };
     struct ttm_live got;
+    uint64_t none;
     (void)state;
 
     for (size_t i = 0; i < COUNT_OF(lives); i++)
-        assert_int_equal(ttm_live_table_add(&table, &cache, &lives[i], &got), 0);
+        assert_int_equal(ttm_live_table_add(&table, &cache, &lives[i], &none), 0);
     assert_int_equal(count_lives(), COUNT_OF(lives));
     for (size_t i = 0; i < COUNT_OF(lives); i++) {
-        assert_int_equal(ttm_live_table_remove(&table, &cache, &lives[i], &got), 0);
+        assert_int_equal(ttm_live_table_get(&table, &lives[i], &got), 0);
         assert_true(is_same(&got, &lives[i]));
+        assert_true(ttm_live_table_remove(&table, &cache, ttm_live_key_of(&lives[i]), lives[i].id,
+                                          0) == lives[i].serial);
     }
+    assert_int_equal(count_lives(), 0);
+}
+
+static void a_plain_life_is_kept_as_any_other(void **state)
+{
+    struct ttm_live life = life_of(9, 12), got;
+    uint64_t replaced = 0;
+    (void)state;
+
+    life.kind = life.flags = 0;
+    const uint64_t key = ttm_live_key_of(&life);
+    assert_int_equal(ttm_live_table_add_plain(&table, &cache, &life, key, &replaced), 0);
+    assert_int_equal(ttm_live_table_get(&table, &life, &got), 0);
+    assert_true(is_same(&got, &life));
+    life.serial = 10;
+    assert_int_equal(ttm_live_table_add_plain(&table, &cache, &life, key, &replaced), 1);
+    assert_int_equal(replaced, 9);
+    assert_true(ttm_live_table_remove(&table, &cache, key, 12, 0) == 10);
     assert_int_equal(count_lives(), 0);
 }
 
@@ -170,11 +198,12 @@ static void a_life_is_read_and_gets_another_origin_while_it_lives(void **state)
     wrong.serial = 6; /* of another life that had the key */
     assert_int_equal(ttm_live_table_get(&table, &wrong, &got), -ENOENT);
     assert_int_equal(ttm_live_table_set_origin(&table, &wrong, 1), -ENOENT);
-    assert_int_equal(ttm_live_table_remove(&table, &cache, &wrong, &got), -ENOENT);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, ttm_live_key_of(&key), 10, 6), 0);
     assert_int_equal(ttm_live_table_set_origin(&table, &life, 0), 0);
     expected.origin = 0;
-    assert_int_equal(ttm_live_table_remove(&table, &cache, &life, &got), 0);
+    assert_int_equal(ttm_live_table_get(&table, &key, &got), 0);
     assert_true(is_same(&got, &expected));
+    assert_int_equal(ttm_live_table_remove(&table, &cache, ttm_live_key_of(&key), 10, 5), 5);
     assert_int_equal(ttm_live_table_get(&table, &key, &got), -ENOENT);
 }
 
@@ -185,30 +214,33 @@ static void a_part_of_a_program_has_a_key_of_its_own(void **state)
         .serial = 2, .id = 7, .allocator = 3, .region = 5, .flags = TTM_LIVE_PROGRAM};
     const struct ttm_live key = {.id = 7, .allocator = 3, .region = 5};
     struct ttm_live got;
+    uint64_t none;
     (void)state;
 
-    assert_int_equal(ttm_live_table_add(&table, &cache, &buffer, &got), 0);
-    assert_int_equal(ttm_live_table_add(&table, &cache, &part, &got), 0); /* replaces nothing */
+    assert_int_equal(ttm_live_table_add(&table, &cache, &buffer, &none), 0);
+    assert_int_equal(ttm_live_table_add(&table, &cache, &part, &none), 0); /* replaces nothing */
     assert_int_equal(ttm_live_table_get(&table, &key, &got), 0);
     assert_true(got.serial == 1);
     assert_int_equal(remove_key(&cache, 3, 5, 7, &got), 0);
     assert_true(got.serial == 1);
     assert_int_equal(remove_key(&cache, 3, 5, 7, &got), -ENOENT);
-    assert_int_equal(ttm_live_table_remove(&table, &cache, &part, &got), 0);
+    assert_int_equal(ttm_live_table_get(&table, &part, &got), 0);
     assert_int_equal(got.flags, TTM_LIVE_PROGRAM);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, ttm_live_key_of(&part), 7, 0), 2);
 }
 
 static void the_end_of_an_unknown_key_changes_nothing(void **state)
 {
     const struct ttm_live life = {.serial = 1, .id = 10, .allocator = 3, .region = 2};
     struct ttm_live got;
+    uint64_t none;
     (void)state;
 
-    assert_int_equal(remove_key(&cache, 3, 2, 10, &got), -ENOENT);
-    assert_int_equal(ttm_live_table_add(&table, &cache, &life, &got), 0);
-    assert_int_equal(remove_key(&cache, 4, 2, 10, &got), -ENOENT);
-    assert_int_equal(remove_key(&cache, 3, 1, 10, &got), -ENOENT);
-    assert_int_equal(remove_key(&cache, 3, 2, 11, &got), -ENOENT);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, ttm_live_key(3, 2, 0), 10, 0), 0);
+    assert_int_equal(ttm_live_table_add(&table, &cache, &life, &none), 0);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, ttm_live_key(4, 2, 0), 10, 0), 0);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, ttm_live_key(3, 1, 0), 10, 0), 0);
+    assert_int_equal(ttm_live_table_remove(&table, &cache, ttm_live_key(3, 2, 0), 11, 0), 0);
     assert_int_equal(count_lives(), 1);
     assert_int_equal(remove_key(&cache, 3, 2, 10, &got), 0);
     assert_int_equal(remove_key(&cache, 3, 2, 10, &got), -ENOENT);
@@ -216,14 +248,14 @@ static void the_end_of_an_unknown_key_changes_nothing(void **state)
 
 static void a_key_that_is_born_again_replaces_the_life_it_had(void **state)
 {
-    struct ttm_live replaced;
+    uint64_t replaced;
     (void)state;
 
     assert_int_equal(add(1, 77), 0);
     for (uint64_t serial = 2; serial < 100; serial++) {
         const struct ttm_live again = life_of(serial, 77);
         assert_int_equal(ttm_live_table_add(&table, &cache, &again, &replaced), 1);
-        assert_true(is_life_of(&replaced, serial - 1, 77));
+        assert_int_equal(replaced, serial - 1);
         assert_int_equal(count_lives(), 1);
     }
     assert_true(take(&cache, 99, 77));
@@ -234,14 +266,14 @@ static void a_key_that_is_born_again_replaces_the_life_it_had(void **state)
 static void the_same_number_in_another_allocator_or_region_is_another_life(void **state)
 {
     struct ttm_live got;
-    uint64_t serial = 0;
+    uint64_t serial = 0, none;
     (void)state;
 
     for (uint16_t allocator = 0; allocator < 300; allocator++) {
         for (uint8_t region = 0; region < 7; region++) {
             const struct ttm_live life = {
                 .serial = ++serial, .id = 5, .allocator = allocator, .region = region};
-            assert_int_equal(ttm_live_table_add(&table, &cache, &life, &got), 0);
+            assert_int_equal(ttm_live_table_add(&table, &cache, &life, &none), 0);
         }
     }
     assert_int_equal(count_lives(), serial);
@@ -276,12 +308,13 @@ static void the_table_holds_what_a_plain_array_holds(void **state)
 static void the_number_of_lives_is_exact_of_few_and_about_right_of_many(void **state)
 {
     struct ttm_live got;
+    uint64_t none;
     (void)state;
 
     assert_int_equal(ttm_live_table_estimate(&table), 0);
     for (uint64_t id = 1; id <= 100000; id++) {
         const struct ttm_live life = {.serial = id, .id = id};
-        assert_int_equal(ttm_live_table_add(&table, &cache, &life, &got), 0);
+        assert_int_equal(ttm_live_table_add(&table, &cache, &life, &none), 0);
         if (id == 3000)
             assert_int_equal(ttm_live_table_estimate(&table), 3000);
     }
@@ -446,7 +479,7 @@ static void what_ended_threads_had_at_hand_is_used_again(void **state)
 
     for (int thread = 0; thread < 5000; thread++) {
         struct ttm_live_cache own = {0};
-        struct ttm_live none;
+        uint64_t none;
         const uint64_t first = serial + 1;
         for (int i = 0; i < 150; i++) { /* more than a cache holds */
             serial++;
@@ -489,7 +522,7 @@ static void *add_and_hand_over(void *arg)
     struct worker *worker = arg;
     struct handover *out = worker->handover;
     struct ttm_live_cache own = {0};
-    struct ttm_live none;
+    uint64_t none;
 
     for (uint64_t n = 0; n < LIVES_EACH; n++) {
         const uint64_t serial = (worker->number + 1) << 48 | (n + 1);
@@ -602,6 +635,12 @@ struct fighter {
     uint64_t added, removed, wrong;
 };
 
+/* Whether a serial was given to a life of a contended key. */
+static bool is_of_a_fight(uint64_t serial)
+{
+    return serial >> 48 != 0 && serial >> 48 <= FIGHTERS && serial % 2 == 1;
+}
+
 /*
  * Everybody adds and removes the same two keys, as a confused program does, and
  * between that lives of its own, which must not come to harm.
@@ -610,22 +649,28 @@ static void *fight(void *arg)
 {
     struct fighter *fighter = arg;
     struct ttm_live_cache own = {0};
-    uint64_t random = fighter->number + 1;
+    uint64_t random = fighter->number + 1, replaced;
     struct ttm_live got;
 
     for (uint64_t n = 0; n < FIGHTS; n++) {
         const uint64_t serial = (fighter->number + 1) << 48 | (2 * n + 1);
         const uint64_t contended = next_random(&random) >> 20 & 1;
         const struct ttm_live life = life_of(serial, contended);
-        const int r = ttm_live_table_add(&table, &own, &life, &got);
-        fighter->wrong += r < 0 || (r == 1 && !is_life_of(&got, got.serial, contended));
+        const int r = ttm_live_table_add(&table, &own, &life, &replaced);
+        fighter->wrong += r < 0 || (r == 1 && !is_of_a_fight(replaced));
         fighter->added++;
         fighter->removed += r == 1;
 
         const struct ttm_live bystander = life_of(serial + 1, serial + 1);
-        fighter->wrong += ttm_live_table_add(&table, &own, &bystander, &got) != 0;
+        fighter->wrong += ttm_live_table_add(&table, &own, &bystander, &replaced) != 0;
 
-        if (remove_key(&own, (uint16_t)contended, (uint8_t)contended, contended, &got) == 0) {
+        if (n % 2 == 0) { /* whichever it is */
+            const uint64_t ended =
+                ttm_live_table_remove(&table, &own, ttm_live_key_of(&life), contended, 0);
+            fighter->removed += ended != 0;
+            fighter->wrong += ended != 0 && !is_of_a_fight(ended);
+        } else if (remove_key(&own, (uint16_t)contended, (uint8_t)contended, contended, &got) ==
+                   0) {
             fighter->removed++;
             fighter->wrong += !is_life_of(&got, got.serial, contended);
         }
@@ -672,6 +717,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_TABLE(a_life_is_kept_with_all_that_it_is_up_to_the_limits),
         WITH_TABLE(the_end_of_an_unknown_key_changes_nothing),
+        WITH_TABLE(a_plain_life_is_kept_as_any_other),
         WITH_TABLE(a_life_is_read_and_gets_another_origin_while_it_lives),
         WITH_TABLE(a_part_of_a_program_has_a_key_of_its_own),
         WITH_TABLE(a_key_that_is_born_again_replaces_the_life_it_had),

@@ -69,10 +69,22 @@ static void end(struct ttm_slot *slot, uint64_t id)
     ttm_tracker_report(&tracker, slot, &report);
 }
 
+/* An end says no more than what has ended. */
+static bool is_end_of(const struct ttm_record *record, uint64_t id)
+{
+    const struct ttm_record expected = {
+        .op = record->op, .time_ns = record->time_ns, .serial = record->serial, .id = id};
+
+    return record->serial != 0 && memcmp(record, &expected, sizeof(expected)) == 0;
+}
+
 static bool is_record_of(const struct ttm_record *record, uint64_t id)
 {
     const struct ttm_live live = birth_of(id).live;
 
+    if (record->op == TTM_RECORD_END || record->op == TTM_RECORD_REPLACED ||
+        record->op == TTM_RECORD_CLOSED)
+        return is_end_of(record, id);
     return record->id == id && record->address == live.address && record->bytes == live.bytes &&
            record->footprint_bytes == live.footprint_bytes && record->devices == live.devices &&
            record->origin == live.origin && record->allocator == live.allocator &&
