@@ -386,6 +386,16 @@ __attribute__((hot)) void ttmem_free(uint16_t allocator, uint8_t region, uint64_
         end_tracked(allocator, region, id, epoch);
 }
 
+__attribute__((hot, flatten)) void ttmem_guest_ended(uint16_t allocator, uint8_t region,
+                                                     uint64_t id)
+{
+    const uint32_t epoch = ttm_switch_epoch();
+    struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
+
+    if (__builtin_expect(slot != NULL, 1))
+        ttm_tracker_end(&ttm_own_tracker, slot, allocator, region, id, epoch);
+}
+
 static bool has_python_stack(uint32_t number)
 {
     struct ttm_origin_note origin;
@@ -565,20 +575,14 @@ void ttmem_program_end(uint64_t program)
     ttmem_program_free(program, TTM_REGION_KERNEL);
 }
 
-static void dispatch_on(uint64_t program, uint32_t device)
+static struct ttm_device_cell *cell_of(uint32_t device)
 {
-    struct ttm_device_cell *cell = &ttm_own_tracker.producer.segment->devices[device];
-    /* relaxed: two threads that send to one device at once may overwrite each other's word. */
-    const uint32_t n = atomic_load_explicit(&cell->dispatched, memory_order_relaxed);
-    const uint32_t at = n % TTM_SEGMENT_PROGRAMS;
-    const uint32_t before = at > 0 ? at - 1 : TTM_SEGMENT_PROGRAMS - 1;
+    return &ttm_own_tracker.producer.segment->devices[device];
+}
 
-    /* No program has the number 0, which is what is there before the first. */
-    if (atomic_load_explicit(&cell->programs[before], memory_order_relaxed) == program)
-        return;
-    atomic_store_explicit(&cell->programs[at], program, memory_order_relaxed);
-    /* release: the program is there before it is counted. */
-    atomic_store_explicit(&cell->dispatched, n + 1, memory_order_release);
+struct ttm_device_cell *ttmem_guest_cell(uint32_t devices)
+{
+    return ttm_switch_epoch() != 0 && devices < TTM_SEGMENT_DEVICES ? cell_of(devices) : NULL;
 }
 
 __attribute__((hot, flatten)) void ttmem_program_dispatch(uint64_t program, uint32_t devices)
@@ -588,7 +592,7 @@ __attribute__((hot, flatten)) void ttmem_program_dispatch(uint64_t program, uint
     if (!ttm_switch_is_on())
         return;
     if (devices < TTM_SEGMENT_DEVICES) {
-        dispatch_on(program, devices);
+        ttmem_guest_dispatch(cell_of(devices), program);
         return;
     }
     const uint16_t *ids =
@@ -596,7 +600,7 @@ __attribute__((hot, flatten)) void ttmem_program_dispatch(uint64_t program, uint
     for (uint32_t i = 0; ids && i < length / sizeof(ids[0]); i++) {
         const uint16_t id = ids[i];
         if (id < TTM_SEGMENT_DEVICES)
-            dispatch_on(program, id);
+            ttmem_guest_dispatch(cell_of(id), program);
     }
 }
 

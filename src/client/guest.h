@@ -12,6 +12,7 @@
 #include <ttmem/ttmem.h>
 
 #include "client/live_table.h"
+#include "ring/segment.h"
 
 /* Numbers of notes (wire/origin.h), 0 for what is not known. */
 struct ttmem_guest_origin {
@@ -52,6 +53,31 @@ TTMEM_EXPORT uint32_t ttmem_guest_note(uint32_t kind, const void *bytes, uint32_
  * serial and time are set here. It has neither kind nor flags; 'key' is its ttm_live_key_of().
  */
 TTMEM_EXPORT void ttmem_guest_born(struct ttm_live *live, uint64_t key);
+
+/*
+ * Where programs are noted that are sent to that one device; NULL for a set of several, or when
+ * tracking is off. It stays for as long as tracking is on.
+ */
+TTMEM_EXPORT struct ttm_device_cell *ttmem_guest_cell(uint32_t devices);
+
+/* As ttmem_program_dispatch() to the device of that cell, while tracking is on. */
+static inline void ttmem_guest_dispatch(struct ttm_device_cell *cell, uint64_t program)
+{
+    /* relaxed: two threads that send to one device at once may overwrite each other's word. */
+    const uint32_t n = atomic_load_explicit(&cell->dispatched, memory_order_relaxed);
+    const uint32_t at = n % TTM_SEGMENT_PROGRAMS;
+    const uint32_t before = at > 0 ? at - 1 : TTM_SEGMENT_PROGRAMS - 1;
+
+    /* No program has the number 0, which is what is there before the first. */
+    if (atomic_load_explicit(&cell->programs[before], memory_order_relaxed) == program)
+        return;
+    atomic_store_explicit(&cell->programs[at], program, memory_order_relaxed);
+    /* release: the program is there before it is counted. */
+    atomic_store_explicit(&cell->dispatched, n + 1, memory_order_release);
+}
+
+/* As ttmem_free(), of a region that there is. */
+TTMEM_EXPORT void ttmem_guest_ended(uint16_t allocator, uint8_t region, uint64_t id);
 
 /* As ttmem_free(), but it ends with its program and not because its owner gave it back. */
 TTMEM_EXPORT void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t id);

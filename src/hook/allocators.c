@@ -3,8 +3,8 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "hook/bank_sizes.h"
 #include "hook/devices.h"
 #include "hook/hot.h"
 #include "hook/ptr_map.h"
@@ -18,7 +18,7 @@ struct ttm_allocator {
     uint32_t devices;
     uint32_t granule; /* a power of two */
     uint32_t banks[BUFFER_REGIONS];
-    struct ttm_bank_sizes sizes;
+    struct ttm_bank_sizes sizes; /* empty until it is described */
 };
 
 TTM_PTR_MAP(known, MAP_BITS);
@@ -48,9 +48,10 @@ static struct ttm_allocator *meet_locked(const void *impl)
 
     if (allocator) /* another thread was faster */
         return allocator;
-    allocator = calloc(1, sizeof(*allocator));
+    allocator = aligned_alloc(_Alignof(struct ttm_allocator), sizeof(*allocator));
     if (!allocator)
         return NULL;
+    memset(allocator, 0, sizeof(*allocator));
     do
         last_number++;
     while (is_taken(last_number)); /* the map has fewer places than there are numbers */
@@ -132,28 +133,19 @@ uint32_t ttm_allocator_devices(const struct ttm_allocator *allocator)
     return allocator->devices;
 }
 
-/* A size that is new, or one that the runtime has to be asked for each time. */
-static __attribute__((noinline)) uint64_t ask_bank_bytes(struct ttm_allocator *allocator,
-                                                         const struct ttm_runtime *runtime,
-                                                         const void *buffer,
-                                                         const struct ttm_buffer_facts *facts)
+__attribute__((hot)) const struct ttm_bank_size *ttm_allocator_size(
+    const struct ttm_allocator *allocator, uint32_t region, uint64_t bytes, uint64_t page_bytes)
 {
-    uint64_t bytes;
-
-    if (!runtime->metal->buffer_bank_bytes(runtime, buffer, &bytes))
-        return 0;
-    ttm_bank_sizes_add(&allocator->sizes, facts, bytes);
-    return bytes;
+    return ttm_bank_sizes_find(&allocator->sizes, region, bytes, page_bytes);
 }
 
 /*
  * Whatever the alignment of a region, its allocator hands out multiples of that of
  * DRAM: L1 buffers are aligned to 16 bytes and take 32 on Wormhole, 64 on Blackhole.
  */
-__attribute__((hot)) bool ttm_allocator_place(struct ttm_allocator *allocator,
-                                              const struct ttm_runtime *runtime, const void *buffer,
-                                              const struct ttm_buffer_facts *facts,
-                                              struct ttm_live *ret)
+bool ttm_allocator_place(struct ttm_allocator *allocator, const struct ttm_runtime *runtime,
+                         const void *buffer, const struct ttm_buffer_facts *facts,
+                         struct ttm_live *ret)
 {
     uint64_t bytes;
 
@@ -165,12 +157,14 @@ __attribute__((hot)) bool ttm_allocator_place(struct ttm_allocator *allocator,
     ret->footprint_bytes = facts->bytes;
     if (allocator->banks[facts->region] == 0) /* system memory has none */
         return true;
-    if (__builtin_expect(!ttm_bank_sizes_find(&allocator->sizes, facts, &bytes), 0))
-        bytes = ask_bank_bytes(allocator, runtime, buffer, facts);
+    if (!runtime->metal->buffer_bank_bytes(runtime, buffer, &bytes))
+        bytes = 0;
     const uint64_t rest = (uint64_t)allocator->granule - 1;
     const uint32_t banks = facts->banks > 0 ? facts->banks : allocator->banks[facts->region];
     ret->banks = (uint16_t)(banks <= TTM_LIVE_BANKS_MAX ? banks : 0);
     ret->footprint_bytes = ((bytes + rest) & ~rest) * banks;
+    if (bytes > 0)
+        ttm_bank_sizes_add(&allocator->sizes, facts, ret);
     return true;
 }
 
@@ -180,8 +174,10 @@ void ttm_allocators_forget_notes(void)
     const void *impl;
     struct ttm_allocator *allocator;
 
-    while ((allocator = ttm_ptr_map_next(&known, &cursor, &impl)))
+    while ((allocator = ttm_ptr_map_next(&known, &cursor, &impl))) {
         atomic_store_explicit(&allocator->is_described, false, memory_order_relaxed); /* alone */
+        ttm_bank_sizes_forget(&allocator->sizes);
+    }
 }
 
 void ttm_allocators_after_fork(void)

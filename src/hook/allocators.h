@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "client/live_table.h"
+#include "hook/bank_sizes.h"
 #include "hook/metal.h"
 
 struct ttm_allocator;
@@ -42,6 +43,14 @@ struct ttm_allocator *ttm_allocators_next(uint32_t *cursor, const void **ret_imp
 
 /* The number that libttmem knows it by. */
 uint16_t ttm_allocator_number(const struct ttm_allocator *allocator);
+
+/*
+ * What buffers of that kind have of the allocator, NULL where it is not known. None is known
+ * before the allocator was described.
+ */
+const struct ttm_bank_size *ttm_allocator_size(const struct ttm_allocator *allocator,
+                                               uint32_t region, uint64_t bytes,
+                                               uint64_t page_bytes);
 
 /*
  * Fills in what an allocation has of its allocator: its number, devices and banks, and

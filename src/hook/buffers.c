@@ -29,74 +29,112 @@ static __attribute__((noinline)) bool describe(const struct ttm_runtime *runtime
            ttm_allocator_describe(allocator, runtime, impl, device);
 }
 
-/* Returns false where the methods have to be called. */
-static inline bool read_fields(const struct ttm_runtime *runtime, const void *buffer,
-                               struct ttm_buffer_facts *ret)
+static inline void take_size(struct ttm_live *live, const struct ttm_bank_size *size)
 {
-    const struct ttm_buffer_fields *fields = &runtime->fields;
-
-    if (fields->body == 0)
-        return false;
-    const char *body = ttm_buffer_body(fields, buffer);
-    const uint32_t region = ttm_buffer_u32(body, fields->type);
-    /* One in L1 may have a place of its own in each core. */
-    if (region == TTMEM_L1 || region > TTMEM_TRACE || body[fields->has_address] == 0)
-        return false;
-    ret->region = (uint8_t)region;
-    ret->id = ttm_buffer_u64(body, fields->id);
-    ret->bytes = ttm_buffer_u64(body, fields->size);
-    ret->page_bytes = ttm_buffer_u32(body, fields->layout) == TTM_LAYOUT_INTERLEAVED
-                          ? ttm_buffer_u64(body, fields->page_size)
-                          : 0;
-    ret->address = ttm_buffer_u32(body, fields->address);
-    ret->banks = 0;
-    return true;
+    live->footprint_bytes = size->footprint_bytes;
+    live->allocator = size->allocator;
+    live->banks = size->banks;
+    live->devices = size->devices;
 }
 
-static inline bool read_key(const struct ttm_runtime *runtime, const void *buffer, uint64_t *ret_id,
-                            uint8_t *ret_region)
-{
-    const struct ttm_buffer_fields *fields = &runtime->fields;
-
-    if (fields->body == 0)
-        return runtime->metal->buffer_key(runtime, buffer, ret_id, ret_region);
-    const char *body = ttm_buffer_body(fields, buffer);
-    *ret_id = ttm_buffer_u64(body, fields->id);
-    *ret_region = (uint8_t)ttm_buffer_u32(body, fields->type);
-    return true;
-}
-
-static __attribute__((hot)) void tell(const struct ttm_runtime *runtime,
-                                      struct ttm_allocator *allocator, const void *impl,
-                                      const void *buffer)
+/* What is told of a buffer; false when it is none that takes memory, or cannot be told of. */
+static bool describe_birth(const struct ttm_runtime *runtime, struct ttm_allocator *allocator,
+                           const void *impl, const void *buffer, struct ttm_live *ret)
 {
     struct ttm_buffer_facts facts;
 
-    if (!read_fields(runtime, buffer, &facts) &&
-        !runtime->metal->buffer_read(runtime, buffer, true, &facts))
-        return;
+    if (!runtime->metal->buffer_read(runtime, buffer, true, &facts))
+        return false;
     /* Graph capture makes buffers without memory; their address is 0. */
     if (facts.address == 0 || facts.bytes == 0 || facts.region > TTMEM_TRACE)
-        return;
-    struct ttm_live born = {
+        return false;
+    *ret = (struct ttm_live){
         .id = facts.id,
         .address = facts.address,
         .bytes = facts.bytes,
         .region = facts.region,
     };
-    if (!ttm_allocator_place(allocator, runtime, buffer, &facts, &born) &&
-        (!describe(runtime, allocator, impl, buffer) ||
-         !ttm_allocator_place(allocator, runtime, buffer, &facts, &born)))
-        return;
-    uint64_t none = UINT64_MAX;
-    /* relaxed: threads that race for it have ids beside each other. */
-    if (atomic_load_explicit(&first_own_id, memory_order_relaxed) == none)
-        (void)atomic_compare_exchange_strong_explicit(&first_own_id, &none, facts.id,
-                                                      memory_order_relaxed, memory_order_relaxed);
-    ttmem_guest_born(&born, ttm_live_key_of(&born));
+    const struct ttm_bank_size *size =
+        facts.banks == 0
+            ? ttm_allocator_size(allocator, facts.region, facts.bytes, facts.page_bytes)
+            : NULL;
+    if (size) {
+        take_size(ret, size);
+        return true;
+    }
+    return ttm_allocator_place(allocator, runtime, buffer, &facts, ret) ||
+           (describe(runtime, allocator, impl, buffer) &&
+            ttm_allocator_place(allocator, runtime, buffer, &facts, ret));
 }
 
-static bool is_last(const void *impl)
+/* One whose methods have to be called, or that is the first of its size. Keeps errno. */
+static __attribute__((noinline)) void tell(const struct ttm_runtime *runtime,
+                                           struct ttm_allocator *allocator, const void *impl,
+                                           const void *buffer)
+{
+    const int saved_errno = *ttm_errno();
+    struct ttm_live born;
+    uint64_t none = UINT64_MAX;
+
+    if (describe_birth(runtime, allocator, impl, buffer, &born)) {
+        /*
+         * The first birth in a child comes here, as it knows no sizes. relaxed: threads that race
+         * for it have ids beside each other.
+         */
+        if (atomic_load_explicit(&first_own_id, memory_order_relaxed) == none)
+            (void)atomic_compare_exchange_strong_explicit(
+                &first_own_id, &none, born.id, memory_order_relaxed, memory_order_relaxed);
+        ttmem_guest_born(&born, ttm_live_key_of(&born));
+    }
+    *ttm_errno() = saved_errno;
+}
+
+/*
+ * Reads what most are: known by their fields, spread page by page, and of a size that was there
+ * before. Returns its size, NULL when it is none of these. Does not change errno.
+ */
+static inline __attribute__((always_inline)) const struct ttm_bank_size *read_usual(
+    const struct ttm_runtime *runtime, const struct ttm_allocator *allocator, const void *buffer,
+    struct ttm_live *ret)
+{
+    const struct ttm_buffer_fields *fields = &runtime->fields;
+
+    if (__builtin_expect(fields->body == 0, 0))
+        return NULL;
+    const char *body = ttm_buffer_body(fields, buffer);
+    const uint32_t region = ttm_buffer_u32(body, fields->type);
+    ret->address = ttm_buffer_u32(body, fields->address);
+    /* One in L1 may have a place of its own in each core. */
+    if (__builtin_expect(region == TTMEM_L1 || body[fields->has_address] == 0 ||
+                             ret->address == 0 ||
+                             ttm_buffer_u32(body, fields->layout) != TTM_LAYOUT_INTERLEAVED,
+                         0))
+        return NULL;
+    ret->bytes = ttm_buffer_u64(body, fields->size);
+    const struct ttm_bank_size *size =
+        ttm_allocator_size(allocator, region, ret->bytes, ttm_buffer_u64(body, fields->page_size));
+    if (__builtin_expect(!size, 0))
+        return NULL;
+    ret->id = ttm_buffer_u64(body, fields->id);
+    ret->unused = ret->kind = ret->flags = 0;
+    ret->region = (uint8_t)region;
+    take_size(ret, size);
+    return size;
+}
+
+static inline __attribute__((always_inline)) void tell_newborn(const struct ttm_runtime *runtime,
+                                                               const void *buffer)
+{
+    struct ttm_live born;
+    const struct ttm_bank_size *size = read_usual(runtime, ttm_own.last.allocator, buffer, &born);
+
+    if (__builtin_expect(size != NULL, 1))
+        ttmem_guest_born(&born, size->key);
+    else
+        tell(runtime, ttm_own.last.allocator, ttm_own.last.impl, buffer);
+}
+
+static inline bool is_last(const void *impl)
 {
     return __builtin_expect(ttm_own.last.impl == impl && ttm_own.last.ends == ttm_allocators_ends(),
                             1);
@@ -109,6 +147,7 @@ static __attribute__((noinline, cold)) void turn_to(const void *impl)
     ttm_own.last.impl = impl;
     ttm_own.last.allocator = ttm_allocators_meet(impl);
     ttm_own.last.ends = ttm_allocators_ends();
+    ttm_own.last.number = ttm_own.last.allocator ? ttm_allocator_number(ttm_own.last.allocator) : 0;
     *ttm_errno() = saved_errno;
 }
 
@@ -125,7 +164,7 @@ __attribute__((hot)) void ttm_buffers_allocating(const struct ttm_runtime *runti
     /* One that was never announced: it is not ours to wonder why. */
     if (__builtin_expect(ttm_own.newborn != NULL, 0))
         end_birth();
-    ttm_event_enter();
+    (void)ttm_event_enter();
     ttm_own.newborn = buffer;
     if (!is_last(self))
         turn_to(self); /* the event goes on */
@@ -167,41 +206,56 @@ void ttm_buffers_not_allocated(const struct ttm_runtime *runtime, void *self, vo
 __attribute__((hot)) void ttm_buffers_announced(const struct ttm_runtime *runtime,
                                                 const void *buffer)
 {
-    const int saved_errno = *ttm_errno();
-
     /* Without a place of its own before, it is one that takes no memory. */
-    if (ttm_own.newborn == buffer && buffer) {
-        if (ttm_own.last.allocator && ttm_tracking_is_on())
-            tell(runtime, ttm_own.last.allocator, ttm_own.last.impl, buffer);
-        end_birth();
-    }
-    *ttm_errno() = saved_errno;
+    if (__builtin_expect(ttm_own.newborn != buffer || !buffer, 0))
+        return;
+    if (__builtin_expect(ttm_own.last.number != 0 && ttm_tracking_is_on(), 1))
+        tell_newborn(runtime, buffer);
+    end_birth();
 }
 
-static void end_life(uint16_t allocator, uint8_t region, uint64_t id)
+static inline void end_life(uint16_t allocator, uint8_t region, uint64_t id)
 {
-    if (ttm_ending_has_begun())
-        ttmem_guest_close(allocator, region, id);
+    /* relaxed: see there. */
+    if (__builtin_expect(id < atomic_load_explicit(&first_own_id, memory_order_relaxed), 0))
+        return;
+    if (__builtin_expect(!ttm_ending_has_begun(), 1))
+        ttmem_guest_ended(allocator, region, id);
     else
-        ttmem_free(allocator, region, id);
+        ttmem_guest_close(allocator, region, id);
+}
+
+/* Of another allocator than the thread had to do with last, or whose methods have to be called. */
+static __attribute__((noinline)) void end_unusual(const struct ttm_runtime *runtime,
+                                                  const void *impl, const void *buffer)
+{
+    const int saved_errno = *ttm_errno();
+    const struct ttm_allocator *allocator = ttm_allocators_find(impl);
+    uint64_t id;
+    uint8_t region;
+
+    if (allocator && runtime->metal->buffer_key(runtime, buffer, &id, &region) &&
+        region <= TTMEM_TRACE)
+        end_life(ttm_allocator_number(allocator), region, id);
+    *ttm_errno() = saved_errno;
 }
 
 __attribute__((hot)) void ttm_buffers_releasing(const struct ttm_runtime *runtime, void *self,
                                                 void *buffer)
 {
-    const int saved_errno = ttm_event_begin();
-    uint64_t id;
-    uint8_t region;
+    const struct ttm_buffer_fields *fields = &runtime->fields;
 
-    if (ttm_tracking_is_on()) {
-        const struct ttm_allocator *allocator =
-            is_last(self) ? ttm_own.last.allocator : ttm_allocators_find(self);
-
-        if (allocator && read_key(runtime, buffer, &id, &region) &&
-            id >= atomic_load_explicit(&first_own_id, memory_order_relaxed)) /* see there */
-            end_life(ttm_allocator_number(allocator), region, id);
+    if (__builtin_expect(!ttm_event_enter(), 0))
+        return;
+    if (__builtin_expect(!is_last(self) || ttm_own.last.number == 0 || fields->body == 0, 0)) {
+        end_unusual(runtime, self, buffer);
+        return;
     }
-    *ttm_errno() = saved_errno;
+    const char *body = ttm_buffer_body(fields, buffer);
+    const uint32_t region = ttm_buffer_u32(body, fields->type);
+    /* Nothing of this changes errno. */
+    if (__builtin_expect(region <= TTMEM_TRACE, 1))
+        end_life(ttm_own.last.number, (uint8_t)region, ttm_buffer_u64(body, fields->id));
 }
 
 __attribute__((hot)) void ttm_buffers_released(const struct ttm_runtime *runtime, void *self,

@@ -15,13 +15,12 @@
 #include "hook/runtime.h"
 
 /*
- * The module that called a function first. Short, so that those of the functions that every
- * operation calls are one cache line. Never changes once it has a length.
+ * The module that called a function of the first runtime first. Short, so that those of the
+ * functions that every operation calls are one cache line. Never changes once it has a length.
  */
 struct ttm_first_caller {
     uintptr_t start;
     _Atomic uint32_t length; /* 0: none, or it is too long */
-    uint32_t runtime;        /* of ttm_runtimes[] */
 };
 
 /* For each function that we stand in for. runtime.c writes these. */
@@ -45,7 +44,7 @@ static inline const struct ttm_runtime *ttm_runtime_of(const void *caller,
     const uint32_t length = atomic_load_explicit(&first->length, memory_order_acquire);
 
     if (__builtin_expect(address - first->start < length, 1))
-        return &ttm_runtimes[first->runtime];
+        return ttm_runtimes;
     return ttm_caller_look_up(address, point);
 }
 

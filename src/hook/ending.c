@@ -27,5 +27,5 @@ __attribute__((hot)) bool ttm_ending_has_begun(void)
 {
     const is_finalizing_fn ask = atomic_load_explicit(&is_finalizing, memory_order_relaxed);
 
-    return ask && ask() != 0;
+    return __builtin_expect(ask != NULL, 1) && ask() != 0;
 }

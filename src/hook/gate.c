@@ -41,7 +41,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t line_key;
 static bool has_key;
 
-TTM_HOT_DATA _Atomic bool ttm_gate_is_closed;
+TTM_HOT_DATA _Atomic uint32_t ttm_gate_state;
 
 static void pause_for(long ns)
 {
@@ -68,6 +68,7 @@ static void give_line_back(void *line)
     /* release: pairs with the acquire in take_line(). */
     atomic_store_explicit(&lines[number].is_taken, false, memory_order_release);
     ttm_own.gate.line = NULL;
+    ttm_own.gate.depth = 0;
     ttm_own.gate.is_sharing = true; /* what ends after us may still allocate */
 }
 
@@ -94,14 +95,21 @@ static _Atomic uint32_t *take_line(void)
     return NULL;
 }
 
-/* Says that this thread is inside, and whether the gate was open then. */
-static bool try_to_enter(void)
+/* How deep this thread is inside. */
+static uint32_t depth(void)
+{
+    return ttm_own.gate.line ? atomic_load_explicit(ttm_own.gate.line, memory_order_relaxed)
+                             : ttm_own.gate.depth;
+}
+
+/* Says that this thread is inside, so deep, and returns whether the gate was open then. */
+static bool try_to_enter(uint32_t how_deep)
 {
     if (ttm_own.gate.line)
-        atomic_store_explicit(ttm_own.gate.line, 1, memory_order_seq_cst);
+        atomic_store_explicit(ttm_own.gate.line, how_deep, memory_order_seq_cst);
     else
         atomic_fetch_add_explicit(&sharers_inside, 1, memory_order_seq_cst);
-    return !atomic_load_explicit(&ttm_gate_is_closed, memory_order_seq_cst);
+    return (atomic_load_explicit(&ttm_gate_state, memory_order_seq_cst) & TTM_GATE_CLOSED) == 0;
 }
 
 static void say_outside(void)
@@ -118,28 +126,32 @@ static void wait_and_enter(void)
         ttm_own.gate.line = take_line();
         ttm_own.gate.is_sharing = !ttm_own.gate.line;
     }
-    while (!try_to_enter()) {
+    while (!try_to_enter(1)) {
         say_outside();
         /* relaxed: looked at again above. */
-        while (atomic_load_explicit(&ttm_gate_is_closed, memory_order_relaxed))
+        while (atomic_load_explicit(&ttm_gate_state, memory_order_relaxed) & TTM_GATE_CLOSED)
             pause_for(PAUSE_NS);
     }
 }
 
 void ttm_gate_enter_slowly(void)
 {
-    const int saved_errno = errno;
+    /* One that has a line has said so there: once if it was outside. */
+    const bool was_inside = depth() > (ttm_own.gate.line ? 1 : 0);
 
-    if (!ttm_own.gate.has_closed)
+    if (!was_inside && !ttm_own.gate.has_closed) {
+        const int saved_errno = errno;
+
         wait_and_enter();
-    else if (ttm_own.gate.line) /* it said that it was inside */
-        say_outside();
-    errno = saved_errno;
+        errno = saved_errno;
+    }
+    if (!ttm_own.gate.line)
+        ttm_own.gate.depth++;
 }
 
 void ttm_gate_leave_slowly(void)
 {
-    if (!ttm_own.gate.has_closed)
+    if (--ttm_own.gate.depth == 0 && !ttm_own.gate.has_closed)
         atomic_fetch_sub_explicit(&sharers_inside, 1, memory_order_release); /* as in the header */
 }
 
@@ -156,11 +168,12 @@ static bool is_empty(void)
 bool ttm_gate_close(void)
 {
     /* A closer inside would wait for itself, and the one who closes for it. */
+    ttm_own.gate.depth = depth();
     if (ttm_own.gate.depth > 0)
         say_outside();
     pthread_mutex_lock(&closers);
     ttm_own.gate.has_closed = true;
-    atomic_store_explicit(&ttm_gate_is_closed, true, memory_order_seq_cst);
+    atomic_fetch_or_explicit(&ttm_gate_state, TTM_GATE_CLOSED, memory_order_seq_cst);
     make_all_pass_a_barrier();
     for (uint32_t i = 0; i < PATIENCE; i++) {
         if (is_empty())
@@ -173,9 +186,9 @@ bool ttm_gate_close(void)
 void ttm_gate_open(void)
 {
     if (ttm_own.gate.depth > 0) /* nobody else closes it: that is locked */
-        (void)try_to_enter();
+        (void)try_to_enter(ttm_own.gate.depth);
     ttm_own.gate.has_closed = false;
-    atomic_store_explicit(&ttm_gate_is_closed, false, memory_order_seq_cst);
+    atomic_fetch_and_explicit(&ttm_gate_state, ~TTM_GATE_CLOSED, memory_order_seq_cst);
     pthread_mutex_unlock(&closers);
 }
 
@@ -191,7 +204,7 @@ void ttm_gate_after_fork(void)
     }
     atomic_store_explicit(&sharers_inside, 0, memory_order_relaxed);
     pthread_mutex_init(&closers, NULL);
-    atomic_store_explicit(&ttm_gate_is_closed, false, memory_order_seq_cst);
+    atomic_fetch_and_explicit(&ttm_gate_state, ~TTM_GATE_CLOSED, memory_order_seq_cst);
     ttm_own.gate.depth = 0;
     ttm_own.gate.has_closed = false;
 }

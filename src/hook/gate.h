@@ -17,35 +17,53 @@
 
 #include "hook/own.h"
 
-extern _Atomic bool ttm_gate_is_closed;
+/* Bits of a word that everybody looks at. They change under the lock of who closes the gate. */
+#define TTM_GATE_CLOSED 1u
+#define TTM_GATE_TRACKING 2u /* tracking.h's */
+
+extern _Atomic uint32_t ttm_gate_state;
 
 /* For a thread that finds the gate closed, or has no line. */
 __attribute__((cold, noinline)) void ttm_gate_enter_slowly(void); /* keeps errno */
 __attribute__((cold, noinline)) void ttm_gate_leave_slowly(void);
 
+/*
+ * Says that this thread, which has a line, is inside, and returns the state after that.
+ *
+ * Only this thread writes its line, and a signal handler leaves it as it was. relaxed, and in this
+ * order for the compiler alone: see gate.c for the processor.
+ */
+static inline uint32_t ttm_gate_go_in(_Atomic uint32_t *line)
+{
+    atomic_store_explicit(line, atomic_load_explicit(line, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    /* acquire: pairs with the release in ttm_gate_open(). */
+    return atomic_load_explicit(&ttm_gate_state, memory_order_acquire);
+}
+
+static inline void ttm_gate_go_out(_Atomic uint32_t *line)
+{
+    /* release: pairs with the acquire in is_empty(); what was done inside is done. */
+    atomic_store_explicit(line, atomic_load_explicit(line, memory_order_relaxed) - 1,
+                          memory_order_release);
+}
+
 /* May be nested. Waits while another thread has closed the gate. */
 static inline void ttm_gate_enter(void)
 {
-    if (ttm_own.gate.depth++ > 0)
-        return;
-    if (__builtin_expect(ttm_own.gate.line != NULL, 1)) {
-        /* relaxed, and in this order for the compiler alone: see gate.c for the processor. */
-        atomic_store_explicit(ttm_own.gate.line, 1, memory_order_relaxed);
-        atomic_signal_fence(memory_order_seq_cst);
-        /* acquire: pairs with the release in ttm_gate_open(). */
-        if (__builtin_expect(!atomic_load_explicit(&ttm_gate_is_closed, memory_order_acquire), 1))
-            return;
-    }
-    ttm_gate_enter_slowly();
+    _Atomic uint32_t *line = ttm_own.gate.line;
+
+    if (__builtin_expect(!line || (ttm_gate_go_in(line) & TTM_GATE_CLOSED) != 0, 0))
+        ttm_gate_enter_slowly();
 }
 
 static inline void ttm_gate_leave(void)
 {
-    if (--ttm_own.gate.depth > 0)
-        return;
-    /* release: pairs with the acquire in is_empty(); what was done inside is done. */
-    if (__builtin_expect(ttm_own.gate.line != NULL, 1))
-        atomic_store_explicit(ttm_own.gate.line, 0, memory_order_release);
+    _Atomic uint32_t *line = ttm_own.gate.line;
+
+    if (__builtin_expect(line != NULL, 1))
+        ttm_gate_go_out(line);
     else
         ttm_gate_leave_slowly();
 }

@@ -13,9 +13,9 @@ struct ttm_allocator;
 
 /* What a thread has of the gate, see gate.h. */
 struct ttm_gate_pass {
-    _Atomic uint32_t *line; /* 1 while it is inside; NULL: it has none to itself */
-    uint32_t depth;
-    bool is_sharing; /* it stays without one */
+    _Atomic uint32_t *line; /* how deep it is inside; NULL: it has none to itself */
+    uint32_t depth;         /* of one that has none, or while it has closed the gate: before that */
+    bool is_sharing;        /* it stays without one */
     bool has_closed;
 };
 
@@ -24,6 +24,7 @@ struct ttm_last_allocator {
     const void *impl;
     struct ttm_allocator *allocator;
     uint32_t ends; /* ttm_allocators_ends() at that time: an ended one may be followed by another */
+    uint16_t number; /* of it, 0 when there is none */
 };
 
 struct ttm_own {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/guest.h"
 #include "hook/devices.h"
 #include "hook/ptr_map.h"
 #include "hook/tracking.h"
@@ -12,12 +13,14 @@
 #define MAP_BITS 16
 
 struct ttm_program {
-    /* What a dispatch looks at. */
-    uint64_t id;
-    _Atomic uint64_t dispatched; /* number of the dispatch; 0: never */
+    /* What a dispatch looks at, in one cache line. */
+    _Alignas(64) uint64_t id;
+    _Atomic uint64_t dispatched; /* order of the dispatch; 0: never */
+    /* Something of it in L1 is told of, on this one device ... */
+    struct ttm_device_cell *_Atomic cell;
+    _Atomic bool is_on_several; /* ... or on 'devices', which are several */
     _Atomic uint32_t devices;
-    _Atomic bool is_dispatchable; /* something of it in L1 is told of, on 'devices' */
-    const void *device;           /* that it was laid out for last */
+    const void *device; /* that it was laid out for last */
     struct ttm_mesh_range range;
     bool has_range;
     uint16_t *chips;
@@ -30,7 +33,21 @@ TTM_PTR_MAP(known, MAP_BITS);
 
 /* Guards the contents of all records, and that each program is told of by one thread at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t dispatches;
+
+/*
+ * A number to sort dispatches by. Where the processor counts, nobody has to share a counter: its
+ * counts differ between processors by less than a dispatch takes.
+ */
+static inline uint64_t next_dispatch(void)
+{
+#ifdef __x86_64__
+    return __builtin_ia32_rdtsc();
+#else
+    static _Atomic uint64_t dispatches;
+
+    return atomic_fetch_add_explicit(&dispatches, 1, memory_order_relaxed) + 1;
+#endif
+}
 
 struct ttm_program *ttm_programs_find(const void *impl)
 {
@@ -44,9 +61,10 @@ struct ttm_program *ttm_programs_meet(const struct ttm_runtime *runtime, const v
 
     if (program || !runtime->metal->program_id(runtime, impl, &id))
         return program;
-    program = calloc(1, sizeof(*program));
+    program = aligned_alloc(_Alignof(struct ttm_program), sizeof(*program));
     if (!program)
         return NULL;
+    memset(program, 0, sizeof(*program));
     program->id = id + 1; /* the runtime counts from 0, which libttmem takes for none */
     /* Two threads never make the same program known, as it is compiled by one. */
     if (ttm_ptr_map_add(&known, impl, program) < 0) {
@@ -105,8 +123,10 @@ static void tell(struct ttm_program *program, uint8_t region)
     if (region != TTMEM_CB)
         return;
     /* relaxed: who dispatches a program does so after it was laid out, on the same thread. */
+    struct ttm_device_cell *cell = number > 0 ? ttmem_guest_cell(devices) : NULL;
     atomic_store_explicit(&program->devices, devices, memory_order_relaxed);
-    atomic_store_explicit(&program->is_dispatchable, number > 0, memory_order_relaxed);
+    atomic_store_explicit(&program->is_on_several, number > 0 && !cell, memory_order_relaxed);
+    atomic_store_explicit(&program->cell, cell, memory_order_relaxed);
     if (number > 0 && atomic_load_explicit(&program->dispatched, memory_order_relaxed))
         ttmem_program_dispatch(program->id, devices);
 }
@@ -180,14 +200,17 @@ void ttm_program_narrow(struct ttm_program *program, const struct ttm_runtime *r
     pthread_mutex_unlock(&lock);
 }
 
-__attribute__((hot)) void ttm_program_dispatch(struct ttm_program *program)
+__attribute__((hot)) void ttm_program_dispatch(struct ttm_program *program, bool is_tracking)
 {
     /* relaxed: a number to sort by. */
-    atomic_store_explicit(&program->dispatched,
-                          atomic_fetch_add_explicit(&dispatches, 1, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-    if (ttm_tracking_is_on() &&
-        atomic_load_explicit(&program->is_dispatchable, memory_order_relaxed)) /* see tell() */
+    atomic_store_explicit(&program->dispatched, next_dispatch(), memory_order_relaxed);
+    if (__builtin_expect(!is_tracking, 0))
+        return;
+    /* relaxed: see tell(). */
+    struct ttm_device_cell *cell = atomic_load_explicit(&program->cell, memory_order_relaxed);
+    if (__builtin_expect(cell != NULL, 1))
+        ttmem_guest_dispatch(cell, program->id);
+    else if (atomic_load_explicit(&program->is_on_several, memory_order_relaxed))
         ttmem_program_dispatch(program->id,
                                atomic_load_explicit(&program->devices, memory_order_relaxed));
 }
@@ -262,7 +285,9 @@ static void forget_parts(struct ttm_program *program)
 {
     ttm_parts_done(&program->parts);
     memset(program->is_told, 0, sizeof(program->is_told));
-    atomic_store_explicit(&program->is_dispatchable, false, memory_order_relaxed); /* see tell() */
+    /* relaxed: see tell(). */
+    atomic_store_explicit(&program->cell, NULL, memory_order_relaxed);
+    atomic_store_explicit(&program->is_on_several, false, memory_order_relaxed);
     atomic_store_explicit(&program->dispatched, 0, memory_order_relaxed);
 }
 

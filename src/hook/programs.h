@@ -43,8 +43,8 @@ void ttm_program_lay_out(struct ttm_program *program, const struct ttm_runtime *
 void ttm_program_narrow(struct ttm_program *program, const struct ttm_runtime *runtime,
                         const struct ttm_mesh_range *range);
 
-/* It is sent to run. The one function that takes no lock. */
-void ttm_program_dispatch(struct ttm_program *program);
+/* It is sent to run, inside the gate. The one function that takes no lock. */
+void ttm_program_dispatch(struct ttm_program *program, bool is_tracking);
 
 /* Does it have anything of that source? */
 bool ttm_program_has(struct ttm_program *program, enum ttm_part_source source);

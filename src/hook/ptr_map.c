@@ -10,11 +10,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/hash.h"
-
 #define PROBES 64u
 #define UNUSED ((uintptr_t)0)
 #define FREED ((uintptr_t)1)
+
+/* Addresses differ in their middle bits, which a multiplication brings to the top. */
+static uint64_t home_of(const struct ttm_ptr_map *map, uintptr_t key)
+{
+    return (uint64_t)key * 0x9e3779b97f4a7c15ull >> (64 - map->bits);
+}
 
 static struct ttm_ptr_slot *slot_at(const struct ttm_ptr_map *map, uint64_t home, uint32_t step)
 {
@@ -25,14 +29,14 @@ static struct ttm_ptr_slot *slot_at(const struct ttm_ptr_map *map, uint64_t home
 static __attribute__((hot)) struct ttm_ptr_slot *slot_of(const struct ttm_ptr_map *map,
                                                          uintptr_t key)
 {
-    const uint64_t home = ttm_hash_u64(key);
+    const uint64_t home = home_of(map, key);
 
     for (uint32_t i = 0; i < PROBES; i++) {
         struct ttm_ptr_slot *slot = slot_at(map, home, i);
         /* acquire: pairs with the release in ttm_ptr_map_add(); the value is there. */
         const uintptr_t found = atomic_load_explicit(&slot->key, memory_order_acquire);
 
-        if (found == key)
+        if (__builtin_expect(found == key, 1))
             return slot;
         if (found == UNUSED)
             return NULL;
@@ -48,9 +52,9 @@ __attribute__((hot)) void *ttm_ptr_map_find(const struct ttm_ptr_map *map, const
     return slot ? atomic_load_explicit(&slot->value, memory_order_relaxed) : NULL;
 }
 
-static int add_locked(struct ttm_ptr_map *map, uintptr_t key, void *value)
+static int add_locked(const struct ttm_ptr_map *map, uintptr_t key, void *value)
 {
-    const uint64_t home = ttm_hash_u64(key);
+    const uint64_t home = home_of(map, key);
 
     if (slot_of(map, key))
         return -EEXIST;
@@ -68,15 +72,15 @@ static int add_locked(struct ttm_ptr_map *map, uintptr_t key, void *value)
     return -ENOSPC;
 }
 
-int ttm_ptr_map_add(struct ttm_ptr_map *map, const void *key, void *value)
+int ttm_ptr_map_add(const struct ttm_ptr_map *map, const void *key, void *value)
 {
-    pthread_mutex_lock(&map->lock);
+    pthread_mutex_lock(map->lock);
     const int r = add_locked(map, (uintptr_t)key, value);
-    pthread_mutex_unlock(&map->lock);
+    pthread_mutex_unlock(map->lock);
     return r;
 }
 
-static void *remove_locked(struct ttm_ptr_map *map, uintptr_t key)
+static void *remove_locked(const struct ttm_ptr_map *map, uintptr_t key)
 {
     struct ttm_ptr_slot *slot = slot_of(map, key);
 
@@ -90,11 +94,11 @@ static void *remove_locked(struct ttm_ptr_map *map, uintptr_t key)
     return value;
 }
 
-void *ttm_ptr_map_remove(struct ttm_ptr_map *map, const void *key)
+void *ttm_ptr_map_remove(const struct ttm_ptr_map *map, const void *key)
 {
-    pthread_mutex_lock(&map->lock);
+    pthread_mutex_lock(map->lock);
     void *value = remove_locked(map, (uintptr_t)key);
-    pthread_mutex_unlock(&map->lock);
+    pthread_mutex_unlock(map->lock);
     return value;
 }
 
@@ -113,7 +117,7 @@ void *ttm_ptr_map_next(const struct ttm_ptr_map *map, uint32_t *cursor, const vo
     return NULL;
 }
 
-void ttm_ptr_map_after_fork(struct ttm_ptr_map *map)
+void ttm_ptr_map_after_fork(const struct ttm_ptr_map *map)
 {
-    pthread_mutex_init(&map->lock, NULL);
+    pthread_mutex_init(map->lock, NULL);
 }

@@ -20,25 +20,29 @@ struct ttm_ptr_slot {
 };
 
 struct ttm_ptr_map {
-    pthread_mutex_t lock; /* guards changes of the slots */
+    pthread_mutex_t *lock; /* guards changes of the slots */
     uint32_t bits;
     struct ttm_ptr_slot *slots; /* 2^bits */
 };
 
-/* A static map with room for up to 2^bits keys; a crowded neighbourhood may be full before. */
+/*
+ * A static map with room for up to 2^bits keys; a crowded neighbourhood may be full before. The map
+ * itself never changes, so that a lookup need not read it.
+ */
 #define TTM_PTR_MAP(name, size_bits)                                                               \
     static struct ttm_ptr_slot name##_slots[(size_t)1 << (size_bits)];                             \
-    static struct ttm_ptr_map name = {                                                             \
-        .lock = PTHREAD_MUTEX_INITIALIZER, .bits = (size_bits), .slots = name##_slots}
+    static pthread_mutex_t name##_lock = PTHREAD_MUTEX_INITIALIZER;                                \
+    static const struct ttm_ptr_map name = {                                                       \
+        .lock = &name##_lock, .bits = (size_bits), .slots = name##_slots}
 
 /* NULL when the key is not there. */
 void *ttm_ptr_map_find(const struct ttm_ptr_map *map, const void *key);
 
 /* 'value' is not NULL and stays the caller's. Returns 0; -EEXIST; -ENOSPC. */
-int ttm_ptr_map_add(struct ttm_ptr_map *map, const void *key, void *value);
+int ttm_ptr_map_add(const struct ttm_ptr_map *map, const void *key, void *value);
 
 /* Returns the value, NULL when the key is not there. */
-void *ttm_ptr_map_remove(struct ttm_ptr_map *map, const void *key);
+void *ttm_ptr_map_remove(const struct ttm_ptr_map *map, const void *key);
 
 /*
  * The next value from '*cursor' on (0 at first), and its key; NULL at the end. What
@@ -47,6 +51,6 @@ void *ttm_ptr_map_remove(struct ttm_ptr_map *map, const void *key);
 void *ttm_ptr_map_next(const struct ttm_ptr_map *map, uint32_t *cursor, const void **ret_key);
 
 /* In the child of a fork, where the thread that held the lock may not exist. */
-void ttm_ptr_map_after_fork(struct ttm_ptr_map *map);
+void ttm_ptr_map_after_fork(const struct ttm_ptr_map *map);
 
 #endif /* TTM_HOOK_PTR_MAP_H */

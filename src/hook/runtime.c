@@ -303,11 +303,10 @@ static void come_first(const struct module *module, enum ttm_hook_point point)
 {
     struct ttm_first_caller *first = &ttm_first_callers[point];
 
-    if (!module || module->runtime == &nothing || module->length > UINT32_MAX ||
+    if (!module || module->runtime != ttm_runtimes || module->length > UINT32_MAX ||
         atomic_load_explicit(&first->length, memory_order_relaxed) != 0) /* under the lock */
         return;
     first->start = module->start;
-    first->runtime = (uint32_t)(module->runtime - ttm_runtimes);
     /* release: pairs with the acquire in ttm_runtime_of(). */
     atomic_store_explicit(&first->length, (uint32_t)module->length, memory_order_release);
 }
@@ -317,7 +316,7 @@ const struct ttm_runtime *ttm_caller_look_up(uintptr_t address, enum ttm_hook_po
     const struct module *module = find_module(address);
 
     /* relaxed: once there is a first one, it stays. */
-    if (module && (module->runtime == &nothing ||
+    if (module && (module->runtime != ttm_runtimes ||
                    atomic_load_explicit(&ttm_first_callers[point].length, memory_order_relaxed)))
         return module->runtime;
     const int saved_errno = errno;

@@ -12,21 +12,22 @@
 #include "hook/devices.h"
 #include "hook/ending.h"
 #include "hook/gate.h"
-#include "hook/hot.h"
 #include "hook/keepers.h"
 #include "hook/origins.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
 #include "hook/workloads.h"
 
-TTM_HOT_DATA _Atomic bool ttm_tracking_flag;
-
 static bool was_in_environment; /* when we were loaded */
 static bool is_child;           /* of a fork: what there was before is its parent's */
 
+/* Gate closed. */
 static void set_flag(bool is_on)
 {
-    atomic_store_explicit(&ttm_tracking_flag, is_on, memory_order_relaxed); /* see the reader */
+    if (is_on) /* relaxed: see the reader */
+        atomic_fetch_or_explicit(&ttm_gate_state, TTM_GATE_TRACKING, memory_order_relaxed);
+    else
+        atomic_fetch_and_explicit(&ttm_gate_state, ~TTM_GATE_TRACKING, memory_order_relaxed);
 }
 
 /* Gate closed. Numbers of notes are those of an earlier spell of tracking, or of none. */
@@ -92,6 +93,14 @@ void ttm_tracking_begin_if_wanted(void)
     if (ttmem_is_enabled() && ttmem_enable() == 0 && is_child && !ttm_tracking_is_on())
         begin_in_child();
     errno = saved_errno;
+}
+
+bool ttm_event_enter_slowly(void)
+{
+    if (!ttm_tracking_is_on()) /* when in doubt, once more */
+        ttm_tracking_begin_if_wanted();
+    ttm_gate_enter();
+    return ttm_tracking_is_on();
 }
 
 void ttm_tracking_look_at_environment(void)

@@ -17,13 +17,10 @@
 
 #include "hook/gate.h"
 
-/* Only tracking.c writes it. */
-extern _Atomic bool ttm_tracking_flag;
-
 static inline bool ttm_tracking_is_on(void)
 {
     /* relaxed: it changes with the gate closed, and what counts is its value inside the gate. */
-    return atomic_load_explicit(&ttm_tracking_flag, memory_order_relaxed);
+    return (atomic_load_explicit(&ttm_gate_state, memory_order_relaxed) & TTM_GATE_TRACKING) != 0;
 }
 
 /*
@@ -35,12 +32,23 @@ void ttm_tracking_look_at_environment(void);
 /* Begins to report if libttmem is on or wants to be. Outside the gate, which it closes. Keeps errno. */
 __attribute__((cold, noinline)) void ttm_tracking_begin_if_wanted(void);
 
-/* Enters the gate, having begun to report if that is wanted. Keeps errno. */
-static inline void ttm_event_enter(void)
+/* As below, where the gate is closed, tracking is off or the thread has no line. */
+__attribute__((cold, noinline)) bool ttm_event_enter_slowly(void);
+
+/*
+ * Enters the gate, having begun to report if that is wanted. Keeps errno. Returns whether tracking
+ * is on, which stays so inside the gate.
+ */
+static inline bool ttm_event_enter(void)
 {
-    if (__builtin_expect(!ttm_tracking_is_on(), 0)) /* when in doubt, once more */
-        ttm_tracking_begin_if_wanted();
-    ttm_gate_enter();
+    _Atomic uint32_t *line = ttm_own.gate.line;
+
+    if (__builtin_expect(line != NULL, 1)) {
+        if (__builtin_expect(ttm_gate_go_in(line) == TTM_GATE_TRACKING, 1))
+            return true;
+        ttm_gate_go_out(line);
+    }
+    return ttm_event_enter_slowly();
 }
 
 /* Where this thread has its errno, once it was looked for: the C library need not be called for it. */
@@ -59,7 +67,7 @@ static inline int ttm_event_begin(void)
 {
     const int saved_errno = *ttm_errno();
 
-    ttm_event_enter();
+    (void)ttm_event_enter();
     return saved_errno;
 }
 

@@ -8,6 +8,7 @@
 
 #define MAP_BITS 15
 
+/* Nearly all workloads have one program, and the map leads to it. Of several it leads here. */
 struct workload {
     uint32_t count, capacity;
     struct ttm_program *programs[]; /* they live longer: the workload's end comes first */
@@ -15,33 +16,54 @@ struct workload {
 
 TTM_PTR_MAP(known, MAP_BITS);
 
-static struct workload *grown(const struct workload *old)
+/* What the map has is a program, or with this bit set a struct workload. */
+#define SEVERAL ((uintptr_t)1)
+
+static struct workload *workload_in(void *value)
 {
-    const uint32_t count = old ? old->count : 0;
-    const uint32_t capacity = count ? count * 2 : 1; /* nearly all have one program */
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it was a pointer
+    return (uintptr_t)value & SEVERAL ? (struct workload *)((uintptr_t)value - SEVERAL) : NULL;
+}
+
+/* A copy with room for one more. 'value' is what the map has, which is not NULL. */
+static struct workload *grown(void *value)
+{
+    const struct workload *old = workload_in(value);
+    const uint32_t count = old ? old->count : 1;
     struct workload *larger =
-        malloc(sizeof(*larger) + (size_t)capacity * sizeof(struct ttm_program *));
+        malloc(sizeof(*larger) + (size_t)count * 2 * sizeof(struct ttm_program *));
 
     if (!larger)
         return NULL;
-    larger->capacity = capacity;
+    larger->capacity = count * 2;
     larger->count = count;
     for (uint32_t i = 0; i < count; i++)
-        larger->programs[i] = old->programs[i];
+        larger->programs[i] = old ? old->programs[i] : value;
     return larger;
+}
+
+static void forget(const void *impl)
+{
+    free(workload_in(ttm_ptr_map_remove(&known, impl)));
 }
 
 static void add(const void *impl, struct ttm_program *program)
 {
-    struct workload *workload = ttm_ptr_map_find(&known, impl);
+    void *value = ttm_ptr_map_find(&known, impl);
+    struct workload *workload = workload_in(value);
 
+    if (!value) {
+        (void)ttm_ptr_map_add(&known, impl,
+                              program); /* one for which there is no room is not heard */
+        return;
+    }
     if (!workload || workload->count == workload->capacity) {
-        struct workload *larger = grown(workload);
+        struct workload *larger = grown(value);
 
         if (!larger)
             return;
-        free(ttm_ptr_map_remove(&known, impl));
-        if (ttm_ptr_map_add(&known, impl, larger) < 0) {
+        forget(impl);
+        if (ttm_ptr_map_add(&known, impl, (char *)larger + SEVERAL) < 0) {
             free(larger);
             return;
         }
@@ -65,21 +87,31 @@ void ttm_workloads_add(const struct ttm_runtime *runtime, const void *impl, cons
     ttm_event_end(saved_errno);
 }
 
+static __attribute__((noinline)) void dispatch_several(const struct workload *workload,
+                                                       bool is_tracking)
+{
+    for (uint32_t i = 0; i < workload->count; i++)
+        ttm_program_dispatch(workload->programs[i], is_tracking);
+}
+
 __attribute__((hot)) void ttm_workloads_dispatch(const void *impl)
 {
-    ttm_event_enter();
-    const struct workload *workload = ttm_ptr_map_find(&known, impl);
+    const bool is_tracking = ttm_event_enter();
+    void *value = ttm_ptr_map_find(&known, impl);
 
-    for (uint32_t i = 0; workload && i < workload->count; i++)
-        ttm_program_dispatch(workload->programs[i]);
-    ttm_gate_leave(); /* nothing of this changes errno */
+    /* Nothing of this changes errno. */
+    if (__builtin_expect(((uintptr_t)value & SEVERAL) != 0, 0))
+        dispatch_several(workload_in(value), is_tracking);
+    else if (__builtin_expect(value != NULL, 1))
+        ttm_program_dispatch(value, is_tracking);
+    ttm_gate_leave();
 }
 
 void ttm_workloads_end(const void *impl)
 {
     const int saved_errno = ttm_event_begin();
 
-    free(ttm_ptr_map_remove(&known, impl));
+    forget(impl);
     ttm_event_end(saved_errno);
 }
 

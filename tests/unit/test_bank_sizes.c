@@ -22,6 +22,26 @@ static struct ttm_buffer_facts facts_of(uint64_t bytes, uint64_t page_bytes, uin
     return (struct ttm_buffer_facts){.bytes = bytes, .page_bytes = page_bytes, .region = region};
 }
 
+/* What was found for such a buffer; 0: nothing. */
+static uint64_t footprint_of(const struct ttm_buffer_facts *facts)
+{
+    const struct ttm_bank_size *size =
+        ttm_bank_sizes_find(&sizes, facts->region, facts->bytes, facts->page_bytes);
+
+    return size ? size->footprint_bytes : 0;
+}
+
+static void add(const struct ttm_buffer_facts *facts, uint64_t footprint_bytes)
+{
+    const struct ttm_live placed = {.footprint_bytes = footprint_bytes,
+                                    .allocator = 7,
+                                    .banks = 12,
+                                    .devices = 1030,
+                                    .region = facts->region};
+
+    ttm_bank_sizes_add(&sizes, facts, &placed);
+}
+
 static void a_size_is_known_by_all_that_it_depends_on(void **state)
 {
     const struct ttm_buffer_facts known = facts_of(65536, 2048, TTMEM_DRAM);
@@ -30,25 +50,44 @@ static void a_size_is_known_by_all_that_it_depends_on(void **state)
         facts_of(65536, 1024, TTMEM_DRAM),
         facts_of(65536, 2048, TTMEM_L1),
     };
-    uint64_t bytes = 0;
     (void)state;
 
-    assert_false(ttm_bank_sizes_find(&sizes, &known, &bytes));
-    ttm_bank_sizes_add(&sizes, &known, 6144);
-    assert_true(ttm_bank_sizes_find(&sizes, &known, &bytes));
-    assert_int_equal(bytes, 6144);
+    assert_int_equal(footprint_of(&known), 0);
+    add(&known, 73728);
+    assert_int_equal(footprint_of(&known), 73728);
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        assert_false(ttm_bank_sizes_find(&sizes, &others[i], &bytes));
+        assert_int_equal(footprint_of(&others[i]), 0);
+    const struct ttm_bank_size *size = ttm_bank_sizes_find(&sizes, TTMEM_DRAM, 65536, 2048);
+    assert_non_null(size);
+    assert_int_equal(size->allocator, 7);
+    assert_int_equal(size->banks, 12);
+    assert_int_equal(size->devices, 1030);
+    assert_true(size->key == ttm_live_key(7, TTMEM_DRAM, 0));
+}
+
+static void what_is_forgotten_may_be_different_next_time(void **state)
+{
+    const struct ttm_buffer_facts facts = facts_of(65536, 2048, TTMEM_TRACE);
+    (void)state;
+
+    add(&facts, 73728);
+    ttm_bank_sizes_forget(&sizes);
+    assert_int_equal(footprint_of(&facts), 0);
+    add(&facts, 81920);
+    assert_int_equal(footprint_of(&facts), 81920);
 }
 
 static void one_that_is_not_spread_page_by_page_is_not_kept(void **state)
 {
     const struct ttm_buffer_facts sharded = facts_of(65536, 0, TTMEM_L1);
-    uint64_t bytes;
+    struct ttm_buffer_facts by_core = facts_of(65536, 2048, TTMEM_L1);
     (void)state;
 
-    ttm_bank_sizes_add(&sizes, &sharded, 1024);
-    assert_false(ttm_bank_sizes_find(&sizes, &sharded, &bytes));
+    by_core.banks = 3;
+    add(&sharded, 1024);
+    assert_int_equal(footprint_of(&sharded), 0);
+    add(&by_core, 1024);
+    assert_int_equal(footprint_of(&by_core), 0);
 }
 
 /* Whatever finds no place is not known; whatever is known is right. */
@@ -59,14 +98,13 @@ static void more_sizes_than_places_are_never_mixed_up(void **state)
 
     for (uint64_t i = 1; i <= 5000; i++) {
         const struct ttm_buffer_facts facts = facts_of(i * 2048, 2048, TTMEM_DRAM);
-        ttm_bank_sizes_add(&sizes, &facts, i * 7);
+        add(&facts, i * 7);
     }
     for (uint64_t i = 1; i <= 5000; i++) {
         const struct ttm_buffer_facts facts = facts_of(i * 2048, 2048, TTMEM_DRAM);
-        uint64_t bytes;
-        if (!ttm_bank_sizes_find(&sizes, &facts, &bytes))
+        if (footprint_of(&facts) == 0)
             continue;
-        assert_int_equal(bytes, i * 7);
+        assert_int_equal(footprint_of(&facts), i * 7);
         found++;
     }
     assert_in_range(found, (1u << TTM_BANK_SIZES_BITS) / 2, 1u << TTM_BANK_SIZES_BITS);
@@ -78,11 +116,11 @@ static void *add_and_find(void *unused)
 {
     for (uint64_t i = 1; i <= 20000; i++) {
         const struct ttm_buffer_facts facts = facts_of(i % 3000 * 64 + 64, 64, TTMEM_L1);
-        uint64_t bytes;
-        if (ttm_bank_sizes_find(&sizes, &facts, &bytes))
-            wrong += bytes != facts.bytes + 1;
+        const uint64_t found = footprint_of(&facts);
+        if (found != 0)
+            wrong += found != facts.bytes + 1;
         else
-            ttm_bank_sizes_add(&sizes, &facts, facts.bytes + 1);
+            add(&facts, facts.bytes + 1);
     }
     return unused;
 }
@@ -103,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_size_is_known_by_all_that_it_depends_on, begin),
+        cmocka_unit_test_setup(what_is_forgotten_may_be_different_next_time, begin),
         cmocka_unit_test_setup(one_that_is_not_spread_page_by_page_is_not_kept, begin),
         cmocka_unit_test_setup(more_sizes_than_places_are_never_mixed_up, begin),
         cmocka_unit_test_setup(threads_find_what_is_whole, begin),
