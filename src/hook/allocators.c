@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "hook/devices.h"
-#include "hook/hot.h"
 #include "hook/ptr_map.h"
 
 #define MAP_BITS 10
@@ -22,8 +21,6 @@ struct ttm_allocator {
 };
 
 TTM_PTR_MAP(known, MAP_BITS);
-
-TTM_HOT_DATA _Atomic uint32_t ttm_allocators_end_count;
 
 /* Guards the giving of numbers and descriptions. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -82,7 +79,7 @@ struct ttm_allocator *ttm_allocators_find(const void *impl)
 
 void ttm_allocators_end(const void *impl)
 {
-    atomic_fetch_add_explicit(&ttm_allocators_end_count, 1, memory_order_relaxed); /* see there */
+    atomic_fetch_add_explicit(&ttm_hot.allocators_ends, 1, memory_order_relaxed); /* see there */
     free(ttm_ptr_map_remove(&known, impl));
 }
 

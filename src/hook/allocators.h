@@ -16,6 +16,7 @@
 
 #include "client/live_table.h"
 #include "hook/bank_sizes.h"
+#include "hook/hot.h"
 #include "hook/metal.h"
 
 struct ttm_allocator;
@@ -27,12 +28,10 @@ struct ttm_allocator *ttm_allocators_meet(const void *impl);
 struct ttm_allocator *ttm_allocators_find(const void *impl);
 
 /* How many have ended: who has kept a pointer looks whether it is still the same. */
-extern _Atomic uint32_t ttm_allocators_end_count;
-
 static inline uint32_t ttm_allocators_ends(void)
 {
     /* relaxed: who calls an allocator knows that it has not ended, and so of those before it. */
-    return atomic_load_explicit(&ttm_allocators_end_count, memory_order_relaxed);
+    return atomic_load_explicit(&ttm_hot.allocators_ends, memory_order_relaxed);
 }
 
 /* The runtime has closed it: what it held is gone, and the pointer means nothing any more. */

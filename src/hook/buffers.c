@@ -13,10 +13,9 @@
 #include "hook/tracking.h"
 
 /*
- * In the child of a fork, buffers with a smaller id are the parent's; the runtime
- * counts ids upwards. Until the first birth in the child all of them are.
+ * In the child of a fork, buffers with a smaller id than ttm_hot.first_own_id are the parent's; the
+ * runtime counts ids upwards. Until the first birth in the child all of them are.
  */
-TTM_HOT_DATA static _Atomic uint64_t first_own_id;
 
 /* The first time that a buffer of this allocator is told of. */
 static __attribute__((noinline)) bool describe(const struct ttm_runtime *runtime,
@@ -81,9 +80,9 @@ static __attribute__((noinline)) void tell(const struct ttm_runtime *runtime,
          * The first birth in a child comes here, as it knows no sizes. relaxed: threads that race
          * for it have ids beside each other.
          */
-        if (atomic_load_explicit(&first_own_id, memory_order_relaxed) == none)
+        if (atomic_load_explicit(&ttm_hot.first_own_id, memory_order_relaxed) == none)
             (void)atomic_compare_exchange_strong_explicit(
-                &first_own_id, &none, born.id, memory_order_relaxed, memory_order_relaxed);
+                &ttm_hot.first_own_id, &none, born.id, memory_order_relaxed, memory_order_relaxed);
         ttmem_guest_born(&born, ttm_live_key_of(&born));
     }
     *ttm_errno() = saved_errno;
@@ -157,10 +156,8 @@ static void end_birth(void)
     ttm_gate_leave();
 }
 
-__attribute__((hot)) void ttm_buffers_allocating(const struct ttm_runtime *runtime, void *self,
-                                                 void *buffer)
+__attribute__((hot)) void ttm_buffers_allocating(void *self, void *buffer)
 {
-    (void)runtime;
     /* One that was never announced: it is not ours to wonder why. */
     if (__builtin_expect(ttm_own.newborn != NULL, 0))
         end_birth();
@@ -193,14 +190,26 @@ static void tell_failure(const struct ttm_runtime *runtime, const void *impl, co
     ttm_keepers_after_failure();
 }
 
-void ttm_buffers_not_allocated(const struct ttm_runtime *runtime, void *self, void *buffer)
+/* The runtime could not: the thread is inside the gate, with what it has noted of the buffer. */
+static void fail_birth(void)
 {
     const int saved_errno = *ttm_errno();
 
     if (ttm_tracking_is_on())
-        tell_failure(runtime, self, buffer);
+        tell_failure(ttm_runtime_tracked(), ttm_own.last.impl, ttm_own.newborn);
     end_birth();
     *ttm_errno() = saved_errno;
+}
+
+/* Named by the assembler alone. */
+__attribute__((used)) _Unwind_Reason_Code ttm_buffers_allocation_unwound(
+    int version, _Unwind_Action actions, uint64_t exception_class,
+    struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+{
+    (void)version, (void)exception_class, (void)exception, (void)context;
+    if ((actions & _UA_CLEANUP_PHASE) != 0 && ttm_own.newborn)
+        fail_birth();
+    return _URC_CONTINUE_UNWIND;
 }
 
 __attribute__((hot)) void ttm_buffers_announced(const struct ttm_runtime *runtime,
@@ -217,7 +226,7 @@ __attribute__((hot)) void ttm_buffers_announced(const struct ttm_runtime *runtim
 static inline void end_life(uint16_t allocator, uint8_t region, uint64_t id)
 {
     /* relaxed: see there. */
-    if (__builtin_expect(id < atomic_load_explicit(&first_own_id, memory_order_relaxed), 0))
+    if (__builtin_expect(id < atomic_load_explicit(&ttm_hot.first_own_id, memory_order_relaxed), 0))
         return;
     if (__builtin_expect(!ttm_ending_has_begun(), 1))
         ttmem_guest_ended(allocator, region, id);
@@ -244,8 +253,10 @@ __attribute__((hot)) void ttm_buffers_releasing(const struct ttm_runtime *runtim
                                                 void *buffer)
 {
     const struct ttm_buffer_fields *fields = &runtime->fields;
+    const bool is_tracking = ttm_event_enter();
 
-    if (__builtin_expect(!ttm_event_enter(), 0))
+    ttm_own.releases++;
+    if (__builtin_expect(!is_tracking, 0))
         return;
     if (__builtin_expect(!is_last(self) || ttm_own.last.number == 0 || fields->body == 0, 0)) {
         end_unusual(runtime, self, buffer);
@@ -258,11 +269,21 @@ __attribute__((hot)) void ttm_buffers_releasing(const struct ttm_runtime *runtim
         end_life(ttm_own.last.number, (uint8_t)region, ttm_buffer_u64(body, fields->id));
 }
 
-__attribute__((hot)) void ttm_buffers_released(const struct ttm_runtime *runtime, void *self,
-                                               void *buffer)
+__attribute__((hot)) void ttm_buffers_released(void)
 {
-    (void)runtime, (void)self, (void)buffer;
+    ttm_own.releases--;
     ttm_gate_leave();
+}
+
+/* As above. */
+__attribute__((used)) _Unwind_Reason_Code ttm_buffers_release_unwound(
+    int version, _Unwind_Action actions, uint64_t exception_class,
+    struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+{
+    (void)version, (void)exception_class, (void)exception, (void)context;
+    if ((actions & _UA_CLEANUP_PHASE) != 0 && ttm_own.releases > 0)
+        ttm_buffers_released();
+    return _URC_CONTINUE_UNWIND;
 }
 
 static void before_release_of_all(const struct ttm_runtime *runtime, void *self, void *unused)
@@ -296,16 +317,23 @@ void ttm_buffers_tell_all(const struct ttm_runtime *runtime)
     uint32_t cursor = 0;
     struct asked asked = {.runtime = runtime};
 
-    atomic_store_explicit(&first_own_id, 0, memory_order_relaxed); /* all are told of */
+    atomic_store_explicit(&ttm_hot.first_own_id, 0, memory_order_relaxed); /* all are told of */
     while ((asked.allocator = ttm_allocators_next(&cursor, &asked.impl)))
         (void)runtime->metal->each_buffer(runtime, asked.impl, tell_buffer, &asked);
 }
 
 void ttm_buffers_after_fork(void)
 {
-    ttm_own.newborn = NULL;
-    atomic_store_explicit(&first_own_id, UINT64_MAX, memory_order_relaxed);
+    if (ttm_own.newborn)
+        end_birth();
+    atomic_store_explicit(&ttm_hot.first_own_id, UINT64_MAX, memory_order_relaxed);
 }
 
-const struct ttm_guard ttm_buffer_release_of_all = {before_release_of_all, ttm_buffers_released,
-                                                    ttm_buffers_released};
+static void after_release_of_all(const struct ttm_runtime *runtime, void *self, void *unused)
+{
+    (void)runtime, (void)self, (void)unused;
+    ttm_gate_leave();
+}
+
+const struct ttm_guard ttm_buffer_release_of_all = {before_release_of_all, after_release_of_all,
+                                                    after_release_of_all};

@@ -9,26 +9,31 @@
 #ifndef TTM_HOOK_BUFFERS_H
 #define TTM_HOOK_BUFFERS_H
 
+#include <stdint.h>
+#include <unwind.h>
+
 #include "hook/metal.h"
 
-void ttm_buffers_allocating(const struct ttm_runtime *runtime, void *self, void *buffer);
-void ttm_buffers_not_allocated(const struct ttm_runtime *runtime, void *self, void *buffer);
+/* Before AllocatorImpl::allocate_buffer(). What follows a successful one is the announcement. */
+void ttm_buffers_allocating(void *self, void *buffer);
+
+/* Before and after AllocatorImpl::deallocate_buffer(). */
 void ttm_buffers_releasing(const struct ttm_runtime *runtime, void *self, void *buffer);
-void ttm_buffers_released(const struct ttm_runtime *runtime, void *self, void *buffer);
+void ttm_buffers_released(void);
 
 /*
- * Around AllocatorImpl::allocate_buffer() and AllocatorImpl::deallocate_buffer(). What follows a
- * successful allocation is the announcement. Here, so that they can be a part of who uses them.
+ * Called by the unwinder for an exception, or the end of a thread that is cancelled, that passes
+ * the frame of one who has called these; as a "personality routine" of the Itanium C++ ABI. It
+ * does what is left to do, and has the exception go on.
  */
-static const struct ttm_guard ttm_buffer_allocation = {
-    .before = ttm_buffers_allocating,
-    .failed = ttm_buffers_not_allocated,
-};
-static const struct ttm_guard ttm_buffer_release = {
-    .before = ttm_buffers_releasing,
-    .after = ttm_buffers_released,
-    .failed = ttm_buffers_released,
-};
+_Unwind_Reason_Code ttm_buffers_allocation_unwound(int version, _Unwind_Action actions,
+                                                   uint64_t exception_class,
+                                                   struct _Unwind_Exception *exception,
+                                                   struct _Unwind_Context *context);
+_Unwind_Reason_Code ttm_buffers_release_unwound(int version, _Unwind_Action actions,
+                                                uint64_t exception_class,
+                                                struct _Unwind_Exception *exception,
+                                                struct _Unwind_Context *context);
 
 /* Around AllocatorImpl::deallocate_buffers(), which frees all at once. */
 extern const struct ttm_guard ttm_buffer_release_of_all;

@@ -12,20 +12,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hook/hot.h"
 #include "hook/runtime.h"
 
 /*
- * The module that called a function of the first runtime first. Short, so that those of the
- * functions that every operation calls are one cache line. Never changes once it has a length.
+ * The module that called a function of the first runtime first. Never changes once it has a
+ * length. Those of the functions that every operation calls are in ttm_hot.
  */
 struct ttm_first_caller {
     uintptr_t start;
     _Atomic uint32_t length; /* 0: none, or it is too long */
 };
 
-/* For each function that we stand in for. runtime.c writes these. */
-extern struct ttm_first_caller ttm_first_callers[TTM_HOOK_COUNT];
+/* For each other function that we stand in for. runtime.c writes these. */
+extern struct ttm_first_caller ttm_first_callers[TTM_HOOK_COUNT - TTM_HOT_POINTS];
 extern struct ttm_runtime ttm_runtimes[TTM_RUNTIMES_MAX];
+
+static inline uintptr_t *ttm_first_caller_start(enum ttm_hook_point point)
+{
+    return point < TTM_HOT_POINTS ? &ttm_hot.caller_starts[point]
+                                  : &ttm_first_callers[point - TTM_HOT_POINTS].start;
+}
+
+static inline _Atomic uint32_t *ttm_first_caller_length(enum ttm_hook_point point)
+{
+    return point < TTM_HOT_POINTS ? &ttm_hot.caller_lengths[point]
+                                  : &ttm_first_callers[point - TTM_HOT_POINTS].length;
+}
 
 /* For one that was not the first. */
 __attribute__((noinline, cold)) const struct ttm_runtime *ttm_caller_look_up(
@@ -38,12 +51,12 @@ __attribute__((noinline, cold)) const struct ttm_runtime *ttm_caller_look_up(
 static inline const struct ttm_runtime *ttm_runtime_of(const void *caller,
                                                        enum ttm_hook_point point)
 {
-    const struct ttm_first_caller *first = &ttm_first_callers[point];
     const uintptr_t address = (uintptr_t)caller;
     /* acquire: pairs with the release in come_first(). */
-    const uint32_t length = atomic_load_explicit(&first->length, memory_order_acquire);
+    const uint32_t length =
+        atomic_load_explicit(ttm_first_caller_length(point), memory_order_acquire);
 
-    if (__builtin_expect(address - first->start < length, 1))
+    if (__builtin_expect(address - *ttm_first_caller_start(point) < length, 1))
         return ttm_runtimes;
     return ttm_caller_look_up(address, point);
 }

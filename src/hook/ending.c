@@ -5,11 +5,9 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "hook/hot.h"
-
 typedef int (*is_finalizing_fn)(void);
 
-TTM_HOT_DATA static _Atomic(is_finalizing_fn) is_finalizing;
+static _Atomic(is_finalizing_fn) is_finalizing;
 
 void ttm_ending_look(void)
 {

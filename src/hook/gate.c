@@ -23,8 +23,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hook/hot.h"
-
 #define LINES 256u
 #define PAUSE_NS 20000
 #define MOMENT_NS 10000000
@@ -40,8 +38,6 @@ static pthread_mutex_t closers = PTHREAD_MUTEX_INITIALIZER; /* one closes at a t
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t line_key;
 static bool has_key;
-
-TTM_HOT_DATA _Atomic uint32_t ttm_gate_state;
 
 static void pause_for(long ns)
 {
@@ -109,7 +105,7 @@ static bool try_to_enter(uint32_t how_deep)
         atomic_store_explicit(ttm_own.gate.line, how_deep, memory_order_seq_cst);
     else
         atomic_fetch_add_explicit(&sharers_inside, 1, memory_order_seq_cst);
-    return (atomic_load_explicit(&ttm_gate_state, memory_order_seq_cst) & TTM_GATE_CLOSED) == 0;
+    return (atomic_load_explicit(&ttm_hot.gate_state, memory_order_seq_cst) & TTM_GATE_CLOSED) == 0;
 }
 
 static void say_outside(void)
@@ -129,7 +125,7 @@ static void wait_and_enter(void)
     while (!try_to_enter(1)) {
         say_outside();
         /* relaxed: looked at again above. */
-        while (atomic_load_explicit(&ttm_gate_state, memory_order_relaxed) & TTM_GATE_CLOSED)
+        while (atomic_load_explicit(&ttm_hot.gate_state, memory_order_relaxed) & TTM_GATE_CLOSED)
             pause_for(PAUSE_NS);
     }
 }
@@ -173,7 +169,7 @@ bool ttm_gate_close(void)
         say_outside();
     pthread_mutex_lock(&closers);
     ttm_own.gate.has_closed = true;
-    atomic_fetch_or_explicit(&ttm_gate_state, TTM_GATE_CLOSED, memory_order_seq_cst);
+    atomic_fetch_or_explicit(&ttm_hot.gate_state, TTM_GATE_CLOSED, memory_order_seq_cst);
     make_all_pass_a_barrier();
     for (uint32_t i = 0; i < PATIENCE; i++) {
         if (is_empty())
@@ -188,7 +184,7 @@ void ttm_gate_open(void)
     if (ttm_own.gate.depth > 0) /* nobody else closes it: that is locked */
         (void)try_to_enter(ttm_own.gate.depth);
     ttm_own.gate.has_closed = false;
-    atomic_fetch_and_explicit(&ttm_gate_state, ~TTM_GATE_CLOSED, memory_order_seq_cst);
+    atomic_fetch_and_explicit(&ttm_hot.gate_state, ~TTM_GATE_CLOSED, memory_order_seq_cst);
     pthread_mutex_unlock(&closers);
 }
 
@@ -198,13 +194,15 @@ void ttm_gate_after_fork(void)
                            ? (size_t)((char *)ttm_own.gate.line - (char *)lines) / sizeof(lines[0])
                            : LINES;
 
+    /* relaxed, all: one thread, which is inside if it was. */
     for (size_t i = 0; i < LINES; i++) {
-        atomic_store_explicit(&lines[i].inside, 0, memory_order_relaxed); /* one thread */
+        if (i != own)
+            atomic_store_explicit(&lines[i].inside, 0, memory_order_relaxed);
         atomic_store_explicit(&lines[i].is_taken, i == own, memory_order_relaxed);
     }
-    atomic_store_explicit(&sharers_inside, 0, memory_order_relaxed);
+    const bool is_sharer_inside = !ttm_own.gate.line && ttm_own.gate.depth > 0;
+    atomic_store_explicit(&sharers_inside, is_sharer_inside ? 1 : 0, memory_order_relaxed);
     pthread_mutex_init(&closers, NULL);
-    atomic_fetch_and_explicit(&ttm_gate_state, ~TTM_GATE_CLOSED, memory_order_seq_cst);
-    ttm_own.gate.depth = 0;
+    atomic_fetch_and_explicit(&ttm_hot.gate_state, ~TTM_GATE_CLOSED, memory_order_seq_cst);
     ttm_own.gate.has_closed = false;
 }

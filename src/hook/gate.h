@@ -15,13 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hook/hot.h"
 #include "hook/own.h"
 
-/* Bits of a word that everybody looks at. They change under the lock of who closes the gate. */
+/* Bits of ttm_hot.gate_state, which everybody looks at. They change under the lock of who closes the gate. */
 #define TTM_GATE_CLOSED 1u
 #define TTM_GATE_TRACKING 2u /* tracking.h's */
-
-extern _Atomic uint32_t ttm_gate_state;
 
 /* For a thread that finds the gate closed, or has no line. */
 __attribute__((cold, noinline)) void ttm_gate_enter_slowly(void); /* keeps errno */
@@ -39,7 +38,7 @@ static inline uint32_t ttm_gate_go_in(_Atomic uint32_t *line)
                           memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     /* acquire: pairs with the release in ttm_gate_open(). */
-    return atomic_load_explicit(&ttm_gate_state, memory_order_acquire);
+    return atomic_load_explicit(&ttm_hot.gate_state, memory_order_acquire);
 }
 
 static inline void ttm_gate_go_out(_Atomic uint32_t *line)

@@ -47,24 +47,21 @@ static inline __attribute__((always_inline)) uint64_t call(const void *caller,
     if (!runtime->metal)
         return original(self, argument);
     guard->before(runtime, self, argument);
-    const uint64_t result = runtime->guarded(runtime, self, argument, original, guard->failed);
+    const uint64_t result =
+        runtime->metal->guarded(runtime, self, argument, original, guard->failed);
     if (guard->after)
         guard->after(runtime, self, argument);
     return result;
 }
 
 /* clang-format off */
-#define GUARDED(point, name, guard, ...)                             \
+#define GUARDED(point, name, guard)                                  \
     EXPORT uint64_t name(void *self, void *argument);                \
-    EXPORT __VA_ARGS__ uint64_t name(void *self, void *argument)     \
+    EXPORT uint64_t name(void *self, void *argument)                 \
     {                                                                \
         return call(CALLER, TTM_HOOK_##point, self, argument, guard); \
     }
 
-GUARDED(ALLOCATE_BUFFER, _ZN2tt8tt_metal13AllocatorImpl15allocate_bufferEPNS0_6BufferE,
-        &ttm_buffer_allocation, HOT)
-GUARDED(DEALLOCATE_BUFFER, _ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE,
-        &ttm_buffer_release, HOT)
 GUARDED(DEALLOCATE_BUFFERS, _ZN2tt8tt_metal13AllocatorImpl18deallocate_buffersEv,
         &ttm_buffer_release_of_all)
 GUARDED(ALLOCATOR_END, _ZN2tt8tt_metal13AllocatorImplD2Ev, &ttm_buffer_release_of_all)
@@ -85,6 +82,48 @@ GUARDED(VALIDATE_DFBS,
         &ttm_layout_check)
 GUARDED(DEVICE_CLOSE, _ZN2tt8tt_metal6Device5closeEv, &ttm_device_closing)
 /* clang-format on */
+
+/*
+ * The two that every operation calls have no handler of C++ around the original, which is a call
+ * more; instead the unwinder calls a function of ours for an exception that passes. Its encoding
+ * says that its place is relative to where it is said, in 32 bits.
+ */
+#define UNWOUND_BY(function) __asm__ volatile(".cfi_personality 0x1b, " #function)
+
+EXPORT uint64_t _ZN2tt8tt_metal13AllocatorImpl15allocate_bufferEPNS0_6BufferE(void *self,
+                                                                              void *buffer);
+EXPORT HOT uint64_t _ZN2tt8tt_metal13AllocatorImpl15allocate_bufferEPNS0_6BufferE(void *self,
+                                                                                  void *buffer)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_ALLOCATE_BUFFER);
+    const ttm_method original = (ttm_method)(uintptr_t)runtime->originals[TTM_HOOK_ALLOCATE_BUFFER];
+
+    UNWOUND_BY(ttm_buffers_allocation_unwound);
+    if (__builtin_expect(!runtime->metal, 0))
+        return original ? original(self, buffer) : 0;
+    ttm_buffers_allocating(self, buffer);
+    const uint64_t result = original(self, buffer); /* what is tracked has it */
+    __asm__ volatile("" : : "r"(result));           /* a jump would leave the unwinder no frame */
+    return result;
+}
+
+EXPORT uint64_t _ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE(void *self,
+                                                                                void *buffer);
+EXPORT HOT uint64_t _ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE(void *self,
+                                                                                    void *buffer)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_DEALLOCATE_BUFFER);
+    const ttm_method original =
+        (ttm_method)(uintptr_t)runtime->originals[TTM_HOOK_DEALLOCATE_BUFFER];
+
+    UNWOUND_BY(ttm_buffers_release_unwound);
+    if (__builtin_expect(!runtime->metal, 0))
+        return original ? original(self, buffer) : 0;
+    ttm_buffers_releasing(runtime, self, buffer);
+    const uint64_t result = original(self, buffer);
+    ttm_buffers_released();
+    return result;
+}
 
 typedef void (*track_allocate_fn)(void *, const void *);
 

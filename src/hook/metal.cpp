@@ -514,8 +514,8 @@ bool each_scratchpad(const ttm_runtime *runtime, const void *program, ttm_scratc
 
 // Methods that return nothing leave some number in the register of the result; the caller
 // does not look at it.
-[[gnu::hot]] std::uint64_t guarded(const ttm_runtime *runtime, void *self, void *argument,
-                                   ttm_method method, ttm_handler failed)
+std::uint64_t guarded(const ttm_runtime *runtime, void *self, void *argument, ttm_method method,
+                      ttm_handler failed)
 {
     try {
         return method(self, argument);

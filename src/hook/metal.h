@@ -114,7 +114,7 @@ struct ttm_metal {
                         uint64_t build_key, ttm_kernel_visitor, void *context);
     bool (*each_scratchpad)(const struct ttm_runtime *, const void *program, ttm_scratchpad_visitor,
                             void *context);
-    /* As that of the runtime. */
+    /* Calls a method, and 'failed' if it throws. */
     uint64_t (*guarded)(const struct ttm_runtime *, void *self, void *argument, ttm_method,
                         ttm_handler failed);
 };

@@ -32,6 +32,7 @@ struct ttm_own {
     struct ttm_last_allocator last;
     const void *newborn; /* the buffer that it has a place for and has not announced yet */
     int *errno_place;    /* see ttm_errno() */
+    uint32_t releases;   /* buffers that it is giving back, one within another */
 };
 
 _Static_assert(sizeof(struct ttm_own) == 64, "one cache line");

@@ -73,7 +73,7 @@ struct module {
     const struct ttm_runtime *runtime;
 };
 
-_Alignas(64) struct ttm_first_caller ttm_first_callers[TTM_HOOK_COUNT];
+struct ttm_first_caller ttm_first_callers[TTM_HOOK_COUNT - TTM_HOT_POINTS];
 _Alignas(64) struct ttm_runtime ttm_runtimes[TTM_RUNTIMES_MAX];
 static struct module modules[MODULES_MAX];
 static _Atomic uint32_t module_count;
@@ -226,9 +226,7 @@ static void track(void *library, struct ttm_runtime *runtime, const char *missin
         (void)snprintf(trouble, sizeof(trouble), "%s is not tracked: %s", release, why_not(age));
     } else {
         runtime->metal = ttm_metal_load();
-        if (runtime->metal)
-            runtime->guarded = runtime->metal->guarded;
-        else
+        if (!runtime->metal)
             (void)snprintf(trouble, sizeof(trouble),
                            "%s is not tracked: libttmem-metal.so cannot be loaded", release);
     }
@@ -301,14 +299,14 @@ static const struct ttm_runtime *learn(uintptr_t caller)
 /* The module is from now on the one that is looked at first, if there is none yet. */
 static void come_first(const struct module *module, enum ttm_hook_point point)
 {
-    struct ttm_first_caller *first = &ttm_first_callers[point];
+    _Atomic uint32_t *length = ttm_first_caller_length(point);
 
     if (!module || module->runtime != ttm_runtimes || module->length > UINT32_MAX ||
-        atomic_load_explicit(&first->length, memory_order_relaxed) != 0) /* under the lock */
+        atomic_load_explicit(length, memory_order_relaxed) != 0) /* under the lock */
         return;
-    first->start = module->start;
+    *ttm_first_caller_start(point) = module->start;
     /* release: pairs with the acquire in ttm_runtime_of(). */
-    atomic_store_explicit(&first->length, (uint32_t)module->length, memory_order_release);
+    atomic_store_explicit(length, (uint32_t)module->length, memory_order_release);
 }
 
 const struct ttm_runtime *ttm_caller_look_up(uintptr_t address, enum ttm_hook_point point)
@@ -317,7 +315,7 @@ const struct ttm_runtime *ttm_caller_look_up(uintptr_t address, enum ttm_hook_po
 
     /* relaxed: once there is a first one, it stays. */
     if (module && (module->runtime != ttm_runtimes ||
-                   atomic_load_explicit(&ttm_first_callers[point].length, memory_order_relaxed)))
+                   atomic_load_explicit(ttm_first_caller_length(point), memory_order_relaxed)))
         return module->runtime;
     const int saved_errno = errno;
     pthread_mutex_lock(&lock);

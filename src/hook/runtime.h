@@ -30,9 +30,6 @@ typedef void (*ttm_handler)(const struct ttm_runtime *runtime, void *self, void 
 /* Its first cache line is what every operation needs of it. */
 struct ttm_runtime {
     const struct ttm_metal *metal; /* how to call them; NULL: it is not tracked, only called */
-    /* Calls a method, and 'failed' if it throws: that of 'metal'. */
-    uint64_t (*guarded)(const struct ttm_runtime *, void *self, void *argument, ttm_method,
-                        ttm_handler failed);
     struct ttm_buffer_fields fields;
     void *originals[TTM_HOOK_COUNT]; /* NULL: this runtime has none by that name */
     void *asked[TTM_ASK_COUNT];

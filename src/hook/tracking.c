@@ -25,9 +25,9 @@ static bool is_child;           /* of a fork: what there was before is its paren
 static void set_flag(bool is_on)
 {
     if (is_on) /* relaxed: see the reader */
-        atomic_fetch_or_explicit(&ttm_gate_state, TTM_GATE_TRACKING, memory_order_relaxed);
+        atomic_fetch_or_explicit(&ttm_hot.gate_state, TTM_GATE_TRACKING, memory_order_relaxed);
     else
-        atomic_fetch_and_explicit(&ttm_gate_state, ~TTM_GATE_TRACKING, memory_order_relaxed);
+        atomic_fetch_and_explicit(&ttm_hot.gate_state, ~TTM_GATE_TRACKING, memory_order_relaxed);
 }
 
 /* Gate closed. Numbers of notes are those of an earlier spell of tracking, or of none. */

@@ -20,7 +20,8 @@
 static inline bool ttm_tracking_is_on(void)
 {
     /* relaxed: it changes with the gate closed, and what counts is its value inside the gate. */
-    return (atomic_load_explicit(&ttm_gate_state, memory_order_relaxed) & TTM_GATE_TRACKING) != 0;
+    return (atomic_load_explicit(&ttm_hot.gate_state, memory_order_relaxed) & TTM_GATE_TRACKING) !=
+           0;
 }
 
 /*

@@ -32,6 +32,7 @@ enum class BufferType { DRAM, L1, SYSTEM_MEMORY, L1_SMALL, TRACE };
 enum class HalMemType : std::uint8_t { L1, DRAM };
 
 constexpr std::uint32_t BANKS[] = {12, 64, 0, 64, 12};
+constexpr unsigned FREES_PER_FAILURE = 64;
 constexpr std::uint64_t BANK_BYTES[] = {1 << 30, 1 << 20, 0, 1 << 15, 1 << 20};
 constexpr std::uint64_t GRANULE = 32;
 
@@ -107,7 +108,7 @@ class AllocatorImpl : Owned {
   public:
     ~AllocatorImpl();
     std::uint64_t allocate_buffer(Buffer *buffer);
-    void deallocate_buffer(Buffer *buffer);
+    void deallocate_buffer(Buffer *buffer); // Now and then it throws when it has done so.
     void deallocate_buffers();
     std::uint32_t get_num_banks(const BufferType &type) const;
     std::uint64_t get_bank_size(const BufferType &type) const;
@@ -122,6 +123,7 @@ class AllocatorImpl : Owned {
     mutable std::mutex lock_;
     std::unordered_set<Buffer *> buffers_;
     std::uint64_t next_address_ = 1 << 20;
+    unsigned frees_ = 0;
 };
 
 std::uint64_t Buffer::address() const
@@ -191,6 +193,8 @@ void AllocatorImpl::deallocate_buffer(Buffer *buffer)
     const std::lock_guard guard(lock_);
 
     buffers_.erase(buffer);
+    if (++frees_ % FREES_PER_FAILURE == 0)
+        throw std::runtime_error("a buffer that is still in use");
 }
 
 void AllocatorImpl::deallocate_buffers()
@@ -652,8 +656,14 @@ void fake_free(void *pointer)
 {
     const std::unique_ptr<Buffer> buffer(static_cast<Buffer *>(pointer));
 
-    if (mesh && buffer->address_)
+    if (!mesh || !buffer->address_)
+        return;
+    try {
         buffer->impl_->deallocate_buffer(buffer.get());
+    } catch (const std::runtime_error &failure) {
+        if (std::string(failure.what()) != "a buffer that is still in use")
+            std::abort();
+    }
 }
 
 // A workload with one program for each of the first 'chips' chips, each with a kernel by that name.

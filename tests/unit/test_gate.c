@@ -138,7 +138,7 @@ static void a_thread_that_ends_inside_is_no_longer_there(void **state)
     ttm_gate_open();
 }
 
-static void in_a_child_of_fork_nobody_is_inside(void **state)
+static void in_a_child_of_fork_nobody_else_is_inside(void **state)
 {
     pthread_t thread;
     int status;
@@ -153,7 +153,9 @@ static void in_a_child_of_fork_nobody_is_inside(void **state)
         ttm_gate_after_fork();
         const bool is_alone = ttm_gate_close();
         ttm_gate_open();
-        _exit(is_alone ? 0 : 1);
+        const bool is_inside = atomic_load(ttm_own.gate.line) == 1; /* as its thread was */
+        ttm_gate_leave();
+        _exit(is_alone && is_inside && atomic_load(ttm_own.gate.line) == 0 ? 0 : 1);
     }
     ttm_gate_leave();
     pthread_barrier_wait(&barrier);
@@ -170,7 +172,7 @@ int main(void)
         cmocka_unit_test(a_closer_may_be_inside_and_enter_again),
         cmocka_unit_test(threads_beyond_those_with_a_line_count_too),
         cmocka_unit_test(a_thread_that_ends_inside_is_no_longer_there),
-        cmocka_unit_test(in_a_child_of_fork_nobody_is_inside),
+        cmocka_unit_test(in_a_child_of_fork_nobody_else_is_inside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
