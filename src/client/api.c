@@ -23,6 +23,9 @@ _Static_assert((int)TTMEM_ALIAS == (int)TTM_RECORD_ALIAS, "the same flag");
 
 #define TEXT_MAX 255
 
+/* What each operation of a hooked program calls: as few lines of code as it can be. */
+#define HOT __attribute__((hot, flatten, aligned(64)))
+
 /* ---- notes ---- */
 
 /* Of a text that is cut to so many bytes, and not within a character. NULL is as "". */
@@ -333,7 +336,7 @@ __attribute__((hot)) void ttmem_alloc(const struct ttmem_allocation *a)
         ttm_switch_miss();
 }
 
-__attribute__((hot, flatten)) void ttmem_guest_born(struct ttm_live *live, uint64_t key)
+HOT void ttmem_guest_born(struct ttm_live *live, uint64_t key)
 {
     const uint32_t epoch = ttm_switch_epoch();
     struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
@@ -386,8 +389,7 @@ __attribute__((hot)) void ttmem_free(uint16_t allocator, uint8_t region, uint64_
         end_tracked(allocator, region, id, epoch);
 }
 
-__attribute__((hot, flatten)) void ttmem_guest_ended(uint16_t allocator, uint8_t region,
-                                                     uint64_t id)
+HOT void ttmem_guest_ended(uint16_t allocator, uint8_t region, uint64_t id)
 {
     const uint32_t epoch = ttm_switch_epoch();
     struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
@@ -585,7 +587,7 @@ struct ttm_device_cell *ttmem_guest_cell(uint32_t devices)
     return ttm_switch_epoch() != 0 && devices < TTM_SEGMENT_DEVICES ? cell_of(devices) : NULL;
 }
 
-__attribute__((hot, flatten)) void ttmem_program_dispatch(uint64_t program, uint32_t devices)
+void ttmem_program_dispatch(uint64_t program, uint32_t devices)
 {
     uint32_t length;
 

@@ -25,7 +25,7 @@ static size_t chunk_bytes(unsigned chunk)
 static struct ttm_happening *make_chunk(struct ttm_deferred *deferred, unsigned chunk)
 {
     struct ttm_happening *there =
-        atomic_load_explicit(&deferred->chunks[chunk], memory_order_relaxed);
+        atomic_load_explicit(&deferred->places->chunks[chunk], memory_order_relaxed);
 
     if (there)
         return there;
@@ -34,7 +34,7 @@ static struct ttm_happening *make_chunk(struct ttm_deferred *deferred, unsigned 
         mmap(NULL, chunk_bytes(chunk), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct ttm_happening *own = mem != MAP_FAILED ? mem : &none;
     /* A handler that interrupted us may have been here: then it is as it says. */
-    if (atomic_compare_exchange_strong_explicit(&deferred->chunks[chunk], &there, own,
+    if (atomic_compare_exchange_strong_explicit(&deferred->places->chunks[chunk], &there, own,
                                                 memory_order_relaxed, memory_order_relaxed))
         there = own;
     else if (own != &none)
@@ -48,7 +48,7 @@ static struct ttm_happening *make_chunk(struct ttm_deferred *deferred, unsigned 
 static struct ttm_happening *place_at(struct ttm_deferred *deferred, uint32_t at)
 {
     if (at < TTM_DEFERRED_AT_HAND)
-        return &deferred->at_hand[at];
+        return &deferred->places->at_hand[at];
     const uint32_t shifted = at - TTM_DEFERRED_AT_HAND + FIRST_CHUNK;
     const unsigned chunk = 31u - (unsigned)__builtin_clz(shifted / FIRST_CHUNK);
     if (chunk >= TTM_DEFERRED_CHUNKS)
@@ -81,8 +81,8 @@ bool ttm_deferred_add(struct ttm_deferred *deferred, const struct ttm_happening 
 static void try_again_later(struct ttm_deferred *deferred)
 {
     for (unsigned i = 0; i < TTM_DEFERRED_CHUNKS; i++) {
-        if (atomic_load_explicit(&deferred->chunks[i], memory_order_relaxed) == &none)
-            atomic_store_explicit(&deferred->chunks[i], NULL, memory_order_relaxed);
+        if (atomic_load_explicit(&deferred->places->chunks[i], memory_order_relaxed) == &none)
+            atomic_store_explicit(&deferred->places->chunks[i], NULL, memory_order_relaxed);
     }
 }
 
@@ -106,9 +106,9 @@ const struct ttm_happening *ttm_deferred_next(struct ttm_deferred *deferred, uin
 
 void ttm_deferred_done(struct ttm_deferred *deferred)
 {
-    for (unsigned i = 0; i < TTM_DEFERRED_CHUNKS; i++) {
+    for (unsigned i = 0; deferred->places && i < TTM_DEFERRED_CHUNKS; i++) {
         struct ttm_happening *chunk =
-            atomic_exchange_explicit(&deferred->chunks[i], NULL, memory_order_relaxed);
+            atomic_exchange_explicit(&deferred->places->chunks[i], NULL, memory_order_relaxed);
         if (chunk && chunk != &none)
             (void)munmap(chunk, chunk_bytes(i));
     }

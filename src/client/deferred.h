@@ -21,10 +21,15 @@
 #define TTM_DEFERRED_CHUNKS 16
 
 /* All zero: none. */
-struct ttm_deferred {
-    _Atomic uint32_t count; /* atomic for handlers that interrupt handlers */
+struct ttm_deferred_places {
     struct ttm_happening at_hand[TTM_DEFERRED_AT_HAND];
     struct ttm_happening *_Atomic chunks[TTM_DEFERRED_CHUNKS];
+};
+
+/* Short, for a thread looks at it with every event. */
+struct ttm_deferred {
+    struct ttm_deferred_places *places; /* its owner's */
+    _Atomic uint32_t count;             /* atomic for handlers that interrupt handlers */
 };
 
 /* Returns whether there was room: false when the kernel has no more memory. errno is kept. */
@@ -36,7 +41,7 @@ bool ttm_deferred_add(struct ttm_deferred *deferred, const struct ttm_happening 
  */
 const struct ttm_happening *ttm_deferred_next(struct ttm_deferred *deferred, uint32_t *at);
 
-/* Gives the pages back. */
+/* Gives the pages back. One without places is fine. */
 void ttm_deferred_done(struct ttm_deferred *deferred);
 
 #endif /* TTM_CLIENT_DEFERRED_H */

@@ -70,8 +70,8 @@ static inline uint64_t ttm_live_key_of(const struct ttm_live *live)
 #define TTM_LIVE_CACHE 128
 
 struct ttm_live_cache {
-    uint32_t places[TTM_LIVE_CACHE];
     uint32_t count;
+    uint32_t places[TTM_LIVE_CACHE];
 };
 
 struct ttm_live_place;

@@ -84,6 +84,7 @@ static struct ttm_slot *claim(struct ttm_tracker *tracker)
     struct ttm_slot *slot = &tracker->slots[number];
     slot->ring = ring;
     slot->number = number;
+    slot->deferred.places = &slot->deferred_places;
     if (slot->serial == 0) /* it goes on from owner to owner */
         slot->serial = (uint64_t)(number + 1) << SERIAL_BITS;
     slot->context_epoch = 0; /* what another thread was about is not this one's */

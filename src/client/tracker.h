@@ -31,23 +31,26 @@ struct ttm_slot_origin {
     uint32_t note; /* 0: none yet */
 };
 
-/* What a thread has to itself while it owns the ring of the same number. */
+/*
+ * What a thread has to itself while it owns the ring of the same number. Up to the count of the
+ * cache it is what every event looks at, in one line; short offsets make short code too.
+ */
 struct ttm_slot {
-    _Alignas(64) struct ttm_live_cache cache;
-    /* From the count of the cache to that of what is deferred, what every event looks at is one line. */
-    uint32_t number;
-    struct ttm_ring *ring;  /* where it writes: its own, or one to go on in; NULL in a child */
-    uint64_t serial;        /* the last that was given; goes on from owner to owner */
-    uint32_t context_epoch; /* contexts of an earlier one have gone */
-    uint32_t context;       /* the innermost, 0 for none */
+    /* Where it writes: its own, or one to go on in; NULL in a child. */
+    _Alignas(128) struct ttm_ring *ring;
+    uint64_t serial; /* the last that was given; goes on from owner to owner */
     /* Of a guest to whom all events of the thread are alike; of that epoch and context. */
     uint32_t lasting_epoch;
     uint32_t lasting_context;
     uint32_t lasting_origin;
+    uint32_t context; /* the innermost, 0 for none */
+    uint64_t busy_id; /* of the event that it is in the middle of */
+    struct ttm_deferred deferred;
     _Atomic bool is_busy; /* in the middle of an event: its signal handlers find it set */
     volatile bool is_keeping_origin; /* only a signal handler of the same thread can find it set */
-    uint64_t busy_id;                /* of the event that it is in the middle of */
-    struct ttm_deferred deferred;
+    struct ttm_live_cache cache;
+    uint32_t number;
+    uint32_t context_epoch; /* contexts of an earlier one have gone */
     uint32_t context_depth; /* may be more than there is room for */
     /* What the thread is about: notes of the whole path, innermost last. */
     uint32_t contexts[TTM_CONTEXTS_MAX];
@@ -56,13 +59,10 @@ struct ttm_slot {
     /* Events in a row for which there was no other ring, and the tail of the full one. */
     uint32_t refusals;
     uint64_t refused_at;
+    struct ttm_deferred_places deferred_places;
 };
 
-_Static_assert(offsetof(struct ttm_slot, cache.count) % 64 == 0 &&
-                   offsetof(struct ttm_slot, deferred.count) -
-                           offsetof(struct ttm_slot, cache.count) <
-                       64,
-               "one cache line");
+_Static_assert(offsetof(struct ttm_slot, cache.places) == 64, "one cache line");
 
 struct ttm_tracker {
     /* Odd: tracking is on. Raised by one with each switch, so it tells one spell from the next. */

@@ -29,7 +29,7 @@
  * What each operation of a program calls. These lie beside each other and have their handlers
  * inside: the caches are small, and what they have forgotten costs by the line and the jump.
  */
-#define HOT __attribute__((hot, flatten))
+#define HOT __attribute__((hot, flatten, aligned(64)))
 #define CALLER __builtin_return_address(0)
 
 /* Only the runtime that is tracked has a 'metal'; another one is called and no more. */
