@@ -28,6 +28,45 @@ static __attribute__((noinline)) bool describe(const struct ttm_runtime *runtime
            ttm_allocator_describe(allocator, runtime, impl, device);
 }
 
+/* Returns false where the methods have to be called. */
+static inline __attribute__((always_inline)) bool read_fields(const struct ttm_runtime *runtime,
+                                                              const void *buffer,
+                                                              struct ttm_buffer_facts *ret)
+{
+    const struct ttm_buffer_fields *fields = &runtime->fields;
+
+    if (__builtin_expect(fields->body == 0, 0))
+        return false;
+    const char *body = ttm_buffer_body(fields, buffer);
+    const uint32_t region = ttm_buffer_u32(body, fields->type);
+    /* One in L1 may have a place of its own in each core. */
+    if (__builtin_expect(
+            region == TTMEM_L1 || region > TTMEM_TRACE || body[fields->has_address] == 0, 0))
+        return false;
+    ret->region = (uint8_t)region;
+    ret->id = ttm_buffer_u64(body, fields->id);
+    ret->bytes = ttm_buffer_u64(body, fields->size);
+    ret->page_bytes = 0;
+    if (__builtin_expect(ttm_buffer_u32(body, fields->layout) == TTM_LAYOUT_INTERLEAVED, 1))
+        ret->page_bytes = ttm_buffer_u64(body, fields->page_size);
+    ret->address = ttm_buffer_u32(body, fields->address);
+    ret->banks = 0;
+    return true;
+}
+
+static inline bool read_key(const struct ttm_runtime *runtime, const void *buffer, uint64_t *ret_id,
+                            uint8_t *ret_region)
+{
+    const struct ttm_buffer_fields *fields = &runtime->fields;
+
+    if (fields->body == 0)
+        return runtime->metal->buffer_key(runtime, buffer, ret_id, ret_region);
+    const char *body = ttm_buffer_body(fields, buffer);
+    *ret_id = ttm_buffer_u64(body, fields->id);
+    *ret_region = (uint8_t)ttm_buffer_u32(body, fields->type);
+    return true;
+}
+
 static inline void take_size(struct ttm_live *live, const struct ttm_bank_size *size)
 {
     live->footprint_bytes = size->footprint_bytes;
@@ -42,7 +81,8 @@ static bool describe_birth(const struct ttm_runtime *runtime, struct ttm_allocat
 {
     struct ttm_buffer_facts facts;
 
-    if (!runtime->metal->buffer_read(runtime, buffer, true, &facts))
+    if (!read_fields(runtime, buffer, &facts) &&
+        !runtime->metal->buffer_read(runtime, buffer, true, &facts))
         return false;
     /* Graph capture makes buffers without memory; their address is 0. */
     if (facts.address == 0 || facts.bytes == 0 || facts.region > TTMEM_TRACE)
@@ -96,27 +136,19 @@ static inline __attribute__((always_inline)) const struct ttm_bank_size *read_us
     const struct ttm_runtime *runtime, const struct ttm_allocator *allocator, const void *buffer,
     struct ttm_live *ret)
 {
-    const struct ttm_buffer_fields *fields = &runtime->fields;
+    struct ttm_buffer_facts facts;
 
-    if (__builtin_expect(fields->body == 0, 0))
+    if (__builtin_expect(!read_fields(runtime, buffer, &facts) || facts.address == 0, 0))
         return NULL;
-    const char *body = ttm_buffer_body(fields, buffer);
-    const uint32_t region = ttm_buffer_u32(body, fields->type);
-    ret->address = ttm_buffer_u32(body, fields->address);
-    /* One in L1 may have a place of its own in each core. */
-    if (__builtin_expect(region == TTMEM_L1 || body[fields->has_address] == 0 ||
-                             ret->address == 0 ||
-                             ttm_buffer_u32(body, fields->layout) != TTM_LAYOUT_INTERLEAVED,
-                         0))
-        return NULL;
-    ret->bytes = ttm_buffer_u64(body, fields->size);
     const struct ttm_bank_size *size =
-        ttm_allocator_size(allocator, region, ret->bytes, ttm_buffer_u64(body, fields->page_size));
+        ttm_allocator_size(allocator, facts.region, facts.bytes, facts.page_bytes);
     if (__builtin_expect(!size, 0))
         return NULL;
-    ret->id = ttm_buffer_u64(body, fields->id);
+    ret->id = facts.id;
+    ret->address = facts.address;
+    ret->bytes = facts.bytes;
     ret->unused = ret->kind = ret->flags = 0;
-    ret->region = (uint8_t)region;
+    ret->region = facts.region;
     take_size(ret, size);
     return size;
 }
@@ -243,8 +275,7 @@ static __attribute__((noinline)) void end_unusual(const struct ttm_runtime *runt
     uint64_t id;
     uint8_t region;
 
-    if (allocator && runtime->metal->buffer_key(runtime, buffer, &id, &region) &&
-        region <= TTMEM_TRACE)
+    if (allocator && read_key(runtime, buffer, &id, &region) && region <= TTMEM_TRACE)
         end_life(ttm_allocator_number(allocator), region, id);
     *ttm_errno() = saved_errno;
 }
