@@ -62,6 +62,7 @@ struct ttm_recorder {
     /* Of the thread that made it. */
     struct ttm_encoder *encoder;
     struct ttm_block blocks[BLOCKS];
+    uint32_t used_blocks; /* those from here on were never written to, and have no memory yet */
     uint64_t seed;
     uint64_t file_start_ns;
     uint64_t file_id;
@@ -186,10 +187,18 @@ static void wake(struct ttm_recorder *rec)
     (void)!write(rec->wake_fd, &one, sizeof(one)); /* it cannot be full: each wake reads it to 0 */
 }
 
+/* One that came back, whose pages are there and in the caches; else one more. NULL: all are full. */
+static struct ttm_block *take_empty(struct ttm_recorder *rec)
+{
+    struct ttm_block *block = ring_take(&rec->empty);
+
+    return block || rec->used_blocks == BLOCKS ? block : &rec->blocks[rec->used_blocks++];
+}
+
 static struct ttm_block *pass(void *arg, struct ttm_block *full)
 {
     struct ttm_recorder *rec = arg;
-    struct ttm_block *next = ring_take(&rec->empty);
+    struct ttm_block *next = take_empty(rec);
 
     if (!next)
         return NULL;
@@ -232,9 +241,8 @@ static int make_blocks(struct ttm_recorder *rec)
         const int r = ttm_block_init(&rec->blocks[i]);
         if (r < 0)
             return r;
-        if (i > 0)
-            ring_put(&rec->empty, &rec->blocks[i]);
     }
+    rec->used_blocks = 1; /* the encoder begins with the first */
     return 0;
 }
 
