@@ -256,21 +256,22 @@ static inline int number_site(struct ttm_encoder *enc, struct ttm_kept_process *
     return proc->sites.sites[place].number != TTM_SITE_UNNUMBERED ? 1 : put_site(enc, proc, place);
 }
 
-static inline void put_life(struct ttm_encoder *enc, struct ttm_kept_process *proc,
-                            const struct ttm_kept_life *life)
+/* By value: a life that was just written down as words is not waited for. */
+static inline void put_life(struct ttm_encoder *enc, struct ttm_kept_process *proc, uint32_t place,
+                            uint64_t id, uint64_t address, uint64_t serial)
 {
-    struct ttm_booked_site *site = &proc->sites.sites[life->site];
+    struct ttm_booked_site *site = &proc->sites.sites[place];
     uint64_t *last_id = &proc->guesses.last_id[guess_id_of(site->facts.region)];
     struct ttm_column *column;
 
     put(enc, TTM_COLUMN_SITE, site->number);
-    put(enc, TTM_COLUMN_ID, ttm_fold(life->id - (*last_id + 1)));
-    *last_id = life->id;
+    put(enc, TTM_COLUMN_ID, ttm_fold(id - (*last_id + 1)));
+    *last_id = id;
     column = &enc->block->columns[TTM_COLUMN_ADDRESS];
     column->length +=
-        guess_put_address(&site->last_address, life->address, column->data + column->length);
+        guess_put_address(&site->last_address, address, column->data + column->length);
     column = &enc->block->columns[TTM_COLUMN_SERIAL];
-    column->length += guess_put_serial(&proc->guesses, life->serial, column->data + column->length);
+    column->length += guess_put_serial(&proc->guesses, serial, column->data + column->length);
 }
 
 /* A life whose birth the file has not, or not in this section. Returns 0 or -ENOMEM. */
@@ -283,7 +284,7 @@ static int tell_life(struct ttm_encoder *enc, struct ttm_kept_process *proc,
         r = open_record(enc, proc, OP_TOLD);
     if (r <= 0)
         return r;
-    put_life(enc, proc, life);
+    put_life(enc, proc, life->site, life->id, life->address, life->serial);
     put_misc(enc, births_ago);
     put_misc(enc, ttm_fold(life->birth_ns - proc->guesses.last_told_ns));
     proc->guesses.last_told_ns = life->birth_ns;
@@ -627,16 +628,16 @@ static inline bool is_valid(const struct ttm_recorded_life *born)
            born->bytes <= TTM_RECORDED_BYTES_MAX && born->footprint_bytes <= TTM_RECORDED_BYTES_MAX;
 }
 
-/* The birth of the next ordinal. Returns as open_record(). */
-static inline int put_birth(struct ttm_encoder *enc, struct ttm_kept_process *proc,
-                            const struct ttm_kept_life *life)
+/* The birth of the next ordinal, at the site of that place. Returns as open_record(). */
+static inline int put_birth(struct ttm_encoder *enc, struct ttm_kept_process *proc, uint32_t site,
+                            const struct ttm_recorded_life *born)
 {
-    int r = number_site(enc, proc, life->site);
+    int r = number_site(enc, proc, site);
 
     if (r >= 0)
-        r = open_event(enc, proc, OP_BIRTH, life->birth_ns);
+        r = open_event(enc, proc, OP_BIRTH, born->birth_ns);
     if (r > 0)
-        put_life(enc, proc, life);
+        put_life(enc, proc, site, born->id, born->address, born->serial);
     return r;
 }
 
@@ -658,7 +659,7 @@ int ttm_encoder_birth(struct ttm_encoder *enc, const struct ttm_recorded_life *b
     enc->live++;
 
     struct ttm_kept_life *life = &proc->lives[place];
-    r = born->is_told ? tell_life(enc, proc, life, 0) : put_birth(enc, proc, life);
+    r = born->is_told ? tell_life(enc, proc, life, 0) : put_birth(enc, proc, life->site, born);
     proc->next_ordinal++;
     return r < 0 ? r : 0;
 }
@@ -726,22 +727,17 @@ int ttm_encoder_brief_birth(struct ttm_encoder *enc, const struct ttm_recorded_l
                             struct ttm_encoder_brief *ret)
 {
     struct ttm_kept_process *proc = process_of(enc, born->process);
-    struct ttm_kept_life life = {
-        .serial = born->serial,
-        .id = born->id,
-        .address = born->address,
-        .birth_ns = born->birth_ns,
-    };
+    uint32_t site;
 
     if (!proc)
         return -ENOENT;
     if (!is_valid(born))
         return -EINVAL;
-    const int r = ttm_kept_site(proc, born, &life.site);
+    const int r = ttm_kept_site(proc, born, &site);
     if (r < 0)
         return r;
-    (void)put_birth(enc, proc, &life); /* what cannot be written is counted, its end too */
-    *ret = (struct ttm_encoder_brief){.ordinal = proc->next_ordinal++, .site = life.site};
+    (void)put_birth(enc, proc, site, born); /* what cannot be written is counted, its end too */
+    *ret = (struct ttm_encoder_brief){.ordinal = proc->next_ordinal++, .site = site};
     return 0;
 }
 

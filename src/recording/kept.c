@@ -130,6 +130,28 @@ void ttm_kept_life_leave(struct ttm_kept_process *proc, uint32_t place)
     proc->life_free = place;
 }
 
+int ttm_kept_site_look_up(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
+                          uint32_t *ret)
+{
+    const struct ttm_site_facts facts = {
+        .bytes = born->bytes,
+        .footprint_bytes = born->footprint_bytes,
+        .allocator = born->allocator,
+        .devices = born->devices,
+        .origin = born->origin,
+        .cores = born->cores,
+        .banks = born->banks,
+        .region = born->region,
+        .kind = born->kind,
+        .flags = born->flags,
+    };
+    const int r = ttm_site_book_look_up(&proc->sites, &facts, ret);
+
+    if (r == 0)
+        proc->sites.sites[*ret].refs++;
+    return r;
+}
+
 int ttm_kept_life_add(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
                       uint32_t section, uint32_t *ret)
 {

@@ -69,32 +69,33 @@ int ttm_kept_device(struct ttm_kept_process *proc, const struct ttm_recorded_dev
 /* Keeps a copy. Returns 0 or -ENOMEM. */
 int ttm_kept_note(struct ttm_kept_process *proc, const struct ttm_recorded_note *note);
 
-static inline struct ttm_site_facts ttm_kept_facts(const struct ttm_recorded_life *life)
+/* Whether that is the site of the life. Field by field, as they were written a moment ago. */
+static inline bool ttm_kept_is_site_of(const struct ttm_site_facts *facts,
+                                       const struct ttm_recorded_life *life)
 {
-    return (struct ttm_site_facts){
-        .bytes = life->bytes,
-        .footprint_bytes = life->footprint_bytes,
-        .allocator = life->allocator,
-        .devices = life->devices,
-        .origin = life->origin,
-        .cores = life->cores,
-        .banks = life->banks,
-        .region = life->region,
-        .kind = life->kind,
-        .flags = life->flags,
-    };
+    return facts->bytes == life->bytes && facts->footprint_bytes == life->footprint_bytes &&
+           facts->origin == life->origin && facts->allocator == life->allocator &&
+           facts->devices == life->devices && facts->cores == life->cores &&
+           facts->banks == life->banks && facts->region == life->region &&
+           facts->kind == life->kind && facts->flags == life->flags;
 }
+
+/* Where it is not the one that was guessed. Returns 0 or -ENOMEM. */
+int ttm_kept_site_look_up(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
+                          uint32_t *ret);
 
 /* The site of a life, for which one more refers to it. Returns 0 or -ENOMEM. */
 static inline int ttm_kept_site(struct ttm_kept_process *proc, const struct ttm_recorded_life *born,
                                 uint32_t *ret)
 {
-    const struct ttm_site_facts facts = ttm_kept_facts(born);
-    const int r = ttm_site_book_get(&proc->sites, &facts, ret);
+    const uint32_t guess = ttm_site_book_guess(&proc->sites);
 
-    if (r == 0)
-        proc->sites.sites[*ret].refs++;
-    return r;
+    if (guess == TTM_BOOKED_NONE || !ttm_kept_is_site_of(&proc->sites.sites[guess].facts, born))
+        return ttm_kept_site_look_up(proc, born, ret);
+    ttm_site_book_took(&proc->sites, guess);
+    proc->sites.sites[guess].refs++;
+    *ret = guess;
+    return 0;
 }
 
 /*

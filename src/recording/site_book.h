@@ -81,21 +81,35 @@ static inline bool ttm_site_facts_are_same(const struct ttm_site_facts *a,
 int ttm_site_book_look_up(struct ttm_site_book *book, const struct ttm_site_facts *facts,
                           uint32_t *ret);
 
+/*
+ * In a loop the site after this one is the one that came after it last time: no hash. Returns that
+ * one's place, or TTM_BOOKED_NONE. Who finds that it is the one says so by ttm_site_book_took().
+ */
+static inline uint32_t ttm_site_book_guess(const struct ttm_site_book *book)
+{
+    if (book->last == TTM_BOOKED_NONE)
+        return TTM_BOOKED_NONE;
+    const uint32_t guess = book->sites[book->last].follower;
+    return guess < book->count && book->sites[guess].follower != TTM_BOOKED_FREE ? guess
+                                                                                 : TTM_BOOKED_NONE;
+}
+
+static inline void ttm_site_book_took(struct ttm_site_book *book, uint32_t guess)
+{
+    book->last = guess;
+}
+
 /* Finds or adds; 'ret' is its place in 'sites'. Returns 0 or -ENOMEM. */
 static inline int ttm_site_book_get(struct ttm_site_book *book, const struct ttm_site_facts *facts,
                                     uint32_t *ret)
 {
-    /* In a loop the site after this one is the one that came after it last time: no hash. */
-    if (book->last != TTM_BOOKED_NONE) {
-        const uint32_t guess = book->sites[book->last].follower;
-        if (guess < book->count && book->sites[guess].follower != TTM_BOOKED_FREE &&
-            ttm_site_facts_are_same(&book->sites[guess].facts, facts)) {
-            book->last = guess;
-            *ret = guess;
-            return 0;
-        }
-    }
-    return ttm_site_book_look_up(book, facts, ret);
+    const uint32_t guess = ttm_site_book_guess(book);
+
+    if (guess == TTM_BOOKED_NONE || !ttm_site_facts_are_same(&book->sites[guess].facts, facts))
+        return ttm_site_book_look_up(book, facts, ret);
+    ttm_site_book_took(book, guess);
+    *ret = guess;
+    return 0;
 }
 
 /* Takes back all numbers, and forgets the sites that no life refers to. */
