@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "client/switch.h"
 #include "wire/keepers.h"
 #include "wire/note.h"
@@ -207,45 +206,28 @@ void ttmem_context_set(const char *path)
     set_context(slot);
 }
 
-/* A loop has the same few origins again and again; they are found without the table of notes. */
-static uint32_t origin_note(struct ttm_slot *slot, const struct ttm_origin_note *origin)
+uint32_t ttmem_guest_origin_note(const struct ttmem_guest_origin *from, uint32_t context)
 {
-    const uint64_t stacks = (uint64_t)origin->python << 32 | origin->native;
-    const uint64_t rest = (uint64_t)origin->operation << 32 | origin->context;
-    struct ttm_slot_origin *known =
-        &slot->origins[ttm_hash_u64(stacks ^ rest * 3) % TTM_SLOT_ORIGINS];
+    const struct ttm_origin_note origin = {
+        .context = context,
+        .thread = from->thread,
+        .operation = from->operation,
+        .python = from->python,
+        .native = from->native,
+    };
 
-    const uint32_t known_note = known->note;
-    /* In this order: a signal handler of this thread may put another origin here in between. */
-    atomic_signal_fence(memory_order_seq_cst);
-    if (known_note != 0 && memcmp(&known->origin, origin, sizeof(*origin)) == 0)
-        return known_note;
-    const uint32_t note = ttm_tracker_origin(&ttm_own_tracker, origin);
-    if (slot->is_keeping_origin) /* we are such a handler */
-        return note;
-    slot->is_keeping_origin = true;
-    atomic_signal_fence(memory_order_seq_cst);
-    *known = (struct ttm_slot_origin){.origin = *origin, .note = note};
-    atomic_signal_fence(memory_order_seq_cst);
-    slot->is_keeping_origin = false;
-    return note;
+    return ttm_switch_epoch() == 0 ? 0 : ttm_tracker_origin(&ttm_own_tracker, &origin);
 }
 
 static uint32_t ask_origin(struct ttm_slot *slot, const struct ttmem_guest *guest, uint32_t context,
                            uint32_t epoch)
 {
-    struct ttmem_guest_origin from = {0};
+    bool is_lasting = false;
+    const uint32_t note = guest->origin(context, &is_lasting);
 
-    guest->origin(&from);
-    const struct ttm_origin_note origin = {
-        .context = context,
-        .thread = from.thread,
-        .operation = from.operation,
-        .python = from.python,
-        .native = from.native,
-    };
-    const uint32_t note = origin_note(slot, &origin);
-    if (from.is_lasting && note != 0) {
+    if (__builtin_expect(note == 0, 0))
+        return context != 0 ? slot->context_origin : 0;
+    if (__builtin_expect(is_lasting, 0)) {
         slot->lasting_epoch = 0; /* a signal handler of this thread may come in between */
         atomic_signal_fence(memory_order_seq_cst);
         slot->lasting_context = context;

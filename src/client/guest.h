@@ -20,7 +20,6 @@ struct ttmem_guest_origin {
     uint32_t operation;
     uint32_t python;
     uint32_t native;
-    bool is_lasting; /* the same for each event of this thread while tracking is on */
 };
 
 struct ttmem_guest {
@@ -35,8 +34,12 @@ struct ttmem_guest {
      * and the next on_enable(). On any thread but one that is in the middle of an event.
      */
     void (*on_disable)(void);
-    /* Where the event that this thread is about to report comes from; '*ret' is all zero. */
-    void (*origin)(struct ttmem_guest_origin *ret);
+    /*
+     * Where the event that this thread is about to report comes from: what ttmem_guest_origin_note()
+     * has for it and 'context', 0 when it is not known. 'ret_is_lasting', false at first: it is
+     * the same for each event of this thread in this context while tracking is on.
+     */
+    uint32_t (*origin)(uint32_t context, bool *ret_is_lasting);
 };
 
 /* Kept, not copied. Once, before any event. */
@@ -47,6 +50,10 @@ TTMEM_EXPORT void ttmem_guest_register(const struct ttmem_guest *guest);
  * for the same content; 0 when tracking is off or there is no room.
  */
 TTMEM_EXPORT uint32_t ttmem_guest_note(uint32_t kind, const void *bytes, uint32_t length);
+
+/* The number of a note that says an origin, within a context; likewise. */
+TTMEM_EXPORT uint32_t ttmem_guest_origin_note(const struct ttmem_guest_origin *from,
+                                              uint32_t context);
 
 /*
  * As ttmem_alloc() of a buffer, without the checks of what somebody else might say. Its origin,

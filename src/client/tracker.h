@@ -23,13 +23,6 @@
 #include "wire/note.h"
 
 #define TTM_CONTEXTS_MAX 64
-#define TTM_SLOT_ORIGINS 256 /* a power of two */
-
-/* An origin that the thread has used, and its note. */
-struct ttm_slot_origin {
-    struct ttm_origin_note origin;
-    uint32_t note; /* 0: none yet */
-};
 
 /*
  * What a thread has to itself while it owns the ring of the same number. Up to the count of the
@@ -47,7 +40,6 @@ struct ttm_slot {
     uint64_t busy_id; /* of the event that it is in the middle of */
     struct ttm_deferred deferred;
     _Atomic bool is_busy; /* in the middle of an event: its signal handlers find it set */
-    volatile bool is_keeping_origin; /* only a signal handler of the same thread can find it set */
     struct ttm_live_cache cache;
     uint32_t number;
     uint32_t context_epoch; /* contexts of an earlier one have gone */
@@ -55,7 +47,6 @@ struct ttm_slot {
     /* What the thread is about: notes of the whole path, innermost last. */
     uint32_t contexts[TTM_CONTEXTS_MAX];
     uint32_t context_origin; /* an origin that says nothing but the context */
-    struct ttm_slot_origin origins[TTM_SLOT_ORIGINS];
     /* Events in a row for which there was no other ring, and the tail of the full one. */
     uint32_t refusals;
     uint64_t refused_at;

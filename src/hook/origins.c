@@ -59,20 +59,25 @@ void ttm_origins_set_silent(bool is_silent)
     is_silent_thread = is_silent;
 }
 
-__attribute__((hot)) void ttm_origins_of_event(struct ttmem_guest_origin *ret)
+static uint32_t make_note(const struct ttm_stack *stack, uint32_t context)
 {
-    struct ttm_stack stack;
-
-    if (is_silent_thread)
-        return;
-    ttm_stack_capture(&stack);
-    *ret = (struct ttmem_guest_origin){
-        .thread = stack.thread,
-        .operation = stack.operation,
-        .python = stack.python,
-        .native = stack.native,
-        .is_lasting = !has_frames,
+    const struct ttmem_guest_origin from = {
+        .thread = stack->thread,
+        .operation = stack->operation,
+        .python = stack->python,
+        .native = stack->native,
     };
+
+    return ttmem_guest_origin_note(&from, context);
+}
+
+__attribute__((hot)) uint32_t ttm_origins_of_event(uint32_t context, bool *ret_is_lasting)
+{
+    if (__builtin_expect(is_silent_thread, 0))
+        return 0;
+    if (__builtin_expect(!has_frames, 0))
+        *ret_is_lasting = true;
+    return ttm_stack_origin(context, make_note);
 }
 
 const char *ttm_origins_trouble(void)

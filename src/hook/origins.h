@@ -23,13 +23,11 @@ void ttm_origins_begin(const void *ours);
  */
 void ttm_origins_use_gil(void);
 
-struct ttmem_guest_origin;
-
 /* While it is set, this thread tells of what others did long ago: it has no origin. */
 void ttm_origins_set_silent(bool is_silent);
 
 /* For struct ttmem_guest. */
-void ttm_origins_of_event(struct ttmem_guest_origin *ret);
+uint32_t ttm_origins_of_event(uint32_t context, bool *ret_is_lasting);
 
 /* Why stacks are missing in this process, "" while nothing is wrong. */
 const char *ttm_origins_trouble(void);

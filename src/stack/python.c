@@ -94,17 +94,19 @@ struct recalled {
     uint64_t operation_type;
     uint32_t operation_note;
     uint32_t note;
-    uint32_t native_hint;
+    struct ttm_kept kept;
     uint16_t uses;
     uint8_t operation_at; /* which frame has it, NO_FRAME: none */
 };
+
+_Static_assert(sizeof(struct recalled) == 64, "one line of the cache");
 
 struct ttm_python {
     unsigned frames;
     unsigned reach; /* frames that are traced */
     bool knows_package;
     uint32_t next_way;
-    uint32_t native_hint;         /* of stacks that are not recalled */
+    struct ttm_kept kept;         /* of a stack that is not recalled */
     uint64_t self;                /* pthread_self(), 0: not asked yet */
     struct ttm_python_seat *seat; /* NULL: none yet */
     struct recalled recalled[1u << RECALLED_BITS];
@@ -517,10 +519,9 @@ static void walk_and_keep(struct ttm_python *python, uintptr_t thread, uint64_t 
 }
 
 /* A stack that is new, or was learned from code objects of which some may be gone. */
-__attribute__((noinline)) static uint32_t *learn_stack(struct ttm_python *python, uintptr_t thread,
-                                                       uint64_t key, uint64_t deaths,
-                                                       ttm_stack_note_fn note, uint8_t *scratch,
-                                                       struct ttm_stack *ret)
+__attribute__((noinline)) static struct ttm_kept *learn_stack(
+    struct ttm_python *python, uintptr_t thread, uint64_t key, uint64_t deaths,
+    ttm_stack_note_fn note, uint8_t *scratch, struct ttm_stack *ret)
 {
     const int saved_errno = errno;
     struct recalled unkept = {0};
@@ -542,7 +543,10 @@ __attribute__((noinline)) static uint32_t *learn_stack(struct ttm_python *python
     ret->operation = walk.recalled->operation_note;
     ret->python = walk.recalled->note;
     errno = saved_errno;
-    return walk.recalled == &unkept ? &python->native_hint : &walk.recalled->native_hint;
+    if (walk.recalled != &unkept)
+        return &walk.recalled->kept;
+    python->kept.origin = 0; /* it was another stack's */
+    return &python->kept;
 }
 
 static uintptr_t enter(struct ttm_python *python)
@@ -552,11 +556,11 @@ static uintptr_t enter(struct ttm_python *python)
     return ttm_python_runtime_enter(python->self, &python->seat);
 }
 
-__attribute__((hot)) TTM_READS_FOREIGN uint32_t *ttm_python_stack(struct ttm_python *python,
-                                                                  uint64_t sp,
-                                                                  ttm_stack_note_fn note,
-                                                                  uint8_t *scratch,
-                                                                  struct ttm_stack *ret)
+__attribute__((hot)) TTM_READS_FOREIGN struct ttm_kept *ttm_python_stack(struct ttm_python *python,
+                                                                         uint64_t sp,
+                                                                         ttm_stack_note_fn note,
+                                                                         uint8_t *scratch,
+                                                                         struct ttm_stack *ret)
 {
     const uintptr_t thread = enter(python);
 
@@ -567,17 +571,17 @@ __attribute__((hot)) TTM_READS_FOREIGN uint32_t *ttm_python_stack(struct ttm_pyt
     const uintptr_t frame = ttm_python_first_frame(layout, thread);
     const uint64_t key = trace(layout, frame, python->reach, sp);
     struct recalled *recalled = place_of(python, key);
-    uint32_t *hint = &recalled->native_hint;
+    struct ttm_kept *kept = &recalled->kept;
     if (__builtin_expect(recalled->key == key && recalled->deaths == deaths &&
                              has_same_operation(recalled, layout, frame),
                          1)) {
         ret->python = recalled->note;
         ret->operation = recalled->operation_note;
     } else {
-        hint = learn_stack(python, thread, key, deaths, note, scratch, ret);
+        kept = learn_stack(python, thread, key, deaths, note, scratch, ret);
     }
     ttm_python_door_leave(python->seat);
-    return hint;
+    return kept;
 }
 
 /* Inside the door: the threading.Thread of a thread that began as one, 0 for none. */

@@ -16,6 +16,15 @@
 
 struct ttm_python;
 
+/* What stack.c has found for a stack besides, all zero at first. */
+struct ttm_kept {
+    uint32_t native_hint; /* for ttm_native_stack() */
+    uint32_t origin;      /* of the Python part and these: */
+    uint32_t native;
+    uint32_t thread;
+    uint32_t context;
+};
+
 /* Bytes that a thread needs. */
 size_t ttm_python_size(void);
 
@@ -32,11 +41,11 @@ void ttm_python_hand_over(struct ttm_python *python);
  * Where this thread is, with its stack pointer somewhere in the caller: the notes of the
  * user's frames and of ttnn's operation go to 'ret', which is all zero. Leaves errno alone.
  *
- * Returns a word for ttm_native_stack() that belongs to this stack at this stack pointer,
- * valid until the next call; NULL when the thread has no Python state at all.
+ * Returns what is kept for these notes at this stack pointer, valid until the next call; NULL
+ * when the thread has no Python state at all.
  */
-uint32_t *ttm_python_stack(struct ttm_python *python, uint64_t sp, ttm_stack_note_fn note,
-                           uint8_t *scratch, struct ttm_stack *ret);
+struct ttm_kept *ttm_python_stack(struct ttm_python *python, uint64_t sp, ttm_stack_note_fn note,
+                                  uint8_t *scratch, struct ttm_stack *ret);
 
 /*
  * The name that threading.Thread has for this thread, as UTF-8. Returns its bytes,

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/pages.h"
 #include "stack/modules.h"
 #include "stack/native.h"
@@ -36,6 +38,14 @@
 #define COMM_SIZE 16
 #define PAGE 4096u
 #define SPARES 8u
+#define ORIGINS 256u /* a power of two */
+
+/* An origin that the thread has had. */
+struct origin {
+    struct ttm_stack stack;
+    uint32_t context;
+    uint32_t number; /* 0: none yet */
+};
 
 /* What one thread remembers; ttm_python and ttm_native follow. */
 struct memory {
@@ -43,13 +53,14 @@ struct memory {
     unsigned epoch;
     unsigned unloads;
     uint32_t thread_note;
-    uint32_t native_hint; /* of stacks without Python */
     bool has_thread_note;
     bool was_python; /* when the thread was named */
     bool has_python;
     struct ttm_python *python;
     struct ttm_native *native; /* NULL: none wanted, or not to be had */
-    uint8_t scratch[TTM_STACK_SCRATCH_SIZE];
+    struct ttm_kept kept;      /* of stacks without Python */
+    struct origin origins[ORIGINS];
+    alignas(16) uint8_t scratch[TTM_STACK_SCRATCH_SIZE];
 };
 
 /* Written by ttm_stack_start() alone, but for the counts. */
@@ -254,6 +265,8 @@ __attribute__((noinline, cold)) static void catch_up(struct memory *memory, unsi
 {
     if (memory->epoch != epoch) {
         memory->has_thread_note = false;
+        memory->kept.origin = 0;
+        memset(memory->origins, 0, sizeof(memory->origins));
         ttm_python_forget(memory->python);
     }
     if (memory->native)
@@ -294,69 +307,132 @@ __attribute__((noinline, cold)) static void name_thread(struct memory *memory, b
     errno = saved_errno;
 }
 
-static inline void capture(struct memory *memory, const struct ttm_registers *registers,
-                           struct ttm_stack *ret)
+/* Returns where what is known besides of this stack is kept. */
+static inline struct ttm_kept *capture(struct memory *memory, const struct ttm_registers *registers,
+                                       struct ttm_stack *ret)
 {
     /* relaxed: see the writers. */
     const unsigned epoch = atomic_load_explicit(&process.epoch, memory_order_relaxed);
     const unsigned unloads = atomic_load_explicit(&process.unloads, memory_order_relaxed);
-    uint32_t *hint = NULL;
+    struct ttm_kept *kept = NULL;
 
     if (__builtin_expect(memory->epoch != epoch || memory->unloads != unloads, 0))
         catch_up(memory, epoch, unloads);
-    if (memory->has_python)
-        hint = ttm_python_stack(memory->python, registers->sp, process.note, memory->scratch, ret);
-    const bool is_python = hint != NULL;
-    if (memory->native)
+    if (__builtin_expect(memory->has_python, 1))
+        kept = ttm_python_stack(memory->python, registers->sp, process.note, memory->scratch, ret);
+    const bool is_python = kept != NULL;
+    if (__builtin_expect(!is_python, 0))
+        kept = &memory->kept;
+    if (__builtin_expect(memory->native != NULL, 1))
         ret->native = ttm_native_stack(memory->native, registers, process.note, memory->scratch,
-                                       is_python ? hint : &memory->native_hint);
+                                       &kept->native_hint);
     /* A thread that was named by the kernel may get to Python later. */
     if (__builtin_expect(!memory->has_thread_note || memory->was_python < is_python, 0))
         name_thread(memory, is_python);
     ret->thread = memory->thread_note;
+    return kept;
 }
 
-/*
- * Not inlined, and with a frame of the old kind (which __builtin_frame_address(0)
- * asks for): saved rbp, and above it the return address. So the caller's
- * registers are known without any assembly. What may change errno keeps it itself.
- */
-__attribute__((noinline, hot)) TTM_READS_FOREIGN void ttm_stack_capture(struct ttm_stack *ret)
+/* An origin that is not the one that is kept for its stack. */
+__attribute__((noinline)) static uint32_t learn_origin(struct memory *memory,
+                                                       const struct ttm_stack *stack,
+                                                       uint32_t context, ttm_stack_origin_fn make,
+                                                       struct ttm_kept *kept)
 {
-    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    const uint64_t stacks = (uint64_t)stack->python << 32 | stack->native;
+    const uint64_t rest = (uint64_t)stack->operation << 32 | context;
+    struct origin *known = &memory->origins[ttm_hash_u64(stacks ^ rest * 3) % ORIGINS];
+
+    if (known->number == 0 || known->context != context ||
+        memcmp(&known->stack, stack, sizeof(*stack)) != 0) {
+        const int saved_errno = errno;
+        *known =
+            (struct origin){.stack = *stack, .context = context, .number = make(stack, context)};
+        errno = saved_errno;
+    }
+    *kept = (struct ttm_kept){
+        .native_hint = kept->native_hint,
+        .origin = known->number,
+        .native = stack->native,
+        .thread = stack->thread,
+        .context = context,
+    };
+    return known->number;
+}
+
+/* The thread's memory, which must be left with leave(). NULL: there is none, or it is in use. */
+static inline struct memory *enter(void)
+{
     struct memory *memory = own.memory;
 
-    *ret = (struct ttm_stack){0};
     if (__builtin_expect(!memory, 0))
         memory = begin_thread();
     if (__builtin_expect(!memory || own.is_busy, 0))
-        return;
+        return NULL;
     own.is_busy = true;
     /* A signal handler on this thread sees the flag before anything else of ours. */
     atomic_signal_fence(memory_order_seq_cst);
-    const struct ttm_registers registers = {
-        .ip = (uint64_t)__builtin_return_address(0),
-        .sp = frame + 16,
-        .bp = ttm_load_u64(frame),
-    };
-    capture(memory, &registers, ret);
+    return memory;
+}
+
+static inline void leave(void)
+{
     atomic_signal_fence(memory_order_seq_cst);
     own.is_busy = false;
+}
+
+/*
+ * The registers of who has called a function that is not inlined and has a frame of the old kind
+ * (which __builtin_frame_address(0) asks for): saved rbp, and above it the return address. So no
+ * assembly is needed. What may change errno keeps it itself.
+ */
+#define REGISTERS_OF_CALLER()                                                                      \
+    {                                                                                              \
+        .ip = (uint64_t)__builtin_return_address(0),                                               \
+        .sp = (uintptr_t)__builtin_frame_address(0) + 16,                                          \
+        .bp = ttm_load_u64((uintptr_t)__builtin_frame_address(0)),                                 \
+    }
+
+__attribute__((noinline)) TTM_READS_FOREIGN void ttm_stack_capture(struct ttm_stack *ret)
+{
+    struct memory *memory = enter();
+
+    *ret = (struct ttm_stack){0};
+    if (!memory)
+        return;
+    const struct ttm_registers registers = REGISTERS_OF_CALLER();
+    (void)capture(memory, &registers, ret);
+    leave();
+}
+
+__attribute__((noinline, hot)) TTM_READS_FOREIGN uint32_t ttm_stack_origin(uint32_t context,
+                                                                           ttm_stack_origin_fn make)
+{
+    struct memory *memory = enter();
+    struct ttm_stack stack = {0};
+
+    if (__builtin_expect(!memory, 0))
+        return 0;
+    const struct ttm_registers registers = REGISTERS_OF_CALLER();
+    struct ttm_kept *kept = capture(memory, &registers, &stack);
+    uint32_t origin = kept->origin;
+    if (__builtin_expect(origin == 0 || kept->native != stack.native ||
+                             kept->thread != stack.thread || kept->context != context,
+                         0))
+        origin = learn_origin(memory, &stack, context, make, kept);
+    leave();
+    return origin;
 }
 
 bool ttm_stack_is_waited_for(void)
 {
-    struct memory *memory = own.memory ? own.memory : begin_thread();
+    struct memory *memory = enter();
 
-    if (!memory || own.is_busy || !memory->has_python)
+    if (!memory)
         return false;
     const int saved_errno = errno;
-    own.is_busy = true;
-    /* A signal handler on this thread sees the flag before anything else of ours. */
-    atomic_signal_fence(memory_order_seq_cst);
-    const bool is_waited_for = ttm_python_is_waited_for(memory->python);
-    atomic_signal_fence(memory_order_seq_cst);
-    own.is_busy = false;
+    const bool is_waited_for = memory->has_python && ttm_python_is_waited_for(memory->python);
     errno = saved_errno;
+    leave();
     return is_waited_for;
 }

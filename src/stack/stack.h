@@ -88,6 +88,16 @@ void ttm_stack_unloaded(void);
 void ttm_stack_capture(struct ttm_stack *ret);
 
 /*
+ * The number of a note that says a stack and what the program says that it is about, 'context';
+ * 0 when there is no room. It may be called once and its answer kept until ttm_stack_forget(); it
+ * must not ask for stacks in turn.
+ */
+typedef uint32_t (*ttm_stack_origin_fn)(const struct ttm_stack *stack, uint32_t context);
+
+/* What 'make', always the same, has for a capture and 'context'; 0 where nothing can be captured. */
+uint32_t ttm_stack_origin(uint32_t context, ttm_stack_origin_fn make);
+
+/*
  * Does Python wait for this thread before it ends, as far as can be seen: is it one of
  * threading's and no daemon? Leaves errno alone.
  */

@@ -231,9 +231,13 @@ static void end_guest(void)
     atomic_fetch_add(&guest_ends, 1);
 }
 
-static void find_origin(struct ttmem_guest_origin *ret)
+static uint32_t find_origin(uint32_t context, bool *ret_is_lasting)
 {
-    ret->operation = ttmem_guest_note(TTM_NOTE_OPERATION, "worker.step", 11);
+    const struct ttmem_guest_origin from = {
+        .operation = ttmem_guest_note(TTM_NOTE_OPERATION, "worker.step", 11)};
+
+    (void)ret_is_lasting;
+    return ttmem_guest_origin_note(&from, context);
 }
 
 static void be_guest(void)
@@ -244,14 +248,17 @@ static void be_guest(void)
     ttmem_guest_register(&guest);
 }
 
-static void find_lasting_origin(struct ttmem_guest_origin *ret)
+static uint32_t find_lasting_origin(uint32_t context, bool *ret_is_lasting)
 {
     static _Atomic int asked;
     char text[32];
     const int length = snprintf(text, sizeof(text), "asked-%d", atomic_fetch_add(&asked, 1) + 1);
 
-    ret->operation = ttmem_guest_note(TTM_NOTE_OPERATION, text, (uint32_t)length);
-    ret->is_lasting = true;
+    const struct ttmem_guest_origin from = {
+        .operation = ttmem_guest_note(TTM_NOTE_OPERATION, text, (uint32_t)length)};
+
+    *ret_is_lasting = true;
+    return ttmem_guest_origin_note(&from, context);
 }
 
 static void be_lasting_guest(void)

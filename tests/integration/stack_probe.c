@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define NOTES_MAX 65536u
+#define STACKS_MAX 65536u
 
 EXPORT void probe_start(unsigned python_frames, unsigned native_frames);
 EXPORT int probe_capture(char *buf, size_t size);
@@ -148,14 +150,28 @@ void probe_start(unsigned python_frames, unsigned native_frames)
     ttm_stack_start(&options, keep_note);
 }
 
-/* Where this thread is, as lines of words separated by tabs. */
+static struct ttm_stack stacks[STACKS_MAX];
+static _Atomic uint32_t stack_count;
+
+static uint32_t keep_stack(const struct ttm_stack *stack, uint32_t context)
+{
+    const uint32_t number = atomic_fetch_add(&stack_count, 1);
+
+    (void)context;
+    if (number >= STACKS_MAX)
+        return 0;
+    stacks[number] = *stack;
+    return number + 1;
+}
+
+/* Where this thread is, as lines of words separated by tabs; as the hook asks for it. */
 int probe_capture(char *buf, size_t size)
 {
     struct text text = {buf, size};
-    struct ttm_stack stack;
+    const uint32_t number = ttm_stack_origin(0, keep_stack);
+    const struct ttm_stack stack = number != 0 ? stacks[number - 1] : (struct ttm_stack){0};
     struct kept note;
 
-    ttm_stack_capture(&stack);
     buf[0] = '\0';
     note = find_note(stack.thread, TTM_NOTE_THREAD);
     if (note.bytes && note.length >= 4)

@@ -211,6 +211,93 @@ static void numbers_are_asked_for_again_after_forgetting(void **state)
     assert_int_equal(notes[capture().native - 1].kind, TTM_NOTE_NATIVE_STACK);
 }
 
+static _Thread_local struct ttm_stack made; /* the last one that had an origin made for it */
+static uint32_t origins_made;               /* by one thread at a time */
+
+static uint32_t make_origin(const struct ttm_stack *stack, uint32_t context)
+{
+    assert_in_range(context, 1, 2);
+    made = *stack;
+    errno = ENOSPC;
+    return 1000 * context + ++origins_made;
+}
+
+__attribute__((noinline)) static uint32_t origin_in(uint32_t context)
+{
+    const uint32_t origin = ttm_stack_origin(context, make_origin);
+
+    assert_int_not_equal(origin, 0); /* and it is no tail call */
+    return origin;
+}
+
+static void an_origin_is_made_once_for_each_stack_and_context(void **state)
+{
+    uint32_t first[2] = {0}, inside[2] = {0};
+    (void)state;
+
+    origins_made = 0;
+    errno = EXDEV;
+    for (volatile unsigned i = 0; i < 6; i++) { /* volatile: one call site, not unrolled */
+        const uint32_t context = 1 + i % 2;
+        const uint32_t origin = origin_in(context);
+        if (i < 2)
+            first[i] = origin;
+        assert_int_equal(origin, first[i % 2]);
+        assert_int_equal(origin / 1000, context);
+    }
+    assert_int_equal(origins_made, 2);
+    assert_int_equal(errno, EXDEV);
+    const struct ttm_stack outside = made;
+    for (volatile unsigned i = 0; i < 4; i++) { /* another call site */
+        inside[i / 2] = origin_in(1);
+        assert_int_not_equal(inside[i / 2], first[0]);
+    }
+    assert_int_equal(inside[1], inside[0]);
+    assert_int_equal(origins_made, 3);
+    assert_int_not_equal(made.native, outside.native);
+    assert_int_equal(made.thread, outside.thread);
+}
+
+static void an_origin_is_made_again_after_forgetting(void **state)
+{
+    (void)state;
+
+    origins_made = 0;
+    for (volatile unsigned i = 0; i < 3; i++) {
+        if (i == 2)
+            ttm_stack_forget();
+        (void)origin_in(1);
+    }
+    assert_int_equal(origins_made, 2);
+}
+
+static void *find_origin(void *ret)
+{
+    *(uint32_t *)ret = origin_in(1);
+    assert_thread_name(made, "taken over");
+    return NULL;
+}
+
+static void *begin_named(void *ret)
+{
+    assert_int_equal(prctl(PR_SET_NAME, "taken over"), 0);
+    return find_origin(ret);
+}
+
+/* One after the other, so that the second has the memory and the stack of the first. */
+static void a_thread_that_takes_over_a_memory_has_origins_of_its_own(void **state)
+{
+    uint32_t origins[2];
+    (void)state;
+
+    for (unsigned i = 0; i < 2; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, begin_named, &origins[i]), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+    assert_int_not_equal(origins[0], origins[1]);
+}
+
 static void a_forked_child_names_itself(void **state)
 {
     int status = 1;
@@ -349,6 +436,9 @@ int main(void)
         cmocka_unit_test(threads_give_back_their_memory),
         cmocka_unit_test(a_signal_in_the_middle_of_a_capture_gets_nothing),
         cmocka_unit_test(numbers_are_asked_for_again_after_forgetting),
+        cmocka_unit_test(an_origin_is_made_once_for_each_stack_and_context),
+        cmocka_unit_test(an_origin_is_made_again_after_forgetting),
+        cmocka_unit_test(a_thread_that_takes_over_a_memory_has_origins_of_its_own),
         cmocka_unit_test(a_forked_child_names_itself),
         cmocka_unit_test(captures_go_on_while_libraries_come_and_go),
         cmocka_unit_test(a_capture_does_not_wait_for_a_thread_that_holds_the_loaders_lock),
