@@ -222,12 +222,11 @@ uint32_t ttmem_guest_origin_note(const struct ttmem_guest_origin *from, uint32_t
 static uint32_t ask_origin(struct ttm_slot *slot, const struct ttmem_guest *guest, uint32_t context,
                            uint32_t epoch)
 {
-    bool is_lasting = false;
-    const uint32_t note = guest->origin(context, &is_lasting);
+    const uint32_t note = guest->origin(context);
 
     if (__builtin_expect(note == 0, 0))
         return context != 0 ? slot->context_origin : 0;
-    if (__builtin_expect(is_lasting, 0)) {
+    if (__builtin_expect(guest->is_lasting, 0)) {
         slot->lasting_epoch = 0; /* a signal handler of this thread may come in between */
         atomic_signal_fence(memory_order_seq_cst);
         slot->lasting_context = context;

@@ -36,10 +36,11 @@ struct ttmem_guest {
     void (*on_disable)(void);
     /*
      * Where the event that this thread is about to report comes from: what ttmem_guest_origin_note()
-     * has for it and 'context', 0 when it is not known. 'ret_is_lasting', false at first: it is
-     * the same for each event of this thread in this context while tracking is on.
+     * has for it and 'context', 0 when it is not known.
      */
-    uint32_t (*origin)(uint32_t context, bool *ret_is_lasting);
+    uint32_t (*origin)(uint32_t context);
+    /* It is the same for each event of a thread in a context while tracking is on. Set in time for the first. */
+    bool is_lasting;
 };
 
 /* Kept, not copied. Once, before any event. */

@@ -8,9 +8,7 @@
 
 static bool has_begun; /* guarded by the gate, which is closed when tracking begins */
 
-static bool has_frames; /* likewise: an event is not like any other */
-
-static __thread bool is_silent_thread __attribute__((tls_model("initial-exec")));
+static bool has_frames; /* likewise */
 
 /* The number in the environment, or the default for what is none. */
 static uint16_t frames_of(const char *name, uint16_t otherwise)
@@ -26,6 +24,18 @@ static uint16_t frames_of(const char *name, uint16_t otherwise)
     return number < UINT16_MAX ? (uint16_t)number : UINT16_MAX;
 }
 
+static uint32_t make_note(const struct ttm_stack *stack, uint32_t context)
+{
+    const struct ttmem_guest_origin from = {
+        .thread = stack->thread,
+        .operation = stack->operation,
+        .python = stack->python,
+        .native = stack->native,
+    };
+
+    return ttmem_guest_origin_note(&from, context);
+}
+
 static void start(const void *ours)
 {
     struct ttm_stack_options options = TTM_STACK_DEFAULT_OPTIONS;
@@ -36,6 +46,7 @@ static void start(const void *ours)
     options.ours[0] = &has_begun;
     options.ours[1] = (const void *)(uintptr_t)&ttmem_alloc;
     options.ours[2] = ours;
+    options.origin = make_note;
     ttm_stack_start(&options, ttmem_guest_note);
 }
 
@@ -54,30 +65,9 @@ void ttm_origins_use_gil(void)
     ttm_stack_use_gil();
 }
 
-void ttm_origins_set_silent(bool is_silent)
+bool ttm_origins_have_frames(void)
 {
-    is_silent_thread = is_silent;
-}
-
-static uint32_t make_note(const struct ttm_stack *stack, uint32_t context)
-{
-    const struct ttmem_guest_origin from = {
-        .thread = stack->thread,
-        .operation = stack->operation,
-        .python = stack->python,
-        .native = stack->native,
-    };
-
-    return ttmem_guest_origin_note(&from, context);
-}
-
-__attribute__((hot)) uint32_t ttm_origins_of_event(uint32_t context, bool *ret_is_lasting)
-{
-    if (__builtin_expect(is_silent_thread, 0))
-        return 0;
-    if (__builtin_expect(!has_frames, 0))
-        *ret_is_lasting = true;
-    return ttm_stack_origin(context, make_note);
+    return has_frames;
 }
 
 const char *ttm_origins_trouble(void)

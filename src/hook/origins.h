@@ -23,11 +23,8 @@ void ttm_origins_begin(const void *ours);
  */
 void ttm_origins_use_gil(void);
 
-/* While it is set, this thread tells of what others did long ago: it has no origin. */
-void ttm_origins_set_silent(bool is_silent);
-
-/* For struct ttmem_guest. */
-uint32_t ttm_origins_of_event(uint32_t context, bool *ret_is_lasting);
+/* Does an origin say where in the program an event was? After ttm_origins_begin(). */
+bool ttm_origins_have_frames(void);
 
 /* Why stacks are missing in this process, "" while nothing is wrong. */
 const char *ttm_origins_trouble(void);

@@ -17,9 +17,12 @@
 #include "hook/programs.h"
 #include "hook/runtime.h"
 #include "hook/workloads.h"
+#include "stack/stack.h"
 
 static bool was_in_environment; /* when we were loaded */
 static bool is_child;           /* of a fork: what there was before is its parent's */
+
+static struct ttmem_guest guest;
 
 /* Gate closed. */
 static void set_flag(bool is_on)
@@ -35,6 +38,7 @@ static void begin_anew(const struct ttm_runtime *runtime)
 {
     ttm_allocators_forget_notes();
     ttm_origins_begin(runtime ? runtime->metal : NULL);
+    guest.is_lasting = !ttm_origins_have_frames();
     ttm_ending_look();
     ttm_keepers_begin();
     set_flag(true);
@@ -51,12 +55,12 @@ static void catch_up(void)
     (void)ttm_gate_close(); /* in vain: then as exact as can be */
     const struct ttm_runtime *runtime = ttm_runtime_tracked();
     begin_anew(runtime);
-    ttm_origins_set_silent(true);
+    ttm_stack_set_silent(true); /* of what others did long ago */
     if (runtime) {
         ttm_buffers_tell_all(runtime);
         ttm_programs_tell_all();
     }
-    ttm_origins_set_silent(false);
+    ttm_stack_set_silent(false);
     ttm_gate_open();
     errno = saved_errno;
 }
@@ -71,10 +75,10 @@ static void stop(void)
     errno = saved_errno;
 }
 
-static const struct ttmem_guest guest = {
+static struct ttmem_guest guest = {
     .on_enable = catch_up,
     .on_disable = stop,
-    .origin = ttm_origins_of_event,
+    .origin = ttm_stack_origin,
 };
 
 /* In the child of a fork libttmem begins with nothing, and does not ask us. */

@@ -92,8 +92,6 @@ struct recalled {
     uint64_t deaths;
     uint64_t operation; /* the object */
     uint64_t operation_type;
-    uint32_t operation_note;
-    uint32_t note;
     struct ttm_kept kept;
     uint16_t uses;
     uint8_t operation_at; /* which frame has it, NO_FRAME: none */
@@ -519,9 +517,11 @@ static void walk_and_keep(struct ttm_python *python, uintptr_t thread, uint64_t 
 }
 
 /* A stack that is new, or was learned from code objects of which some may be gone. */
-__attribute__((noinline)) static struct ttm_kept *learn_stack(
-    struct ttm_python *python, uintptr_t thread, uint64_t key, uint64_t deaths,
-    ttm_stack_note_fn note, uint8_t *scratch, struct ttm_stack *ret)
+__attribute__((noinline)) static struct ttm_kept *learn_stack(struct ttm_python *python,
+                                                              uintptr_t thread, uint64_t key,
+                                                              uint64_t deaths,
+                                                              ttm_stack_note_fn note,
+                                                              uint8_t *scratch)
 {
     const int saved_errno = errno;
     struct recalled unkept = {0};
@@ -537,19 +537,19 @@ __attribute__((noinline)) static struct ttm_kept *learn_stack(
         const struct operation *operation = learn_operation(&walk);
         walk.recalled->operation = operation->object;
         walk.recalled->operation_type = operation->type;
-        walk.recalled->operation_note = operation->note;
+        walk.recalled->kept.operation = operation->note;
     }
-    walk.recalled->note = stack_note(&walk);
-    ret->operation = walk.recalled->operation_note;
-    ret->python = walk.recalled->note;
+    walk.recalled->kept.python = stack_note(&walk);
     errno = saved_errno;
     if (walk.recalled != &unkept)
         return &walk.recalled->kept;
-    python->kept.origin = 0; /* it was another stack's */
+    unkept.kept.native_hint = python->kept.native_hint; /* the best there is */
+    python->kept = unkept.kept;
     return &python->kept;
 }
 
-static uintptr_t enter(struct ttm_python *python)
+/* Inlined: a call of what the caches have forgotten costs more than what it does. */
+static inline __attribute__((always_inline)) uintptr_t enter(struct ttm_python *python)
 {
     if (__builtin_expect(python->self == 0, 0))
         python->self = (uint64_t)pthread_self();
@@ -559,8 +559,7 @@ static uintptr_t enter(struct ttm_python *python)
 __attribute__((hot)) TTM_READS_FOREIGN struct ttm_kept *ttm_python_stack(struct ttm_python *python,
                                                                          uint64_t sp,
                                                                          ttm_stack_note_fn note,
-                                                                         uint8_t *scratch,
-                                                                         struct ttm_stack *ret)
+                                                                         uint8_t *scratch)
 {
     const uintptr_t thread = enter(python);
 
@@ -572,14 +571,10 @@ __attribute__((hot)) TTM_READS_FOREIGN struct ttm_kept *ttm_python_stack(struct 
     const uint64_t key = trace(layout, frame, python->reach, sp);
     struct recalled *recalled = place_of(python, key);
     struct ttm_kept *kept = &recalled->kept;
-    if (__builtin_expect(recalled->key == key && recalled->deaths == deaths &&
-                             has_same_operation(recalled, layout, frame),
-                         1)) {
-        ret->python = recalled->note;
-        ret->operation = recalled->operation_note;
-    } else {
-        kept = learn_stack(python, thread, key, deaths, note, scratch, ret);
-    }
+    if (__builtin_expect(recalled->key != key || recalled->deaths != deaths ||
+                             !has_same_operation(recalled, layout, frame),
+                         0))
+        kept = learn_stack(python, thread, key, deaths, note, scratch);
     ttm_python_door_leave(python->seat);
     return kept;
 }

@@ -16,10 +16,12 @@
 
 struct ttm_python;
 
-/* What stack.c has found for a stack besides, all zero at first. */
+/* What is known of a stack: its notes of Python, and what stack.c has found besides, 0 at first. */
 struct ttm_kept {
+    uint32_t python;
+    uint32_t operation;
     uint32_t native_hint; /* for ttm_native_stack() */
-    uint32_t origin;      /* of the Python part and these: */
+    uint32_t origin;      /* of the two above and these: */
     uint32_t native;
     uint32_t thread;
     uint32_t context;
@@ -38,14 +40,12 @@ void ttm_python_forget(struct ttm_python *python);
 void ttm_python_hand_over(struct ttm_python *python);
 
 /*
- * Where this thread is, with its stack pointer somewhere in the caller: the notes of the
- * user's frames and of ttnn's operation go to 'ret', which is all zero. Leaves errno alone.
- *
- * Returns what is kept for these notes at this stack pointer, valid until the next call; NULL
- * when the thread has no Python state at all.
+ * Where this thread is, with its stack pointer somewhere in the caller: the notes of the user's
+ * frames and of ttnn's operation, with what is kept for them at this stack pointer. Valid until
+ * the next call; NULL when the thread has no Python state at all. Leaves errno alone.
  */
 struct ttm_kept *ttm_python_stack(struct ttm_python *python, uint64_t sp, ttm_stack_note_fn note,
-                                  uint8_t *scratch, struct ttm_stack *ret);
+                                  uint8_t *scratch);
 
 /*
  * The name that threading.Thread has for this thread, as UTF-8. Returns its bytes,

@@ -77,10 +77,12 @@ static struct {
     _Atomic(struct memory *) spares[SPARES]; /* of threads that have ended */
 } process;
 
+enum { BUSY = 1, SILENT = 2 };
+
 /* Small, and there from the start: a thread-local that has to be allocated would call malloc. */
 static _Thread_local struct {
     struct memory *memory; /* NULL: none yet, or none any more */
-    bool is_busy;
+    uint8_t hindrances;    /* why nothing can be captured now: BUSY, SILENT */
     bool is_gone;
 } own __attribute__((tls_model("initial-exec")));
 
@@ -246,15 +248,15 @@ static struct memory *get_memory(void)
 /* The memory of this thread, which has none yet. NULL when there is none to be had. */
 __attribute__((noinline, cold)) static struct memory *begin_thread(void)
 {
-    if (!is_started() || own.is_gone || own.is_busy)
+    if (!is_started() || own.is_gone || own.hindrances != 0)
         return NULL;
     const int saved_errno = errno;
-    own.is_busy = true;
+    own.hindrances = BUSY;
     /* A signal handler on this thread sees the flag before anything else of ours. */
     atomic_signal_fence(memory_order_seq_cst);
     own.memory = get_memory();
     atomic_signal_fence(memory_order_seq_cst);
-    own.is_busy = false;
+    own.hindrances = 0;
     errno = saved_errno;
     return own.memory;
 }
@@ -307,9 +309,12 @@ __attribute__((noinline, cold)) static void name_thread(struct memory *memory, b
     errno = saved_errno;
 }
 
-/* Returns where what is known besides of this stack is kept. */
+/*
+ * Returns what is kept of this stack, and in 'ret_native' its native part, which may be another
+ * than the one that is kept.
+ */
 static inline struct ttm_kept *capture(struct memory *memory, const struct ttm_registers *registers,
-                                       struct ttm_stack *ret)
+                                       uint32_t *ret_native)
 {
     /* relaxed: see the writers. */
     const unsigned epoch = atomic_load_explicit(&process.epoch, memory_order_relaxed);
@@ -319,44 +324,51 @@ static inline struct ttm_kept *capture(struct memory *memory, const struct ttm_r
     if (__builtin_expect(memory->epoch != epoch || memory->unloads != unloads, 0))
         catch_up(memory, epoch, unloads);
     if (__builtin_expect(memory->has_python, 1))
-        kept = ttm_python_stack(memory->python, registers->sp, process.note, memory->scratch, ret);
+        kept = ttm_python_stack(memory->python, registers->sp, process.note, memory->scratch);
     const bool is_python = kept != NULL;
     if (__builtin_expect(!is_python, 0))
         kept = &memory->kept;
+    *ret_native = 0;
     if (__builtin_expect(memory->native != NULL, 1))
-        ret->native = ttm_native_stack(memory->native, registers, process.note, memory->scratch,
+        *ret_native = ttm_native_stack(memory->native, registers, process.note, memory->scratch,
                                        &kept->native_hint);
     /* A thread that was named by the kernel may get to Python later. */
     if (__builtin_expect(!memory->has_thread_note || memory->was_python < is_python, 0))
         name_thread(memory, is_python);
-    ret->thread = memory->thread_note;
     return kept;
 }
 
-/* An origin that is not the one that is kept for its stack. */
-__attribute__((noinline)) static uint32_t learn_origin(struct memory *memory,
-                                                       const struct ttm_stack *stack,
-                                                       uint32_t context, ttm_stack_origin_fn make,
-                                                       struct ttm_kept *kept)
+static struct ttm_stack stack_of(const struct memory *memory, const struct ttm_kept *kept,
+                                 uint32_t native)
 {
-    const uint64_t stacks = (uint64_t)stack->python << 32 | stack->native;
-    const uint64_t rest = (uint64_t)stack->operation << 32 | context;
+    return (struct ttm_stack){
+        .thread = memory->thread_note,
+        .operation = kept->operation,
+        .python = kept->python,
+        .native = native,
+    };
+}
+
+/* An origin that is not the one that is kept for its stack. */
+__attribute__((noinline)) static uint32_t learn_origin(struct memory *memory, struct ttm_kept *kept,
+                                                       uint32_t native, uint32_t context)
+{
+    const struct ttm_stack stack = stack_of(memory, kept, native);
+    const uint64_t stacks = (uint64_t)stack.python << 32 | stack.native;
+    const uint64_t rest = (uint64_t)stack.operation << 32 | context;
     struct origin *known = &memory->origins[ttm_hash_u64(stacks ^ rest * 3) % ORIGINS];
 
     if (known->number == 0 || known->context != context ||
-        memcmp(&known->stack, stack, sizeof(*stack)) != 0) {
+        memcmp(&known->stack, &stack, sizeof(stack)) != 0) {
         const int saved_errno = errno;
-        *known =
-            (struct origin){.stack = *stack, .context = context, .number = make(stack, context)};
+        const uint32_t number = process.options.origin(&stack, context);
+        *known = (struct origin){.stack = stack, .context = context, .number = number};
         errno = saved_errno;
     }
-    *kept = (struct ttm_kept){
-        .native_hint = kept->native_hint,
-        .origin = known->number,
-        .native = stack->native,
-        .thread = stack->thread,
-        .context = context,
-    };
+    kept->origin = known->number;
+    kept->native = native;
+    kept->thread = stack.thread;
+    kept->context = context;
     return known->number;
 }
 
@@ -367,9 +379,9 @@ static inline struct memory *enter(void)
 
     if (__builtin_expect(!memory, 0))
         memory = begin_thread();
-    if (__builtin_expect(!memory || own.is_busy, 0))
+    if (__builtin_expect(!memory || own.hindrances != 0, 0))
         return NULL;
-    own.is_busy = true;
+    own.hindrances = BUSY;
     /* A signal handler on this thread sees the flag before anything else of ours. */
     atomic_signal_fence(memory_order_seq_cst);
     return memory;
@@ -378,7 +390,15 @@ static inline struct memory *enter(void)
 static inline void leave(void)
 {
     atomic_signal_fence(memory_order_seq_cst);
-    own.is_busy = false;
+    own.hindrances = 0; /* as enter() has found it: whoever adds to it meanwhile takes it away */
+}
+
+void ttm_stack_set_silent(bool is_silent)
+{
+    if (is_silent)
+        own.hindrances |= SILENT;
+    else
+        own.hindrances &= (uint8_t)~SILENT;
 }
 
 /*
@@ -396,30 +416,31 @@ static inline void leave(void)
 __attribute__((noinline)) TTM_READS_FOREIGN void ttm_stack_capture(struct ttm_stack *ret)
 {
     struct memory *memory = enter();
+    uint32_t native;
 
     *ret = (struct ttm_stack){0};
     if (!memory)
         return;
     const struct ttm_registers registers = REGISTERS_OF_CALLER();
-    (void)capture(memory, &registers, ret);
+    const struct ttm_kept *kept = capture(memory, &registers, &native);
+    *ret = stack_of(memory, kept, native);
     leave();
 }
 
-__attribute__((noinline, hot)) TTM_READS_FOREIGN uint32_t ttm_stack_origin(uint32_t context,
-                                                                           ttm_stack_origin_fn make)
+__attribute__((noinline, hot)) TTM_READS_FOREIGN uint32_t ttm_stack_origin(uint32_t context)
 {
     struct memory *memory = enter();
-    struct ttm_stack stack = {0};
+    uint32_t native;
 
     if (__builtin_expect(!memory, 0))
         return 0;
     const struct ttm_registers registers = REGISTERS_OF_CALLER();
-    struct ttm_kept *kept = capture(memory, &registers, &stack);
+    struct ttm_kept *kept = capture(memory, &registers, &native);
     uint32_t origin = kept->origin;
-    if (__builtin_expect(origin == 0 || kept->native != stack.native ||
-                             kept->thread != stack.thread || kept->context != context,
+    if (__builtin_expect(origin == 0 || kept->native != native ||
+                             kept->thread != memory->thread_note || kept->context != context,
                          0))
-        origin = learn_origin(memory, &stack, context, make, kept);
+        origin = learn_origin(memory, kept, native, context);
     leave();
     return origin;
 }

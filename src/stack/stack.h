@@ -28,6 +28,21 @@
  */
 typedef uint32_t (*ttm_stack_note_fn)(uint32_t kind, const void *bytes, uint32_t length);
 
+/* Numbers of notes, 0 for none. */
+struct ttm_stack {
+    uint32_t thread;
+    uint32_t operation;
+    uint32_t python;
+    uint32_t native;
+};
+
+/*
+ * The number of a note that says a stack and what the program says that it is about, 'context';
+ * 0 when there is no room. Its answer is kept until ttm_stack_forget(). It must not ask for stacks
+ * in turn.
+ */
+typedef uint32_t (*ttm_stack_origin_fn)(const struct ttm_stack *stack, uint32_t context);
+
 #define TTM_STACK_OURS_MAX 4
 
 struct ttm_stack_options {
@@ -38,20 +53,13 @@ struct ttm_stack_options {
      * end are left out, so that a stack begins with the program's.
      */
     const void *ours[TTM_STACK_OURS_MAX];
+    ttm_stack_origin_fn origin; /* for ttm_stack_origin() */
 };
 
 #define TTM_STACK_DEFAULT_OPTIONS                                                                  \
     {                                                                                              \
         .python_frames = 8, .native_frames = 48                                                    \
     }
-
-/* Numbers of notes, 0 for none. */
-struct ttm_stack {
-    uint32_t thread;
-    uint32_t operation;
-    uint32_t python;
-    uint32_t native;
-};
 
 /*
  * Once per process, before any ttm_stack_capture(), outside of any event: it asks
@@ -88,14 +96,13 @@ void ttm_stack_unloaded(void);
 void ttm_stack_capture(struct ttm_stack *ret);
 
 /*
- * The number of a note that says a stack and what the program says that it is about, 'context';
- * 0 when there is no room. It may be called once and its answer kept until ttm_stack_forget(); it
- * must not ask for stacks in turn.
+ * What options.origin has for a capture and 'context'; 0 where nothing can be captured. Leaves
+ * errno alone.
  */
-typedef uint32_t (*ttm_stack_origin_fn)(const struct ttm_stack *stack, uint32_t context);
+uint32_t ttm_stack_origin(uint32_t context);
 
-/* What 'make', always the same, has for a capture and 'context'; 0 where nothing can be captured. */
-uint32_t ttm_stack_origin(uint32_t context, ttm_stack_origin_fn make);
+/* While it is set, nothing is captured on this thread. */
+void ttm_stack_set_silent(bool is_silent);
 
 /*
  * Does Python wait for this thread before it ends, as far as can be seen: is it one of

@@ -68,6 +68,11 @@ static uint64_t thread_ns(void)
     return ttm_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+static uint32_t origin(const struct ttm_stack *stack, uint32_t context)
+{
+    return stack->native + context;
+}
+
 /* Content-addressed, as the real one is, and as short as that can be. */
 static uint32_t note(uint32_t kind, const void *bytes, uint32_t length)
 {
@@ -105,7 +110,7 @@ __attribute__((noinline)) static uint32_t take(enum row row)
     };
     const uint64_t *addresses;
     void *buffer[NATIVE_FRAMES + 8];
-    struct ttm_stack stack;
+    const struct ttm_kept *kept;
     bool is_cut;
 
     switch (row) {
@@ -124,12 +129,10 @@ __attribute__((noinline)) static uint32_t take(enum row row)
     case ROW_REMEMBERED:
         return ttm_native_stack(native, &registers, note, scratch, &hint);
     case ROW_PYTHON:
-        stack = (struct ttm_stack){0};
-        (void)ttm_python_stack(python, registers.sp, note, scratch, &stack);
-        return stack.python;
+        kept = ttm_python_stack(python, registers.sp, note, scratch);
+        return kept ? kept->python : 0;
     default:
-        ttm_stack_capture(&stack);
-        return stack.native;
+        return ttm_stack_origin(0);
     }
 }
 
@@ -190,12 +193,13 @@ static void print_table(const char *title, bool has_python)
 
 static void start(void)
 {
-    const struct ttm_stack_options options = TTM_STACK_DEFAULT_OPTIONS;
+    struct ttm_stack_options options = TTM_STACK_DEFAULT_OPTIONS;
     void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, "unw_backtrace") : NULL;
     void **end = dlsym(RTLD_DEFAULT, "__libc_stack_end");
 
     memcpy(&unw_backtrace, &symbol, sizeof(symbol));
+    options.origin = origin;
     ttm_stack_start(&options, note);
     native = calloc(1, ttm_native_size(NATIVE_FRAMES));
     python = aligned_alloc(64, ttm_python_size());

@@ -231,12 +231,11 @@ static void end_guest(void)
     atomic_fetch_add(&guest_ends, 1);
 }
 
-static uint32_t find_origin(uint32_t context, bool *ret_is_lasting)
+static uint32_t find_origin(uint32_t context)
 {
     const struct ttmem_guest_origin from = {
         .operation = ttmem_guest_note(TTM_NOTE_OPERATION, "worker.step", 11)};
 
-    (void)ret_is_lasting;
     return ttmem_guest_origin_note(&from, context);
 }
 
@@ -248,7 +247,7 @@ static void be_guest(void)
     ttmem_guest_register(&guest);
 }
 
-static uint32_t find_lasting_origin(uint32_t context, bool *ret_is_lasting)
+static uint32_t find_lasting_origin(uint32_t context)
 {
     static _Atomic int asked;
     char text[32];
@@ -257,13 +256,12 @@ static uint32_t find_lasting_origin(uint32_t context, bool *ret_is_lasting)
     const struct ttmem_guest_origin from = {
         .operation = ttmem_guest_note(TTM_NOTE_OPERATION, text, (uint32_t)length)};
 
-    *ret_is_lasting = true;
     return ttmem_guest_origin_note(&from, context);
 }
 
 static void be_lasting_guest(void)
 {
-    static const struct ttmem_guest guest = {.origin = find_lasting_origin};
+    static const struct ttmem_guest guest = {.origin = find_lasting_origin, .is_lasting = true};
 
     ttmem_guest_register(&guest);
 }

@@ -139,17 +139,6 @@ static void add_text(struct text *text, const char *what, const char *bytes, uin
     add(text, "%s\t%.*s\n", what, (int)length, bytes);
 }
 
-void probe_start(unsigned python_frames, unsigned native_frames)
-{
-    const struct ttm_stack_options options = {
-        .python_frames = (uint16_t)python_frames,
-        .native_frames = (uint16_t)native_frames,
-        .ours = {&note_count},
-    };
-
-    ttm_stack_start(&options, keep_note);
-}
-
 static struct ttm_stack stacks[STACKS_MAX];
 static _Atomic uint32_t stack_count;
 
@@ -164,11 +153,23 @@ static uint32_t keep_stack(const struct ttm_stack *stack, uint32_t context)
     return number + 1;
 }
 
+void probe_start(unsigned python_frames, unsigned native_frames)
+{
+    const struct ttm_stack_options options = {
+        .python_frames = (uint16_t)python_frames,
+        .native_frames = (uint16_t)native_frames,
+        .ours = {&note_count},
+        .origin = keep_stack,
+    };
+
+    ttm_stack_start(&options, keep_note);
+}
+
 /* Where this thread is, as lines of words separated by tabs; as the hook asks for it. */
 int probe_capture(char *buf, size_t size)
 {
     struct text text = {buf, size};
-    const uint32_t number = ttm_stack_origin(0, keep_stack);
+    const uint32_t number = ttm_stack_origin(0);
     const struct ttm_stack stack = number != 0 ? stacks[number - 1] : (struct ttm_stack){0};
     struct kept note;
 

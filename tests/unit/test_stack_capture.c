@@ -52,6 +52,17 @@ static uint32_t keep(uint32_t kind, const void *bytes, uint32_t length)
     return number;
 }
 
+static _Thread_local struct ttm_stack made; /* the last one that had an origin made for it */
+static uint32_t origins_made;               /* by one thread at a time */
+
+static uint32_t make_origin(const struct ttm_stack *stack, uint32_t context)
+{
+    assert_in_range(context, 1, 2);
+    made = *stack;
+    errno = ENOSPC;
+    return 1000 * context + ++origins_made;
+}
+
 __attribute__((noinline)) static struct ttm_stack capture(void)
 {
     struct ttm_stack stack;
@@ -75,10 +86,11 @@ static void assert_thread_name(struct ttm_stack stack, const char *name)
 
 static void nothing_is_captured_before_the_start(void **state)
 {
-    const struct ttm_stack_options options = TTM_STACK_DEFAULT_OPTIONS;
+    struct ttm_stack_options options = TTM_STACK_DEFAULT_OPTIONS;
     const struct ttm_stack stack = capture();
     (void)state;
 
+    options.origin = make_origin;
     assert_int_equal(stack.native, 0);
     assert_int_equal(stack.thread, 0);
     ttm_stack_start(&options, keep);
@@ -211,20 +223,9 @@ static void numbers_are_asked_for_again_after_forgetting(void **state)
     assert_int_equal(notes[capture().native - 1].kind, TTM_NOTE_NATIVE_STACK);
 }
 
-static _Thread_local struct ttm_stack made; /* the last one that had an origin made for it */
-static uint32_t origins_made;               /* by one thread at a time */
-
-static uint32_t make_origin(const struct ttm_stack *stack, uint32_t context)
-{
-    assert_in_range(context, 1, 2);
-    made = *stack;
-    errno = ENOSPC;
-    return 1000 * context + ++origins_made;
-}
-
 __attribute__((noinline)) static uint32_t origin_in(uint32_t context)
 {
-    const uint32_t origin = ttm_stack_origin(context, make_origin);
+    const uint32_t origin = ttm_stack_origin(context);
 
     assert_int_not_equal(origin, 0); /* and it is no tail call */
     return origin;
