@@ -36,6 +36,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "stack/hot.h"
 #include "stack/probe.h"
 #include "stack/python_deaths.h"
 #include "stack/python_door.h"
@@ -434,25 +435,22 @@ static const struct operation *learn_operation(const struct walk *walk)
 }
 
 /*
- * The traces of the first 'reach' frames of a thread, in one number that is not 0.
- * From 3.11 on a frame's instruction is a pointer into its code object, and so says which.
+ * The traces of the first 'reach' frames of a thread, in one number that is not 0. From 3.11 on
+ * a frame's instruction is a pointer into its code object, and so says which; before, it takes both.
  */
 TTM_READS_FOREIGN static inline uint64_t trace(const struct ttm_python_layout *layout,
                                                uintptr_t frame, unsigned reach, uint64_t key)
 {
-    if (layout->minor == 10) {
-        for (; frame != 0 && reach > 0; reach--) {
-            /* The upper bits of an address are 0, and so are its lowest. */
-            key = mix(key, ttm_load_u64(frame + layout->frame_code) << 17 ^
-                               ttm_load_u32(frame + layout->frame_instruction));
-            frame = ttm_load_u64(frame + layout->frame_back);
-        }
-    } else {
-        for (; frame != 0 && reach > 0; reach--) {
-            key = mix(key, ttm_load_u64(frame + layout->frame_instruction) ^
-                               (uint64_t)ttm_load_u8(frame + layout->frame_owner) << 56);
-            frame = ttm_load_u64(frame + layout->frame_back);
-        }
+    const bool has_number = layout->minor == 10;
+    const uintptr_t pointer = has_number ? layout->frame_code : layout->frame_instruction;
+    const uintptr_t rest = has_number ? layout->frame_instruction : layout->frame_owner & ~3u;
+    const uint32_t mask = has_number ? UINT32_MAX : 0xffu << layout->frame_owner % 4 * 8;
+
+    for (; frame != 0 && reach > 0; reach--) {
+        /* The upper bits of an address are 0, so what is rotated has room for the rest. */
+        const uint64_t word = ttm_load_u64(frame + pointer);
+        key = mix(key, (word << 17 | word >> 47) ^ (ttm_load_u32(frame + rest) & mask));
+        frame = ttm_load_u64(frame + layout->frame_back);
     }
     return mix(key, frame == 0) | 1;
 }
@@ -565,7 +563,7 @@ __attribute__((hot)) TTM_READS_FOREIGN struct ttm_kept *ttm_python_stack(struct 
 
     if (__builtin_expect(thread == 0, 0))
         return NULL;
-    const struct ttm_python_layout *layout = ttm_python_runtime.view.layout;
+    const struct ttm_python_layout *layout = &ttm_stack_hot.layout;
     const uint64_t deaths = ttm_python_deaths();
     const uintptr_t frame = ttm_python_first_frame(layout, thread);
     const uint64_t key = trace(layout, frame, python->reach, sp);

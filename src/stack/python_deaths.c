@@ -23,14 +23,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "stack/hot.h"
 #include "stack/probe.h"
 
 #define MARKS_BITS 14
 #define TYPE_DEALLOC 48 /* PyTypeObject.tp_dealloc, in all versions */
 
 typedef void (*dealloc_fn)(void *object);
-
-_Atomic uint64_t ttm_python_deaths_count;
 
 /* Written by ttm_python_deaths_find(), before any event. */
 static struct {
@@ -58,7 +57,7 @@ static void on_death(void *code)
      * since, with the GIL; and see ttm_python_deaths().
      */
     if (atomic_load_explicit(mark, memory_order_relaxed) & bit)
-        atomic_fetch_add_explicit(&ttm_python_deaths_count, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&ttm_stack_hot.deaths, 1, memory_order_relaxed);
     watched.original(code);
 }
 
@@ -89,7 +88,7 @@ TTM_READS_FOREIGN void ttm_python_deaths_watch(void)
     /* release: on_death() needs 'original', which was written before. */
     __atomic_store_n(watched.place, on_death, __ATOMIC_RELEASE);
     /* release: pairs with the acquire in ttm_python_deaths(). Whoever reads it uses the above. */
-    (void)atomic_compare_exchange_strong_explicit(&ttm_python_deaths_count, &none, 1,
+    (void)atomic_compare_exchange_strong_explicit(&ttm_stack_hot.deaths, &none, 1,
                                                   memory_order_release, memory_order_relaxed);
 }
 
@@ -109,7 +108,7 @@ void ttm_python_deaths_presume(void)
 
     /* release: pairs with the acquire in ttm_python_deaths(); what has changed is there by then. */
     while (count != 0 &&
-           !atomic_compare_exchange_weak_explicit(&ttm_python_deaths_count, &count, count + 1,
+           !atomic_compare_exchange_weak_explicit(&ttm_stack_hot.deaths, &count, count + 1,
                                                   memory_order_release, memory_order_relaxed))
         ;
 }

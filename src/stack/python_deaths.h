@@ -12,8 +12,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Grows with each death of a marked code object, at least. 0: nobody watches, and it says nothing. */
-extern _Atomic uint64_t ttm_python_deaths_count;
+#include "stack/hot.h"
 
 /* Looks at PyCode_Type, which is there from the start; asks the loader, so outside of any event. */
 void ttm_python_deaths_find(uintptr_t code_type);
@@ -28,6 +27,7 @@ void ttm_python_deaths_mark(uintptr_t code);
 void ttm_python_deaths_presume(void);
 
 /*
+ * Grows with each death of a marked code object, at least. 0: nobody watches, and it says nothing.
  * Whoever has marked a code object in one of its frames and finds the same number
  * again knows that it is still there: the memory of a dead object comes to this
  * thread as another object by way of the GIL, and the count came before that.
@@ -35,7 +35,7 @@ void ttm_python_deaths_presume(void);
 static inline uint64_t ttm_python_deaths(void)
 {
     /* acquire: pairs with the release in ttm_python_deaths_watch(). */
-    return atomic_load_explicit(&ttm_python_deaths_count, memory_order_acquire);
+    return atomic_load_explicit(&ttm_stack_hot.deaths, memory_order_acquire);
 }
 
 #endif /* TTM_STACK_PYTHON_DEATHS_H */

@@ -132,7 +132,6 @@ static struct {
     void (*set_arenas)(struct arenas *arenas);
 } py;
 
-_Atomic int ttm_python_door_state;
 static void (*listener_to_end)(void);
 static struct ttm_python_seat seats[SEATS];
 
@@ -230,7 +229,7 @@ static void shut_door(void)
 
     ttm_python_deaths_presume(); /* whatever comes after it starts anew */
     /* seq_cst: pairs with the load in ttm_python_door_enter_open(). */
-    atomic_store_explicit(&ttm_python_door_state, TTM_DOOR_SHUT, memory_order_seq_cst);
+    atomic_store_explicit(&ttm_stack_hot.door, TTM_DOOR_SHUT, memory_order_seq_cst);
     for (unsigned i = 0; i < SEATS; i++) {
         while (is_occupied(&seats[i], process)) {
             if (ttm_clock_monotonic_ns() >= deadline_ns) {
@@ -306,13 +305,13 @@ static void watch(bool may_run_python)
     void *result = NULL;
 
     /* relaxed: only threads with the GIL open and shut it. */
-    if (atomic_load_explicit(&ttm_python_door_state, memory_order_relaxed) == TTM_DOOR_OPEN ||
+    if (atomic_load_explicit(&ttm_stack_hot.door, memory_order_relaxed) == TTM_DOOR_OPEN ||
         !py.is_initialized())
         return;
     void *own = find_register();
     if (!own && !may_run_python)
         return;
-    void *capsule = py.new_capsule(&ttm_python_door_state, NULL, on_dropped);
+    void *capsule = py.new_capsule(&ttm_stack_hot.door, NULL, on_dropped);
     void *function = capsule ? py.new_function(&method, capsule, NULL) : NULL;
     if (function)
         result = own ? py.call(own, function, NULL) : import_and_register(function);
@@ -320,7 +319,7 @@ static void watch(bool may_run_python)
         py.clear_error();
     else
         /* While we hold a reference: if it was dropped already, the last lines shut the door. */
-        atomic_store_explicit(&ttm_python_door_state, TTM_DOOR_OPEN, memory_order_seq_cst);
+        atomic_store_explicit(&ttm_stack_hot.door, TTM_DOOR_OPEN, memory_order_seq_cst);
     unref(result);
     unref(function);
     unref(capsule);
@@ -368,9 +367,9 @@ void ttm_python_door_ask(void)
 
     /* relaxed: whoever changes it asks. */
     if (py.has_python &&
-        atomic_load_explicit(&ttm_python_door_state, memory_order_relaxed) == TTM_DOOR_SHUT &&
+        atomic_load_explicit(&ttm_stack_hot.door, memory_order_relaxed) == TTM_DOOR_SHUT &&
         is_safe_thread() &&
-        atomic_compare_exchange_strong_explicit(&ttm_python_door_state, &expected, TTM_DOOR_ASKED,
+        atomic_compare_exchange_strong_explicit(&ttm_stack_hot.door, &expected, TTM_DOOR_ASKED,
                                                 memory_order_relaxed, memory_order_relaxed) &&
         py.add_pending_call(watch_between, NULL) != 0)
         ttm_python_door_forget(); /* there are too many of them; the next one tries again */
@@ -425,7 +424,7 @@ void ttm_python_door_begin(void)
 void ttm_python_door_open_here(void)
 {
     /* relaxed: looked at again with the GIL. Other interpreters have lists of their own. */
-    if (atomic_load_explicit(&ttm_python_door_state, memory_order_relaxed) != TTM_DOOR_OPEN &&
+    if (atomic_load_explicit(&ttm_stack_hot.door, memory_order_relaxed) != TTM_DOOR_OPEN &&
         has_gil() && py.interpreter() == py.main_interpreter())
         watch_without_collecting(false);
 }
@@ -435,7 +434,7 @@ void ttm_python_door_forget(void)
     int expected = TTM_DOOR_ASKED;
 
     /* relaxed: nothing is read on the strength of either. */
-    (void)atomic_compare_exchange_strong_explicit(&ttm_python_door_state, &expected, TTM_DOOR_SHUT,
+    (void)atomic_compare_exchange_strong_explicit(&ttm_stack_hot.door, &expected, TTM_DOOR_SHUT,
                                                   memory_order_relaxed, memory_order_relaxed);
 }
 
@@ -457,8 +456,7 @@ static struct ttm_python_seat *take_seat(void)
 bool ttm_python_door_enter(struct ttm_python_seat **seat)
 {
     /* relaxed: only worth a seat if it was open at some time; looked at again below. */
-    if (!*seat &&
-        atomic_load_explicit(&ttm_python_door_state, memory_order_relaxed) == TTM_DOOR_OPEN)
+    if (!*seat && atomic_load_explicit(&ttm_stack_hot.door, memory_order_relaxed) == TTM_DOOR_OPEN)
         *seat = take_seat();
     if (ttm_python_door_enter_open(*seat))
         return true;

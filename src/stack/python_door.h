@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "stack/hot.h"
+
 /* Where a thread says that it is inside. Each thread has one, from its first entry on. */
 struct ttm_python_seat {
     alignas(64) _Atomic pid_t owner; /* the process whose thread sits here, 0: none */
@@ -21,9 +23,6 @@ struct ttm_python_seat {
 };
 
 enum ttm_python_door_state { TTM_DOOR_SHUT, TTM_DOOR_ASKED, TTM_DOOR_OPEN };
-
-/* Written by python_door.c alone. */
-extern _Atomic int ttm_python_door_state;
 
 /* Looks for what is needed of the interpreter in 'library', a handle of dlopen(). Once. */
 void ttm_python_door_find(void *library);
@@ -79,7 +78,7 @@ static inline bool ttm_python_door_enter_open(struct ttm_python_seat *seat)
     /* seq_cst: pairs with shut_door(), which stores and loads the other way round. */
     atomic_store_explicit(&seat->is_inside, true, memory_order_seq_cst);
     if (__builtin_expect(
-            atomic_load_explicit(&ttm_python_door_state, memory_order_seq_cst) == TTM_DOOR_OPEN, 1))
+            atomic_load_explicit(&ttm_stack_hot.door, memory_order_seq_cst) == TTM_DOOR_OPEN, 1))
         return true;
     ttm_python_door_leave(seat);
     return false;

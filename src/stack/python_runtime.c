@@ -52,7 +52,7 @@ static void refuse(const char *trouble)
     /* relaxed: the store below publishes; several threads may find the same. */
     atomic_store_explicit(&interpreter.trouble, trouble, memory_order_relaxed);
     /* release: pairs with the acquire in ttm_python_runtime_trouble(). */
-    atomic_store_explicit(&ttm_python_runtime.state, TTM_PYTHON_REFUSED, memory_order_release);
+    atomic_store_explicit(&ttm_stack_hot.python_state, TTM_PYTHON_REFUSED, memory_order_release);
 }
 
 /* Outside of events: it formats. */
@@ -66,7 +66,7 @@ static void refuse_version(const char *why, const char *version)
 const char *ttm_python_runtime_trouble(void)
 {
     /* acquire: pairs with the release in refuse(). */
-    const int state = atomic_load_explicit(&ttm_python_runtime.state, memory_order_acquire);
+    const int state = atomic_load_explicit(&ttm_stack_hot.python_state, memory_order_acquire);
 
     if (state == TTM_PYTHON_REFUSED)
         return atomic_load_explicit(&interpreter.trouble, memory_order_relaxed);
@@ -124,26 +124,29 @@ void ttm_python_runtime_find(void)
     void *library;
 
     /* relaxed: one caller at a time, and only it writes. */
-    if (atomic_load_explicit(&ttm_python_runtime.state, memory_order_relaxed) != TTM_PYTHON_ABSENT)
+    if (atomic_load_explicit(&ttm_stack_hot.python_state, memory_order_relaxed) !=
+        TTM_PYTHON_ABSENT)
         return;
     if (!find_library(&library) ||
         !find_function(library, "PyGILState_GetThisThreadState",
-                       &ttm_python_runtime.this_thread_state) ||
+                       &ttm_stack_hot.this_thread_state) ||
         !find_function(library, "Py_IsInitialized", &interpreter.is_initialized) ||
         !find_function(library, "Py_GetVersion", &get_version))
         return;
 
     const char *version = get_version();
-    ttm_python_runtime.view.layout = ttm_python_layout_find(version);
-    if (!ttm_python_runtime.view.layout) {
+    const struct ttm_python_layout *layout = ttm_python_layout_find(version);
+    if (!layout) {
         refuse_version("this version is not known", version);
         return;
     }
+    ttm_stack_hot.layout = *layout;
+    ttm_python_runtime.view.layout = &ttm_stack_hot.layout;
     if (!find_type(library, "PyCode_Type", &types->code) ||
         !find_type(library, "PyUnicode_Type", &types->string) ||
         !find_type(library, "PyBytes_Type", &types->bytes) ||
         !find_type(library, "PyDict_Type", &types->dict) ||
-        !ttm_python_layout_agrees(ttm_python_runtime.view.layout, dlsym(library, "_PyRuntime"))) {
+        !ttm_python_layout_agrees(layout, dlsym(library, "_PyRuntime"))) {
         refuse_version("this build of it has another layout", version);
         return;
     }
@@ -151,7 +154,7 @@ void ttm_python_runtime_find(void)
     ttm_python_door_find(library);
     ttm_python_deaths_find(types->code);
     /* release: pairs with the acquire in ttm_python_runtime_enter(). */
-    atomic_store_explicit(&ttm_python_runtime.state, TTM_PYTHON_FOUND, memory_order_release);
+    atomic_store_explicit(&ttm_stack_hot.python_state, TTM_PYTHON_FOUND, memory_order_release);
     /* Early, so that the door is open before the first event. */
     if (interpreter.is_initialized())
         ttm_python_door_begin();
@@ -224,7 +227,7 @@ static bool prove(uint64_t self, uintptr_t thread)
     }
     ttm_python_deaths_watch();
     /* relaxed: it adds nothing that others read. */
-    atomic_store_explicit(&ttm_python_runtime.state, TTM_PYTHON_PROVEN, memory_order_relaxed);
+    atomic_store_explicit(&ttm_stack_hot.python_state, TTM_PYTHON_PROVEN, memory_order_relaxed);
     return true;
 }
 
@@ -232,7 +235,7 @@ static bool prove(uint64_t self, uintptr_t thread)
 static uintptr_t thread_state(uint64_t self, int state)
 {
     const uintptr_t thread =
-        interpreter.is_initialized() ? (uintptr_t)ttm_python_runtime.this_thread_state() : 0;
+        interpreter.is_initialized() ? (uintptr_t)ttm_stack_hot.this_thread_state() : 0;
 
     if (thread == 0 || (state == TTM_PYTHON_FOUND && !prove(self, thread)))
         return 0;
@@ -249,7 +252,7 @@ static uintptr_t enter(uint64_t self, struct ttm_python_seat **seat, int state)
         return 0;
     }
     /* Threads that Python does not know take no seat. */
-    if ((!*seat && !ttm_python_runtime.this_thread_state()) || !ttm_python_door_enter(seat))
+    if ((!*seat && !ttm_stack_hot.this_thread_state()) || !ttm_python_door_enter(seat))
         return 0;
     /* Only now: what was true before we were inside may be so no longer. */
     const uintptr_t thread = thread_state(self, state);
@@ -262,7 +265,7 @@ __attribute__((cold)) uintptr_t ttm_python_runtime_enter_first(uint64_t self,
                                                                struct ttm_python_seat **seat)
 {
     /* acquire: pairs with the release in ttm_python_runtime_find(). */
-    const int state = atomic_load_explicit(&ttm_python_runtime.state, memory_order_acquire);
+    const int state = atomic_load_explicit(&ttm_stack_hot.python_state, memory_order_acquire);
     const int saved_errno = errno;
     uintptr_t thread = 0;
 

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "stack/hot.h"
 #include "stack/probe.h"
 #include "stack/python_door.h"
 #include "stack/python_layout.h"
@@ -23,10 +24,8 @@ enum ttm_python_state {
     TTM_PYTHON_REFUSED,
 };
 
-/* Written by python_runtime.c alone; all but 'state' before that says FOUND. */
+/* Written by python_runtime.c alone, before the state says FOUND. */
 struct ttm_python_runtime {
-    _Atomic int state; /* enum ttm_python_state */
-    void *(*this_thread_state)(void);
     struct ttm_python_view view; /* valid inside, see ttm_python_runtime_enter() */
 };
 
@@ -53,17 +52,16 @@ uintptr_t ttm_python_runtime_enter_first(uint64_t self, struct ttm_python_seat *
 static inline uintptr_t ttm_python_runtime_enter(uint64_t self, struct ttm_python_seat **seat)
 {
     /* acquire: pairs with the release in ttm_python_runtime_find(). */
-    if (__builtin_expect(atomic_load_explicit(&ttm_python_runtime.state, memory_order_acquire) !=
+    if (__builtin_expect(atomic_load_explicit(&ttm_stack_hot.python_state, memory_order_acquire) !=
                                  TTM_PYTHON_PROVEN ||
                              !ttm_python_door_enter_open(*seat),
                          0))
         return ttm_python_runtime_enter_first(self, seat);
     /* Open: it is initialized, for the door shuts before that ends. */
-    const uintptr_t thread = (uintptr_t)ttm_python_runtime.this_thread_state();
+    const uintptr_t thread = (uintptr_t)ttm_stack_hot.this_thread_state();
     /* A state that was left behind by a thread that had our number must not be followed. */
     if (__builtin_expect(
-            thread != 0 && ttm_load_u64(thread + ttm_python_runtime.view.layout->thread_id) == self,
-            1))
+            thread != 0 && ttm_load_u64(thread + ttm_stack_hot.layout.thread_id) == self, 1))
         return thread;
     ttm_python_door_leave(*seat);
     return 0;

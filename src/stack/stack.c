@@ -28,6 +28,7 @@
 
 #include "base/hash.h"
 #include "base/pages.h"
+#include "stack/hot.h"
 #include "stack/modules.h"
 #include "stack/native.h"
 #include "stack/probe.h"
@@ -63,7 +64,9 @@ struct memory {
     alignas(16) uint8_t scratch[TTM_STACK_SCRATCH_SIZE];
 };
 
-/* Written by ttm_stack_start() alone, but for the counts. */
+struct ttm_stack_hot ttm_stack_hot;
+
+/* Written by ttm_stack_start() alone, but for the spares. */
 static struct {
     struct ttm_stack_options options;
     ttm_stack_note_fn note;
@@ -72,8 +75,6 @@ static struct {
     bool has_native;
     uintptr_t main_stack_end;
     char main_comm[COMM_SIZE + 1];           /* with the file's newline, at first */
-    _Atomic unsigned epoch;                  /* of notes; a thread that has another one forgets */
-    _Atomic unsigned unloads;                /* of modules; likewise */
     _Atomic(struct memory *) spares[SPARES]; /* of threads that have ended */
 } process;
 
@@ -166,13 +167,13 @@ void ttm_stack_use_gil(void)
 void ttm_stack_forget(void)
 {
     /* relaxed: whoever changes the notes orders that against events itself. */
-    atomic_fetch_add_explicit(&process.epoch, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&ttm_stack_hot.epoch, 1, memory_order_relaxed);
 }
 
 void ttm_stack_unloaded(void)
 {
     /* relaxed: threads that run in what was unloaded do not exist. */
-    atomic_fetch_add_explicit(&process.unloads, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&ttm_stack_hot.unloads, 1, memory_order_relaxed);
 }
 
 const char *ttm_stack_trouble(void)
@@ -215,8 +216,8 @@ static struct memory *make_memory(void)
         return NULL;
     struct memory *memory = (struct memory *)pages;
     memory->size = size;
-    memory->epoch = atomic_load_explicit(&process.epoch, memory_order_relaxed);
-    memory->unloads = atomic_load_explicit(&process.unloads, memory_order_relaxed);
+    memory->epoch = atomic_load_explicit(&ttm_stack_hot.epoch, memory_order_relaxed);
+    memory->unloads = atomic_load_explicit(&ttm_stack_hot.unloads, memory_order_relaxed);
     memory->python = (struct ttm_python *)(pages + head);
     ttm_python_init(memory->python, process.options.python_frames);
     memory->has_python = process.options.python_frames > 0;
@@ -317,8 +318,8 @@ static inline struct ttm_kept *capture(struct memory *memory, const struct ttm_r
                                        uint32_t *ret_native)
 {
     /* relaxed: see the writers. */
-    const unsigned epoch = atomic_load_explicit(&process.epoch, memory_order_relaxed);
-    const unsigned unloads = atomic_load_explicit(&process.unloads, memory_order_relaxed);
+    const unsigned epoch = atomic_load_explicit(&ttm_stack_hot.epoch, memory_order_relaxed);
+    const unsigned unloads = atomic_load_explicit(&ttm_stack_hot.unloads, memory_order_relaxed);
     struct ttm_kept *kept = NULL;
 
     if (__builtin_expect(memory->epoch != epoch || memory->unloads != unloads, 0))
