@@ -30,7 +30,7 @@ from typing import Any, Iterator
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ttnn"))
 
 import provision  # noqa: E402
-from clusters import N150  # noqa: E402
+from clusters import N150, T3K, Cluster  # noqa: E402
 
 LOOP = Path(__file__).with_name("ttnn_loop.py")
 PAIRS = 500
@@ -49,13 +49,16 @@ ROWS = {
 class Bench:
     """The commands, a folder, and the ttnn to run."""
 
-    def __init__(self, tt_mem: str, hook: str, version: str, folder: Path):
+    def __init__(
+        self, tt_mem: str, hook: str, version: str, folder: Path, cluster: Cluster = N150
+    ):
         self.tt_mem = tt_mem
         self.hook = hook
         self.python = provision.environment(version)
         self.folder = folder
         self.socket = str(folder / "s")
-        (folder / "cluster.yaml").write_text(N150.description())
+        self.chips = len(cluster.places)
+        (folder / "cluster.yaml").write_text(cluster.description())
 
     def env(self, **extra: str) -> dict[str, str]:
         cache = provision.cache_folder() / f"kernels-{provision.RELEASE}-{provision.RECIPE}"
@@ -67,6 +70,7 @@ class Bench:
             "TT_LOGGER_LEVEL": "fatal",
             "LOGURU_LEVEL": "ERROR",
             "PYTHONDONTWRITEBYTECODE": "1",
+            "CHIPS": str(self.chips),
             **extra,
         }
 
@@ -111,10 +115,10 @@ class Bench:
             result["client"] = self.client()
         return result
 
-    def floor(self, rounds: int) -> dict[str, Any]:
+    def floor(self) -> dict[str, Any]:
         """The same without a tracker; nobody's CPU but the loop's counts."""
         floor = Path(self.tt_mem).parent / "tests" / "bench" / "libfloor-hook.so"
-        numbers = [PAIRS, rounds, 1, os.getpid()]
+        numbers = [PAIRS, 1, 1, os.getpid()]
         done = subprocess.run(
             [str(self.python), str(LOOP), "tracked", *map(str, numbers)],
             env=self.env(LD_PRELOAD=str(floor)),
@@ -145,39 +149,62 @@ def percent(pairs: list[list[float]]) -> list[float]:
     return [100 * difference / plain for difference, plain in pairs]
 
 
+class Row:
+    """What is measured with one choice of what is captured, a process for each round."""
+
+    def __init__(self) -> None:
+        self.own: list[float] = []
+        self.null: list[float] = []
+        self.helper: list[float] = []
+        self.server: list[float] = []
+        self.cost_ns: list[float] = []
+        self.plain_us: list[float] = []
+
+    def add(self, result: dict[str, Any]) -> None:
+        operations = result["operations"]
+        self.own += percent(result["tracked"])
+        self.null += percent(result["null"])
+        self.helper += [100 * part["helper"] for part in result["steady"]]
+        self.server += [100 * part["server"] for part in result["steady"]]
+        self.cost_ns += [difference / operations for difference, _ in result["tracked"]]
+        self.plain_us += [plain / operations / 1000 for _, plain in result["tracked"]]
+
+    def text(self, is_floor: bool) -> str:
+        cells = [spread(self.own), spread(self.null)]
+        if is_floor:
+            cells += ["", "", ""]
+        else:
+            together = [sum(parts) for parts in zip(self.own, self.helper, self.server)]
+            cells += [spread(self.helper), spread(self.server), spread(together)]
+        return " | ".join([*cells, spread(self.cost_ns, "{:.0f}")])
+
+
 def bench_rows(bench: Bench, rounds: int) -> None:
+    """Round by round: a process differs from the next by where its code and data happen to lie."""
+    rows = {name: Row() for name in ("floor", *ROWS)}
+    events = lost = size = 0
+    for number in range(rounds):
+        rows["floor"].add(bench.floor())
+        for name, (env, is_recorded) in ROWS.items():
+            recordings = bench.folder / f"recordings-{bench.chips}-{number}"
+            recordings.mkdir(exist_ok=True)
+            args = ["--record", str(recordings)] if is_recorded else []
+            with bench.server(*args) as server:
+                numbers = [PAIRS, 1, STEADY_BLOCKS, server]
+                result = bench.loop(bench.hooked(**env), *map(str, numbers))
+            rows[name].add(result)
+            lost += result["client"]["lost_events"]
+            if is_recorded:
+                events += result["client"]["events"]
+                size += sum(path.stat().st_size for path in recordings.iterdir())
+    print(f"On {bench.chips} chip{'s' if bench.chips > 1 else ''}, {rounds} processes a row:\n")
     print("| | loop's thread, % | null test, % | helper, % | server, % | together, % | ns/op |")
     print("|---|---|---|---|---|---|---|")
-    disk = ""
-    floor = bench.floor(rounds)
-    cost = [difference / floor["operations"] for difference, _ in floor["tracked"]]
-    own, null = spread(percent(floor["tracked"])), spread(percent(floor["null"]))
-    print(f"| floor | {own} | {null} | | | | {spread(cost, '{:.0f}')} |", flush=True)
-    for name, (env, is_recorded) in ROWS.items():
-        recordings = bench.folder / "recordings"
-        recordings.mkdir(exist_ok=True)
-        args = ["--record", str(recordings)] if is_recorded else []
-        with bench.server(*args) as server:
-            numbers = [PAIRS, rounds, STEADY_BLOCKS, server]
-            result = bench.loop(bench.hooked(**env), *map(str, numbers))
-        events, lost = result["client"]["events"], result["client"]["lost_events"]
-        if is_recorded:
-            size = sum(path.stat().st_size for path in recordings.iterdir())
-            disk = f"{size / events:.2f} bytes per event on disk: {size} for {events} events."
-        own = percent(result["tracked"])
-        helper = [100 * part["helper"] for part in result["steady"]]
-        server_part = [100 * part["server"] for part in result["steady"]]
-        together = [sum(parts) for parts in zip(own, helper, server_part)]
-        operations = result["operations"]
-        cost = [difference / operations for difference, _ in result["tracked"]]
-        cells = [own, percent(result["null"]), helper, server_part, together]
-        print(
-            f"| {name} | {' | '.join(map(spread, cells))} | {spread(cost, '{:.0f}')} |", flush=True
-        )
-    plain = [plain / operations / 1000 for _, plain in result["tracked"]]
-    allocations = events // 2
-    print(f"\nAn operation takes {spread(plain)} µs without tracking; {allocations} allocations")
-    print(f"in the last row, {lost} events lost. {disk}")
+    for name, row in rows.items():
+        print(f"| {name} | {row.text(name == 'floor')} |")
+    plain = [us for row in rows.values() for us in row.plain_us]
+    print(f"\nAn operation takes {spread(plain)} µs without tracking; {events // 2} allocations in")
+    print(f"the last row, {lost} events lost in all. {size / events:.2f} bytes per event on disk.\n")
 
 
 def first_line_ms(command: list[str], env: dict[str, str], folder: Path) -> float:
@@ -196,7 +223,7 @@ def bench_start(bench: Bench) -> None:
         "a Python that prints a line": ([str(bench.python), "-c", "print()"], 5 * STARTS),
         "ttnn, device open, one round of the loop": ([str(bench.python), str(LOOP), "bare"], STARTS),
     }
-    print("\n| until the first line of | without, ms | with the hook, ms | difference, ms |")
+    print("| until the first line of | without, ms | with the hook, ms | difference, ms |")
     print("|---|---|---|---|")
     with bench.server():
         for name, (command, count) in programs.items():
@@ -216,8 +243,10 @@ def main() -> None:
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
     folder = Path(tempfile.mkdtemp(prefix="ttm-bench-"))
     try:
-        bench = Bench(tt_mem, hook, sys.argv[4] if len(sys.argv) > 4 else "3.10", folder)
-        bench_rows(bench, rounds)
+        version = sys.argv[4] if len(sys.argv) > 4 else "3.10"
+        for cluster in (T3K, N150):
+            bench = Bench(tt_mem, hook, version, folder, cluster)
+            bench_rows(bench, rounds)
         bench_start(bench)
     except provision.Unavailable as reason:
         print(f"skipped: {reason}")
