@@ -515,6 +515,8 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
             ttm_cb_map_remove(&ledger->cbs, life->serial);
         else
             ttm_ledger_cbs_coreless(ledger, set, 0 - life->footprint_bytes);
+        if (ledger->cb_program == life->id) /* it may be laid out, or told of, anew */
+            ledger->cb_program = 0;
         ttm_ledger_cbs_change(ledger, time_ns);
     } else if (live->is_placed) {
         ttm_addresses_take(&ledger->addresses, life,

@@ -226,6 +226,8 @@ static void connect_and_introduce(struct ttm_helper *helper)
     if (fd < 0)
         return;
     helper->connection = ttm_own_fd_of(fd);
+    /* relaxed: a switch that comes later is told of. */
+    helper->epoch_introduced = atomic_load_explicit(&helper->tracker->epoch, memory_order_relaxed);
     if (introduce(fd, &helper->tracker->producer) < 0)
         ttm_own_fd_close(&helper->connection);
 }
@@ -383,8 +385,8 @@ static bool has_left(struct talk *talk)
 /* One server, to which we have introduced ourselves, until goodbye. Returns whether we have left. */
 static bool talk_to_server(struct talk *talk)
 {
-    /* A server takes those who attach for being on. */
-    talk->epoch_told = talk->helper->tracker->first_epoch;
+    /* A server takes those who attach for being on. What it held of an earlier spell ends with the telling. */
+    talk->epoch_told = talk->helper->epoch_introduced | 1;
     int r = tell_switch(talk);
     while (r == 0 && !is_over(talk)) {
         if (has_left(talk))

@@ -29,6 +29,7 @@ struct ttm_helper {
     struct ttm_own_fd nudge_read; /* a pipe, as commands can open one that a process has */
     struct ttm_own_fd nudge_write;
     struct ttm_own_fd connection; /* for a child of a fork to let go */
+    uint32_t epoch_introduced;    /* of tracking, when the connection was made */
 };
 
 /* Returns 0 or a negative errno. */

@@ -32,6 +32,7 @@ static bool has_tracker; /* made once, kept until the process ends: a thread may
 static bool has_helper;
 static bool is_to_be_mapped;         /* there is a page, or was to be: see map_control() */
 static bool is_child;                /* of a fork: what its parent had is not its own */
+static bool is_barred;               /* from tracking: see leave_parent() */
 static _Atomic bool has_loader_left; /* see leave() */
 static pthread_key_t slot_key;
 static pthread_key_t leave_key; /* set in the main thread alone */
@@ -107,7 +108,6 @@ static int make_tracker(void)
     const uint32_t epoch = atomic_load_explicit(&ttm_own_tracker.epoch, memory_order_relaxed);
     r = ttm_tracker_init(&ttm_own_tracker, ttm_seed_random());
     atomic_store_explicit(&ttm_own_tracker.epoch, epoch, memory_order_relaxed);
-    ttm_own_tracker.first_epoch = epoch + 1;
     if (r < 0)
         (void)pthread_key_delete(slot_key);
     has_tracker = r == 0;
@@ -209,7 +209,7 @@ static int rouse_helper(void)
 /* With the lock held. */
 static int switch_on(void)
 {
-    int r = make_tracker();
+    int r = is_barred ? -ENOTSUP : make_tracker();
 
     if (r == 0 && is_on())
         return 0;
@@ -392,6 +392,7 @@ static void forget_in_child(void)
     if (has_leave_key)
         (void)pthread_setspecific(leave_key, &leave_key);
     is_child = true;
+    is_barred = false;
     drop_control();
     make_control(was_on);
     marked.is_own = true;
@@ -413,8 +414,10 @@ static bool leave_parent(void)
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     forget_in_child();
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (ttm_own_guest) /* the runtime that it listens to is of no use in such a child */
+    if (ttm_own_guest) { /* it was not told either, and takes what it knows for its own */
         ttmem_disable();
+        is_barred = true;
+    }
     return true;
 }
 

@@ -62,8 +62,6 @@ struct ttm_tracker {
     struct ttm_live_table table;
     struct ttm_slot *slots; /* one for each ring */
     struct ttm_note_table notes;
-    uint32_t
-        first_epoch; /* that of the first spell; a child goes on counting where its parent was */
 };
 
 /* Returns 0 or a negative errno. */

@@ -25,4 +25,12 @@ _Static_assert(sizeof(struct ttm_hot) == 64, "one cache line");
 
 extern struct ttm_hot ttm_hot;
 
+#define TTM_HOT_PAGE 4096
+
+/*
+ * Once, at first. From then on the kernel empties it in the child of any fork, so that one that
+ * nobody was told of, of _Fork() or a bare clone(), does not track what is its parent's.
+ */
+void ttm_hot_begin(void);
+
 #endif /* TTM_HOOK_HOT_H */

@@ -12,6 +12,7 @@
 #include "hook/devices.h"
 #include "hook/ending.h"
 #include "hook/gate.h"
+#include "hook/hot.h"
 #include "hook/keepers.h"
 #include "hook/origins.h"
 #include "hook/programs.h"
@@ -135,6 +136,7 @@ __attribute__((constructor)) static void begin(void)
     const char *wanted = getenv("TT_ALLOC_TRACKING_ENABLED");
 
     was_in_environment = wanted && strcmp(wanted, "1") == 0;
+    ttm_hot_begin();
     (void)pthread_atfork(NULL, NULL, forget_in_child);
     ttmem_guest_register(&guest);
 }

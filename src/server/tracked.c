@@ -277,6 +277,7 @@ int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, si
         ttm_telling_stop(tracked);
         record_forgotten(tracked);
         ttm_registry_forget_lives(tracked->client->server->reg, process);
+        tracked->cb_program = 0; /* it may be told of anew */
         process->counters.has_gap = true;
     } else {
         ttm_telling_need(tracked);
