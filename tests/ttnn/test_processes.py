@@ -161,6 +161,26 @@ def test_off_and_on_again(start: Start, server: Any) -> None:
         assert_exact(server, program)
 
 
+def test_what_is_live_is_counted_once_when_tracking_goes_on_by_command(
+    start: Start, server: Any
+) -> None:
+    program = start()
+    program.do("device = open_device(); kept = [tensor(device, 64, 64) for _ in range(5)]")
+    program.do("last = ttnn.add(kept[0], kept[1])")
+    row = assert_exact(server, program)
+    cb_peak = row["devices"][0]["regions"]["CB"]["peak_resident_bytes"]
+    allocs = row["devices"][0]["regions"]["DRAM"]["allocs"]
+    assert allocs == 6 and cb_peak > 0
+    for _ in range(3):
+        subprocess.run([TT_MEM, "disable", str(program.pid)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([TT_MEM, "enable", str(program.pid)], check=True, stdout=subprocess.DEVNULL)
+        program.do("kept.append(tensor(device, 64, 64)); del kept[0]")
+        regions = assert_exact(server, program)["devices"][0]["regions"]
+        allocs += 6 + 1  # what is there, and one more
+        assert regions["DRAM"]["allocs"] == allocs
+        assert regions["CB"]["peak_resident_bytes"] == cb_peak
+
+
 def test_variable_set_after_the_import(start: Start, server: Any) -> None:
     program = start(env=OFF)
     program.do("""
