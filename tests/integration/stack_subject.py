@@ -701,13 +701,19 @@ def case_exit():
     sys.modules["late_module"] = types.ModuleType("late_module")
     sys.modules["late_module"].value = Late()
 
+    arrived = []
+
     def deep(depth):
         if depth == 0:
+            arrived.append(depth)
             probe.probe_spin()
         deep(depth - 1)
 
+    # One that is late would wait for the GIL of an interpreter that goes: see test_stack_python.py.
     for _ in range(24):
         threading.Thread(target=deep, args=[6], daemon=True).start()
+    while len(arrived) < 24:
+        time.sleep(0.001)
     time.sleep(0.02)
 
 
