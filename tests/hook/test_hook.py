@@ -7,13 +7,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
-from basics import IS_SANITIZED, LONG, PATIENCE_S, wait_for
+from basics import IS_SANITIZED, IS_THREAD_SANITIZED, LONG, PATIENCE_S, wait_for
 from commands import assert_no_sanitizer_report, clean_env, run
 from servers import Server
 from tracked import REGIONS, client_of, row_of, sums_in, totals_in
@@ -46,6 +47,7 @@ class Host:
             ),
         )
         self.holds: dict[str, tuple[int, int]] = {}
+        self.child = 0  # the last that it has made
 
     @property
     def pid(self) -> int:
@@ -61,6 +63,7 @@ class Host:
                 pytest.fail(f"the host ended with {self.process.wait()}: {self.errors()}")
             outcome = json.loads(answer)
             assert outcome["wrong"] == 0, line
+            self.child = outcome["child"]
             self.holds = {REGIONS[r]: (count, size) for r, count, size in outcome["holds"]}
 
     def errors(self) -> str:
@@ -242,6 +245,35 @@ def test_a_child_leaves_its_parents_books_alone(server: Server, hosts: list[Host
     assert_exact(server, host)
     host.do("free 2", "fork", "alloc 0 1 64")
     assert_exact(server, host)
+    host.end()
+
+
+@pytest.mark.skipif(IS_THREAD_SANITIZED, reason="the thread sanitizer has to be told of a fork")
+@pytest.mark.parametrize("how", [0, 1], ids=["_Fork", "clone"])
+def test_a_child_that_nobody_was_told_of_is_not_tracked(
+    server: Server, hosts: list[Host], how: int
+) -> None:
+    host = start(hosts, server)
+    # The child runs the second program, which its parent does not.
+    host.do("open 1", "alloc 0 5 64", "alloc 1 3 100", "work 1 2048 first 16", "run")
+    host.do("work 1 4096 second 16")
+
+    def resident() -> int:
+        return regions(server, host).get("CB", {}).get("resident_bytes", 0)
+
+    wait_for(lambda: resident() == 4 * 2048, "the first program to run")
+    for _ in range(2):
+        host.do(f"child {how}", "free 2", "alloc 0 3 64")
+        assert_exact(server, host)
+        assert resident() == 4 * 2048
+        assert [client["pid"] for client in server.status()["clients"]] == [host.pid]
+        assert row_of(server, host.child) is None
+        os.kill(host.child, signal.SIGKILL)
+    host.do("run", "free 1", "fork", f"storm 4 {EVENTS}")  # the parent goes on as ever
+    assert_exact(server, host)
+    wait_for(lambda: resident() == 4 * 4096, "the second program to run")
+    client = client_of(server, host.pid)
+    assert client and client["replaced"] == client["unknown_ends"] == 0
     host.end()
 
 
