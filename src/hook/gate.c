@@ -7,6 +7,15 @@
  * (membarrier(2)), and who enters pays nothing. Who entered too late leaves its line
  * and waits.
  *
+ * A signal handler may interrupt a thread between its store and its load and find it
+ * inside already. If it is, the handler has to pass, as whoever closes the gate waits for
+ * that thread. If its store came too late to be seen, the handler has to wait. Neither
+ * can tell, so the closer does: having found all lines empty it says that it is alone,
+ * looks again, and takes that back if anybody has come. A handler that finds this said
+ * waits until it is taken back or the gate is open. Of two that meet one comes second in
+ * changing the word: the closer, who then sees the line, or the handler, who sees the bit.
+ * A thread that has found the gate open stays in sight, so nobody is alone meanwhile.
+ *
  * Where the kernel refuses (a sandbox), the closer lets a moment pass instead: what a
  * processor has stored reaches the others within microseconds.
  *
@@ -130,15 +139,26 @@ static void wait_and_enter(void)
     }
 }
 
+/* For a signal handler that finds its thread inside, or about to be: see the top. */
+static void wait_until_seen(void)
+{
+    /* release: pairs with the acquire in claim(). It changes nothing, but has its place among the changes. */
+    while (atomic_fetch_or_explicit(&ttm_hot.gate_state, 0, memory_order_acq_rel) & TTM_GATE_ALONE)
+        pause_for(PAUSE_NS);
+}
+
 void ttm_gate_enter_slowly(void)
 {
     /* One that has a line has said so there: once if it was outside. */
     const bool was_inside = depth() > (ttm_own.gate.line ? 1 : 0);
 
-    if (!was_inside && !ttm_own.gate.has_closed) {
+    if (!ttm_own.gate.has_closed) {
         const int saved_errno = errno;
 
-        wait_and_enter();
+        if (was_inside)
+            wait_until_seen();
+        else
+            wait_and_enter();
         errno = saved_errno;
     }
     if (!ttm_own.gate.line)
@@ -161,6 +181,17 @@ static bool is_empty(void)
     return atomic_load_explicit(&sharers_inside, memory_order_acquire) == 0;
 }
 
+/* All were outside. Returns whether they are still, which then lasts until the gate is open. */
+static bool claim(void)
+{
+    /* acquire: pairs with the release in wait_until_seen(): who has not seen the bit is seen here. */
+    atomic_fetch_or_explicit(&ttm_hot.gate_state, TTM_GATE_ALONE, memory_order_acq_rel);
+    if (is_empty())
+        return true;
+    atomic_fetch_and_explicit(&ttm_hot.gate_state, ~TTM_GATE_ALONE, memory_order_release);
+    return false;
+}
+
 bool ttm_gate_close(void)
 {
     /* A closer inside would wait for itself, and the one who closes for it. */
@@ -169,10 +200,11 @@ bool ttm_gate_close(void)
         say_outside();
     pthread_mutex_lock(&closers);
     ttm_own.gate.has_closed = true;
+    atomic_signal_fence(memory_order_seq_cst);
     atomic_fetch_or_explicit(&ttm_hot.gate_state, TTM_GATE_CLOSED, memory_order_seq_cst);
     make_all_pass_a_barrier();
     for (uint32_t i = 0; i < PATIENCE; i++) {
-        if (is_empty())
+        if (is_empty() && claim())
             return true;
         pause_for(PAUSE_NS);
     }
@@ -183,8 +215,11 @@ void ttm_gate_open(void)
 {
     if (ttm_own.gate.depth > 0) /* nobody else closes it: that is locked */
         (void)try_to_enter(ttm_own.gate.depth);
+    atomic_fetch_and_explicit(&ttm_hot.gate_state, ~(TTM_GATE_CLOSED | TTM_GATE_ALONE),
+                              memory_order_seq_cst);
+    /* After that, or a signal handler on this thread would wait for it. */
+    atomic_signal_fence(memory_order_seq_cst);
     ttm_own.gate.has_closed = false;
-    atomic_fetch_and_explicit(&ttm_hot.gate_state, ~TTM_GATE_CLOSED, memory_order_seq_cst);
     pthread_mutex_unlock(&closers);
 }
 
@@ -203,6 +238,7 @@ void ttm_gate_after_fork(void)
     const bool is_sharer_inside = !ttm_own.gate.line && ttm_own.gate.depth > 0;
     atomic_store_explicit(&sharers_inside, is_sharer_inside ? 1 : 0, memory_order_relaxed);
     pthread_mutex_init(&closers, NULL);
-    atomic_fetch_and_explicit(&ttm_hot.gate_state, ~TTM_GATE_CLOSED, memory_order_seq_cst);
+    atomic_fetch_and_explicit(&ttm_hot.gate_state, ~(TTM_GATE_CLOSED | TTM_GATE_ALONE),
+                              memory_order_seq_cst);
     ttm_own.gate.has_closed = false;
 }

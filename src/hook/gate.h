@@ -21,6 +21,7 @@
 /* Bits of ttm_hot.gate_state, which everybody looks at. They change under the lock of who closes the gate. */
 #define TTM_GATE_CLOSED 1u
 #define TTM_GATE_TRACKING 2u /* tracking.h's */
+#define TTM_GATE_ALONE 4u    /* closed, and nobody was inside: see gate.c */
 
 /* For a thread that finds the gate closed, or has no line. */
 __attribute__((cold, noinline)) void ttm_gate_enter_slowly(void); /* keeps errno */

@@ -12,6 +12,8 @@
 
 #define PASSERS 4
 #define CLOSINGS 5000
+#define MOMENTS 500
+#define MOMENT_US 100
 #define CROWD 300 /* more threads than have a line to themselves */
 
 /* Each passer raises its pair, one after the other; whoever is alone finds them equal. */
@@ -121,6 +123,72 @@ static void threads_beyond_those_with_a_line_count_too(void **state)
     }
 }
 
+static _Atomic bool has_passed;
+
+/* Closes the gate, and leaves time for one who should not to pass. Returns itself if one did. */
+static void *keep_closed(void *self)
+{
+    void *passed = NULL;
+
+    if (!ttm_gate_close())
+        passed = self;
+    pthread_barrier_wait(&barrier); /* it is closed */
+    for (unsigned i = 0; i < MOMENTS && !passed; i++) {
+        (void)usleep(MOMENT_US);
+        passed = atomic_load(&has_passed) ? self : NULL;
+    }
+    ttm_gate_open();
+    return passed;
+}
+
+/* Plays a signal that arrives when the thread has said that it is inside and has not looked yet. */
+static void who_interrupts_an_entry_does_not_pass_a_closed_gate(void **state)
+{
+    pthread_t thread;
+    void *passed;
+    (void)state;
+
+    ttm_gate_enter(); /* gives it a line */
+    ttm_gate_leave();
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, keep_closed, &has_passed), 0);
+    pthread_barrier_wait(&barrier);
+    const uint32_t seen = ttm_gate_go_in(ttm_own.gate.line);
+    assert_int_equal(seen & TTM_GATE_CLOSED, TTM_GATE_CLOSED);
+    ttm_gate_enter(); /* the handler's */
+    atomic_store(&has_passed, true);
+    ttm_gate_leave();
+    ttm_gate_go_out(ttm_own.gate.line);
+    pthread_join(thread, &passed);
+    assert_null(passed);
+    pthread_barrier_destroy(&barrier);
+}
+
+static void *close_and_open(void *self)
+{
+    void *failed = ttm_gate_close() ? NULL : self;
+
+    ttm_gate_open();
+    return failed;
+}
+
+static void who_is_inside_enters_again_while_another_waits_to_close(void **state)
+{
+    pthread_t thread;
+    void *failed;
+    (void)state;
+
+    ttm_gate_enter();
+    assert_int_equal(pthread_create(&thread, NULL, close_and_open, &has_passed), 0);
+    while ((atomic_load(&ttm_hot.gate_state) & TTM_GATE_CLOSED) == 0)
+        (void)usleep(MOMENT_US);
+    ttm_gate_enter();
+    ttm_gate_leave();
+    ttm_gate_leave();
+    pthread_join(thread, &failed);
+    assert_null(failed); /* it would have waited for us in vain */
+}
+
 static void *enter_and_end(void *unused)
 {
     ttm_gate_enter();
@@ -170,6 +238,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_closes_it_is_alone),
         cmocka_unit_test(a_closer_may_be_inside_and_enter_again),
+        cmocka_unit_test(who_interrupts_an_entry_does_not_pass_a_closed_gate),
+        cmocka_unit_test(who_is_inside_enters_again_while_another_waits_to_close),
         cmocka_unit_test(threads_beyond_those_with_a_line_count_too),
         cmocka_unit_test(a_thread_that_ends_inside_is_no_longer_there),
         cmocka_unit_test(in_a_child_of_fork_nobody_else_is_inside),
