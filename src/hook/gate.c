@@ -36,6 +36,7 @@
 #define PAUSE_NS 20000
 #define MOMENT_NS 10000000
 #define PATIENCE 20000 /* pauses, with what a sleep takes besides: a second or two */
+#define PATIENCE_OF_FORK (PATIENCE / 2)
 
 static struct {
     _Alignas(64) _Atomic uint32_t inside;
@@ -43,7 +44,8 @@ static struct {
 } lines[LINES];
 
 static _Atomic int32_t sharers_inside;
-static pthread_mutex_t closers = PTHREAD_MUTEX_INITIALIZER; /* one closes at a time */
+/* One closes at a time. Recursive: who closes may fork, and a signal handler amid a fork may close. */
+static pthread_mutex_t closers = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t line_key;
 static bool has_key;
@@ -223,6 +225,38 @@ void ttm_gate_open(void)
     pthread_mutex_unlock(&closers);
 }
 
+void ttm_gate_before_fork(void)
+{
+    const int saved_errno = errno;
+
+    for (uint32_t i = 0; i < PATIENCE_OF_FORK && depth() == 0; i++) {
+        if (pthread_mutex_trylock(&closers) == 0) {
+            ttm_own.gate.forks++;
+            break;
+        }
+        pause_for(PAUSE_NS);
+    }
+    errno = saved_errno;
+}
+
+void ttm_gate_after_fork_in_parent(void)
+{
+    if (ttm_own.gate.forks == 0)
+        return;
+    ttm_own.gate.forks--;
+    pthread_mutex_unlock(&closers);
+}
+
+static void renew_closers(void)
+{
+    pthread_mutexattr_t attr;
+
+    (void)pthread_mutexattr_init(&attr);
+    (void)pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    (void)pthread_mutex_init(&closers, &attr);
+    (void)pthread_mutexattr_destroy(&attr);
+}
+
 void ttm_gate_after_fork(void)
 {
     const size_t own = ttm_own.gate.line
@@ -237,7 +271,8 @@ void ttm_gate_after_fork(void)
     }
     const bool is_sharer_inside = !ttm_own.gate.line && ttm_own.gate.depth > 0;
     atomic_store_explicit(&sharers_inside, is_sharer_inside ? 1 : 0, memory_order_relaxed);
-    pthread_mutex_init(&closers, NULL);
+    renew_closers();
+    ttm_own.gate.forks = 0;
     atomic_fetch_and_explicit(&ttm_hot.gate_state, ~(TTM_GATE_CLOSED | TTM_GATE_ALONE),
                               memory_order_seq_cst);
     ttm_own.gate.has_closed = false;

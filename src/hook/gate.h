@@ -77,6 +77,15 @@ static inline void ttm_gate_leave(void)
 bool ttm_gate_close(void);
 void ttm_gate_open(void);
 
+/*
+ * Around a fork. Whoever has closed the gate may have locked something of the runtime's to read
+ * it, and would not be there in the child to unlock it: the fork waits a second at most until the
+ * gate is open, and keeps it so. It does not wait on a thread that is inside, for whom a closer
+ * has to wait. Keeps errno.
+ */
+void ttm_gate_before_fork(void);
+void ttm_gate_after_fork_in_parent(void);
+
 /* In the child of a fork: nobody else is there. */
 void ttm_gate_after_fork(void);
 

@@ -17,6 +17,7 @@ struct ttm_gate_pass {
     uint32_t depth;         /* of one that has none, or while it has closed the gate: before that */
     bool is_sharing;        /* it stays without one */
     bool has_closed;
+    uint8_t forks; /* that it is in the middle of, with closers kept away */
 };
 
 /* The allocator that it had to do with last, see buffers.c. */

@@ -137,6 +137,6 @@ __attribute__((constructor)) static void begin(void)
 
     was_in_environment = wanted && strcmp(wanted, "1") == 0;
     ttm_hot_begin();
-    (void)pthread_atfork(NULL, NULL, forget_in_child);
+    (void)pthread_atfork(ttm_gate_before_fork, ttm_gate_after_fork_in_parent, forget_in_child);
     ttmem_guest_register(&guest);
 }

@@ -13,6 +13,7 @@
  *                                   tracking is switched off and on again so many times.
  *   work CHIPS CB_BYTES KERNEL BYTES   run   clash   end
  *   enable   disable   library INDEX   fork
+ *   fork_amid      while another thread switches tracking on and asks what is live
  *   child HOW      one that goes on waiting, its pid is in the answer. HOW: 0 by _Fork(), 1 by a bare clone()
  *   install        with "-HOOK" for the hook, which is then loaded here and not at the start
  */
@@ -36,11 +37,13 @@
 #define BUFFERS_MAX 100000
 #define LIBRARIES_MAX 2
 #define ERRNO_MARK 4711 /* the hook's to keep */
+#define PATIENCE_S 20   /* with a child that hangs */
 
 struct library {
     void (*open)(int chips);
     void (*close)(void);
     bool (*close_in_vain)(void);
+    void (*while_asked)(void (*action)(void));
     void *(*alloc)(int region, uint64_t bytes, bool is_virtual);
     void (*free)(void *buffer);
     void *(*workload)(int chips, uint64_t cb_bytes, const char *kernel, uint32_t bytes);
@@ -97,6 +100,7 @@ static void load(const char *path, struct library *ret)
     *(void **)&ret->open = find(handle, "fake_open");
     *(void **)&ret->close = find(handle, "fake_close");
     *(void **)&ret->close_in_vain = find(handle, "fake_close_in_vain");
+    *(void **)&ret->while_asked = find(handle, "fake_while_asked");
     *(void **)&ret->alloc = find(handle, "fake_alloc");
     *(void **)&ret->free = find(handle, "fake_free");
     *(void **)&ret->workload = find(handle, "fake_workload");
@@ -190,6 +194,7 @@ static void fork_child(void)
     const pid_t child = fork();
 
     if (child == 0) {
+        (void)alarm(PATIENCE_S);
         free_one(0);
         (void)allocate(0, 64);
         _exit(errno_changes ? 1 : 0);
@@ -198,6 +203,43 @@ static void fork_child(void)
     (void)waitpid(child, &status, 0);
     if (status != 0)
         errno_changes++;
+}
+
+static _Atomic bool is_asking, is_forking;
+
+/* The allocator is locked until a fork has begun, and for as long as one takes that does not wait. */
+static void stay_asking(void)
+{
+    is_asking = true;
+    while (!is_forking)
+        (void)usleep(1000);
+    (void)usleep(100000);
+}
+
+static void note_fork(void)
+{
+    is_forking = true;
+}
+
+static void *switch_on_again(void *unused)
+{
+    ttmem_disable();
+    (void)ttmem_enable();
+    return unused;
+}
+
+static void fork_amid_switch(void)
+{
+    pthread_t thread;
+
+    (void)pthread_atfork(note_fork, NULL, NULL); /* the last to come is the first to be called */
+    fake->while_asked(stay_asking);
+    (void)pthread_create(&thread, NULL, switch_on_again, NULL);
+    while (!is_asking)
+        (void)usleep(1000);
+    fork_child();
+    (void)pthread_join(thread, NULL);
+    fake->while_asked(NULL);
 }
 
 /* In a child that nobody was told of. Returns whether all is as it should be there. */
@@ -260,6 +302,8 @@ static bool do_buffers(const char *word, const unsigned long *n)
         run_storm((uint32_t)n[0], (uint32_t)n[1], (uint32_t)n[2]);
     } else if (strcmp(word, "fork") == 0) {
         fork_child();
+    } else if (strcmp(word, "fork_amid") == 0) {
+        fork_amid_switch();
     } else if (strcmp(word, "child") == 0) {
         make_child(n[0] == 1);
     } else {

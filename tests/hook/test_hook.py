@@ -248,6 +248,14 @@ def test_a_child_leaves_its_parents_books_alone(server: Server, hosts: list[Host
     host.end()
 
 
+def test_a_fork_lets_a_switch_finish(server: Server, hosts: list[Host]) -> None:
+    """The thread that switches has the runtime's allocator locked, and is not there in the child."""
+    host = start(hosts, server)
+    host.do("open 1", "alloc 0 5 64", "fork_amid", "alloc 0 1 64")
+    assert_exact(server, host)
+    host.end()
+
+
 @pytest.mark.skipif(IS_THREAD_SANITIZED, reason="the thread sanitizer has to be told of a fork")
 @pytest.mark.parametrize("how", [0, 1], ids=["_Fork", "clone"])
 def test_a_child_that_nobody_was_told_of_is_not_tracked(

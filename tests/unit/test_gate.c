@@ -189,6 +189,65 @@ static void who_is_inside_enters_again_while_another_waits_to_close(void **state
     assert_null(failed); /* it would have waited for us in vain */
 }
 
+static void others_can_close(void)
+{
+    pthread_t thread;
+    void *failed;
+
+    assert_int_equal(pthread_create(&thread, NULL, close_and_open, &has_passed), 0);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+}
+
+static void a_fork_waits_until_the_gate_is_open(void **state)
+{
+    pthread_t thread;
+    void *passed;
+    (void)state;
+
+    atomic_store(&has_passed, false);
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, keep_closed, &has_passed), 0);
+    pthread_barrier_wait(&barrier);
+    ttm_gate_before_fork();
+    atomic_store(&has_passed, true);
+    ttm_gate_after_fork_in_parent();
+    pthread_join(thread, &passed);
+    assert_null(passed);
+    pthread_barrier_destroy(&barrier);
+    others_can_close();
+}
+
+static void a_fork_by_who_has_closed_the_gate_or_is_inside_does_not_wait(void **state)
+{
+    pthread_t thread;
+    void *failed;
+    (void)state;
+
+    assert_true(ttm_gate_close());
+    ttm_gate_before_fork();
+    ttm_gate_after_fork_in_parent();
+    ttm_gate_open();
+    others_can_close();
+
+    ttm_gate_before_fork();
+    assert_true(ttm_gate_close()); /* in a signal handler */
+    ttm_gate_open();
+    ttm_gate_after_fork_in_parent();
+    others_can_close();
+
+    ttm_gate_enter();
+    assert_int_equal(pthread_create(&thread, NULL, close_and_open, &has_passed), 0);
+    while ((atomic_load(&ttm_hot.gate_state) & TTM_GATE_CLOSED) == 0)
+        (void)usleep(MOMENT_US);
+    ttm_gate_before_fork();
+    ttm_gate_after_fork_in_parent();
+    ttm_gate_leave();
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    others_can_close();
+}
+
 static void *enter_and_end(void *unused)
 {
     ttm_gate_enter();
@@ -240,6 +299,8 @@ int main(void)
         cmocka_unit_test(a_closer_may_be_inside_and_enter_again),
         cmocka_unit_test(who_interrupts_an_entry_does_not_pass_a_closed_gate),
         cmocka_unit_test(who_is_inside_enters_again_while_another_waits_to_close),
+        cmocka_unit_test(a_fork_waits_until_the_gate_is_open),
+        cmocka_unit_test(a_fork_by_who_has_closed_the_gate_or_is_inside_does_not_wait),
         cmocka_unit_test(threads_beyond_those_with_a_line_count_too),
         cmocka_unit_test(a_thread_that_ends_inside_is_no_longer_there),
         cmocka_unit_test(in_a_child_of_fork_nobody_else_is_inside),
