@@ -11,6 +11,7 @@
 #include "hook/hot.h"
 #include "hook/keepers.h"
 #include "hook/tracking.h"
+#include "stack/stack.h"
 
 /*
  * In the child of a fork, buffers with a smaller id than ttm_hot.first_own_id are the parent's; the
@@ -199,8 +200,11 @@ __attribute__((hot)) void ttm_buffers_allocating(void *self, void *buffer)
         turn_to(self); /* the event goes on */
 }
 
-static void tell_failure(const struct ttm_runtime *runtime, const void *impl, const void *buffer)
+/* 'context' is the unwinder's, who has called us: its own frames and what is inside are not to be seen. */
+static void tell_failure(const struct ttm_runtime *runtime, const void *impl, const void *buffer,
+                         struct _Unwind_Context *context)
 {
+    struct ttm_registers frame;
     struct ttm_buffer_facts facts;
     struct ttmem_failed_allocation failure = {.kind = TTMEM_OUT_OF_MEMORY};
     struct ttm_allocator *allocator = ttm_allocators_find(impl);
@@ -218,17 +222,20 @@ static void tell_failure(const struct ttm_runtime *runtime, const void *impl, co
     failure.region = facts.region;
     failure.devices = ttm_allocator_devices(allocator);
     failure.allocator = ttm_allocator_number(allocator);
+    runtime->metal->unwound_frame(context, &frame);
+    ttm_stack_set_frame(&frame);
     ttmem_failure(&failure);
+    ttm_stack_set_frame(NULL);
     ttm_keepers_after_failure();
 }
 
 /* The runtime could not: the thread is inside the gate, with what it has noted of the buffer. */
-static void fail_birth(void)
+static void fail_birth(struct _Unwind_Context *context)
 {
     const int saved_errno = *ttm_errno();
 
     if (ttm_tracking_is_on())
-        tell_failure(ttm_runtime_tracked(), ttm_own.last.impl, ttm_own.newborn);
+        tell_failure(ttm_runtime_tracked(), ttm_own.last.impl, ttm_own.newborn, context);
     end_birth();
     *ttm_errno() = saved_errno;
 }
@@ -238,9 +245,9 @@ __attribute__((used)) _Unwind_Reason_Code ttm_buffers_allocation_unwound(
     int version, _Unwind_Action actions, uint64_t exception_class,
     struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 {
-    (void)version, (void)exception_class, (void)exception, (void)context;
+    (void)version, (void)exception_class, (void)exception;
     if ((actions & _UA_CLEANUP_PHASE) != 0 && ttm_own.newborn)
-        fail_birth();
+        fail_birth(context);
     return _URC_CONTINUE_UNWIND;
 }
 

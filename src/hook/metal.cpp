@@ -16,7 +16,10 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <unwind.h>
 #include <vector>
+
+#include "stack/stack.h"
 
 namespace {
 
@@ -525,6 +528,15 @@ std::uint64_t guarded(const ttm_runtime *runtime, void *self, void *argument, tt
     }
 }
 
+constexpr int RBP = 6; // as DWARF counts
+
+void unwound_frame(_Unwind_Context *context, ttm_registers *ret)
+{
+    ret->ip = _Unwind_GetIP(context);
+    ret->sp = _Unwind_GetCFA(context); // of what it has called: its own stack pointer there
+    ret->bp = _Unwind_GetGR(context, RBP);
+}
+
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const ttm_metal ttm_metal_table = {
@@ -549,4 +561,5 @@ extern "C" __attribute__((visibility("default"))) const ttm_metal ttm_metal_tabl
     each_kernel,
     each_scratchpad,
     guarded,
+    unwound_frame,
 };

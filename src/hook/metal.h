@@ -18,6 +18,9 @@
 
 #include "hook/runtime.h"
 
+struct _Unwind_Context;
+struct ttm_registers;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -117,6 +120,11 @@ struct ttm_metal {
     /* Calls a method, and 'failed' if it throws. */
     uint64_t (*guarded)(const struct ttm_runtime *, void *self, void *argument, ttm_method,
                         ttm_handler failed);
+    /*
+     * The registers of the frame that is being unwound, where it goes on; from the context that a
+     * personality routine is given. Here, as the unwinder is the one that C++ comes with.
+     */
+    void (*unwound_frame)(struct _Unwind_Context *, struct ttm_registers *ret);
 };
 
 /* Loads libttmem-metal.so from where this library lies; NULL when it cannot. Once. */

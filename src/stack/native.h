@@ -17,13 +17,6 @@
 
 struct ttm_native;
 
-/* Registers of the innermost frame that is walked. */
-struct ttm_registers {
-    uint64_t ip;
-    uint64_t sp;
-    uint64_t bp;
-};
-
 /* Bytes that a thread needs, for stacks of at most 'frames' besides our own. */
 size_t ttm_native_size(unsigned frames);
 

@@ -78,13 +78,15 @@ static struct {
     _Atomic(struct memory *) spares[SPARES]; /* of threads that have ended */
 } process;
 
-enum { BUSY = 1, SILENT = 2 };
+/* Why nothing can be captured now, or not from where the thread is. */
+enum { BUSY = 1, SILENT = 2, ELSEWHERE = 4 };
 
 /* Small, and there from the start: a thread-local that has to be allocated would call malloc. */
 static _Thread_local struct {
     struct memory *memory; /* NULL: none yet, or none any more */
-    uint8_t hindrances;    /* why nothing can be captured now: BUSY, SILENT */
+    uint8_t hindrances;
     bool is_gone;
+    const struct ttm_registers *frame; /* where to begin instead: see ttm_stack_set_frame() */
 } own __attribute__((tls_model("initial-exec")));
 
 static void release(void *memory)
@@ -428,14 +430,37 @@ __attribute__((noinline)) TTM_READS_FOREIGN void ttm_stack_capture(struct ttm_st
     leave();
 }
 
+void ttm_stack_set_frame(const struct ttm_registers *frame)
+{
+    own.frame = frame;
+    if (frame)
+        own.hindrances |= ELSEWHERE;
+    else
+        own.hindrances &= (uint8_t)~ELSEWHERE;
+}
+
+/* As enter(), for who could not, if it is to begin elsewhere and nothing else hinders it. */
+__attribute__((noinline, cold)) static struct memory *enter_elsewhere(void)
+{
+    if (own.hindrances != ELSEWHERE)
+        return NULL;
+    own.hindrances = 0; /* once */
+    return enter();
+}
+
+/* One way for all: with two of them the compiler would make calls of what is a part of this. */
 __attribute__((noinline, hot)) TTM_READS_FOREIGN uint32_t ttm_stack_origin(uint32_t context)
 {
     struct memory *memory = enter();
+    struct ttm_registers registers = REGISTERS_OF_CALLER();
     uint32_t native;
 
-    if (__builtin_expect(!memory, 0))
-        return 0;
-    const struct ttm_registers registers = REGISTERS_OF_CALLER();
+    if (__builtin_expect(!memory, 0)) {
+        memory = enter_elsewhere();
+        if (!memory)
+            return 0;
+        registers = *own.frame;
+    }
     struct ttm_kept *kept = capture(memory, &registers, &native);
     uint32_t origin = kept->origin;
     if (__builtin_expect(origin == 0 || kept->native != native ||

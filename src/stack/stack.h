@@ -28,6 +28,13 @@
  */
 typedef uint32_t (*ttm_stack_note_fn)(uint32_t kind, const void *bytes, uint32_t length);
 
+/* Those of the innermost frame of a stack: where it goes on, and with what. */
+struct ttm_registers {
+    uint64_t ip;
+    uint64_t sp;
+    uint64_t bp;
+};
+
 /* Numbers of notes, 0 for none. */
 struct ttm_stack {
     uint32_t thread;
@@ -103,6 +110,13 @@ uint32_t ttm_stack_origin(uint32_t context);
 
 /* While it is set, nothing is captured on this thread. */
 void ttm_stack_set_silent(bool is_silent);
+
+/*
+ * The next ttm_stack_origin() on this thread begins with that frame and not with its caller's: for
+ * who is called in the middle of something of which nothing is to be seen. It is one further out on
+ * the same stack. Not copied; NULL afterwards, lest there was no next.
+ */
+void ttm_stack_set_frame(const struct ttm_registers *frame);
 
 /*
  * Does Python wait for this thread before it ends, as far as can be seen: is it one of

@@ -413,3 +413,21 @@ def test_where_there_is_no_python_the_programs_own_frame_says_where(
     )
     assert re.match(r" 1 (host\.c:\d+ |hook_host\+0x)", origin)
     host.end()
+
+
+def test_a_failure_and_a_birth_come_from_the_same_function(
+    make_server: Any, hosts: list[Host], tmp_path: Path
+) -> None:
+    """A failure is heard of inside the unwinder, of which nothing is to be seen."""
+    server = make_server().start("--record", str(tmp_path))
+    host = start(hosts, server)
+    host.do("open 1", "alloc 1 1 100", "fail 1")
+    assert_exact(server, host)
+    host.end()
+    server.stop()
+    (recording,) = tmp_path.glob("*.ttmem")
+    (process,) = json.loads(run("report", "--json", str(recording)).out)["processes"]
+    (origin,), (failure,) = process["origins"], process["failures"]
+    for frames in origin["native"], failure["native"]:
+        assert re.search(r"\bfake_alloc\b", frames[0]), frames
+        assert re.search(r"\ballocate\b|\bhook_host\b", frames[1]), frames

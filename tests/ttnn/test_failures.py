@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -48,6 +50,11 @@ def without_addresses(text: str) -> str:
     """Those in its backtrace are of one run."""
     assert "backtrace:" in text and "libttmem" not in text
     return re.sub(r"\[0x[0-9a-f]+\]", "[]", text)
+
+
+def runtimes_frames(row: dict[str, Any]) -> tuple[str, ...]:
+    """Those inside of what Python calls."""
+    return tuple(itertools.takewhile(lambda frame: "nanobind" not in frame, row["native"]))
 
 
 def told_failures(server: Any, program: Program, count: int) -> list[dict[str, Any]]:
@@ -172,3 +179,18 @@ def test_run_and_report_tell_of_the_failure_that_ended_it_and_of_callers(folder:
     heads = re.findall(r"^  out of memory in L1 of device 0(.*) at helper.py:4 ← (\w+)", report, re.M)
     assert [name for _, name in heads] == ["scratch", "probe"], report
     assert ", 3 times from " in heads[1][0] and " times" not in heads[0][0], report
+
+    # A failure is heard of inside the unwinder. Its frames are those of an allocation all the same, with
+    # the runtime's function that has asked for memory and, where all goes well, asks another to announce it.
+    (process,) = json.loads(
+        subprocess.run(
+            [TT_MEM, "report", "--json", "x.ttmem"],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=folder,
+        ).stdout
+    )["processes"]
+    (born,) = {runtimes_frames(origin) for origin in process["origins"]}
+    for failure in process["failures"]:
+        assert runtimes_frames(failure) in (born, ("tt::tt_metal::BufferImpl::allocate_impl", *born))

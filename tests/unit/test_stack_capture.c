@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "stack/probe.h"
 #include "stack/stack.h"
 #include "wire/origin.h"
 
@@ -259,6 +260,55 @@ static void an_origin_is_made_once_for_each_stack_and_context(void **state)
     assert_int_equal(made.thread, outside.thread);
 }
 
+static struct ttm_native_stack_note native_of(struct ttm_stack stack)
+{
+    struct ttm_native_stack_note note = {0};
+
+    assert_int_not_equal(stack.native, 0);
+    assert_int_equal(ttm_native_stack_note_decode(notes[stack.native - 1].bytes,
+                                                  notes[stack.native - 1].length, &note),
+                     0);
+    return note;
+}
+
+/* As one that is called by somebody of whom nothing is to be seen. */
+__attribute__((noinline)) TTM_READS_FOREIGN static uint32_t origin_of_caller(void)
+{
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    const struct ttm_registers caller = {
+        .ip = (uint64_t)__builtin_return_address(0),
+        .sp = frame + 16,
+        .bp = ttm_load_u64(frame),
+    };
+
+    ttm_stack_set_frame(&caller);
+    const uint32_t origin = origin_in(1);
+    ttm_stack_set_frame(NULL);
+    return origin;
+}
+
+static void an_origin_begins_where_it_is_told_to(void **state)
+{
+    struct ttm_stack here;
+    (void)state;
+
+    assert_int_not_equal(origin_of_caller(), 0);
+    const struct ttm_native_stack_note told = native_of(made);
+    const uint32_t thread = made.thread;
+    assert_int_not_equal(origin_in(1), 0);
+    const struct ttm_native_stack_note inside = native_of(made);
+    ttm_stack_capture(&here);
+    const struct ttm_native_stack_note own = native_of(here);
+
+    /* The first frame is this function's each time, at another call; what has called it is the same. */
+    assert_int_equal(told.count, own.count);
+    assert_true(told.count > 1);
+    for (unsigned i = 1; i < told.count; i++)
+        assert_int_equal(told.frames[i].address, own.frames[i].address);
+    assert_int_equal(inside.count, own.count + 1); /* that of origin_in() as well */
+    assert_int_equal(thread, here.thread);
+}
+
 static void an_origin_is_made_again_after_forgetting(void **state)
 {
     (void)state;
@@ -438,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_signal_in_the_middle_of_a_capture_gets_nothing),
         cmocka_unit_test(numbers_are_asked_for_again_after_forgetting),
         cmocka_unit_test(an_origin_is_made_once_for_each_stack_and_context),
+        cmocka_unit_test(an_origin_begins_where_it_is_told_to),
         cmocka_unit_test(an_origin_is_made_again_after_forgetting),
         cmocka_unit_test(a_thread_that_takes_over_a_memory_has_origins_of_its_own),
         cmocka_unit_test(a_forked_child_names_itself),
