@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/tick_clock.h"
 
 /* The ring's number takes the top of a serial, so threads need not ask each other for one. */
 #define SERIAL_BITS 48
@@ -29,6 +29,7 @@ int ttm_tracker_init(struct ttm_tracker *tracker, uint64_t seed)
     int r;
 
     memset(tracker, 0, sizeof(*tracker));
+    ttm_tick_clock_begin(&tracker->clock);
     r = ttm_producer_new(&tracker->producer);
     if (r < 0)
         return r;
@@ -230,7 +231,7 @@ static inline __attribute__((always_inline)) bool end_key(struct ttm_tracker *tr
 
     if (__builtin_expect(ended == 0, 0))
         return false;
-    push_end(tracker, slot, how, id, ended, ttm_clock_monotonic_ns());
+    push_end(tracker, slot, how, id, ended, ttm_tick_clock_ns(&tracker->clock));
     return true;
 }
 
@@ -282,7 +283,7 @@ static inline __attribute__((always_inline)) void begin_life(struct ttm_tracker 
     uint64_t replaced;
 
     live->serial = ++slot->serial;
-    live->birth_ns = ttm_clock_monotonic_ns();
+    live->birth_ns = ttm_tick_clock_ns(&tracker->clock);
     const int r = add_to_table(tracker, slot, live, key, &replaced);
     if (__builtin_expect(r != 0, 0) && !is_begun(tracker, slot, live, r, replaced))
         return;
@@ -372,7 +373,7 @@ static void report_name(struct ttm_tracker *tracker, struct ttm_slot *slot,
     live.origin = ttm_tracker_origin(tracker, &origin);
     if (live.origin == 0 || ttm_live_table_set_origin(&tracker->table, &live, live.origin) < 0)
         return;
-    live.birth_ns = ttm_clock_monotonic_ns(); /* of the record: when it was named */
+    live.birth_ns = ttm_tick_clock_ns(&tracker->clock); /* of the record: when it was named */
     push(tracker, slot, TTM_RECORD_NAMED, &live);
 }
 
@@ -384,7 +385,7 @@ static void report_record(struct ttm_tracker *tracker, struct ttm_slot *slot,
     if (!writing.record)
         return;
     *writing.record = *given;
-    writing.record->time_ns = ttm_clock_monotonic_ns();
+    writing.record->time_ns = ttm_tick_clock_ns(&tracker->clock);
     finish_record(tracker, &writing);
 }
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include <stddef.h>
+#include "base/tick_clock.h"
 #include "client/deferred.h"
 #include "client/happening.h"
 #include "client/live_table.h"
@@ -58,11 +59,15 @@ _Static_assert(offsetof(struct ttm_slot, cache.places) == 64, "one cache line");
 struct ttm_tracker {
     /* Odd: tracking is on. Raised by one with each switch, so it tells one spell from the next. */
     _Atomic uint32_t epoch;
+    struct ttm_tick_clock clock; /* of events */
     struct ttm_producer producer;
     struct ttm_live_table table;
     struct ttm_slot *slots; /* one for each ring */
     struct ttm_note_table notes;
 };
+
+_Static_assert(offsetof(struct ttm_tracker, producer.segment) < 64,
+               "what every event looks at is in one cache line");
 
 /* Returns 0 or a negative errno. */
 int ttm_tracker_init(struct ttm_tracker *tracker, uint64_t seed);
