@@ -91,6 +91,37 @@ static bool learn_address(const void *method, uint16_t *ret_body, uint16_t *ret_
     return take_result_u32(&code, ret) && code.at <= from + skipped && skipped <= INT8_MAX;
 }
 
+/* add $offset,%rax */
+static bool take_addition(struct code *code, uint16_t *ret)
+{
+    return TAKE(code, 0x48, 0x05) && take_offset(code, true, ret);
+}
+
+/*
+ * A place in the body. Until 0.79 it takes the pointer itself, and a short je leads to where it
+ * throws when there is none; later it calls for it, with a push and a pop around to keep the stack
+ * even.
+ */
+static uint16_t learn_place(const void *method)
+{
+    struct code code = {method};
+    uint16_t body, place;
+
+    if (!method)
+        return 0;
+    take_landing_pad(&code);
+    if (TAKE(&code, 0x50)) {
+        if (!TAKE(&code, 0xe8))
+            return 0;
+        code.at += sizeof(int32_t);
+        return take_addition(&code, &place) && TAKE(&code, 0x59, 0xc3) ? place : 0;
+    }
+    if (!take_body(&code, &body) || !TAKE(&code, 0x48, 0x85, 0xc0, 0x74))
+        return 0;
+    code.at++;
+    return take_addition(&code, &place) && TAKE(&code, 0xc3) ? place : 0;
+}
+
 void ttm_buffer_fields_learn(const struct ttm_buffer_methods *methods,
                              struct ttm_buffer_fields *ret)
 {
@@ -110,6 +141,7 @@ void ttm_buffer_fields_learn(const struct ttm_buffer_methods *methods,
             return;
     }
     fields.body = bodies[0];
+    fields.core_map = learn_place(methods->core_addresses);
     *ret = fields;
 }
 
@@ -123,3 +155,12 @@ void ttm_buffer_fields_learn(const struct ttm_buffer_methods *methods,
 }
 
 #endif
+
+void ttm_buffer_fields_see_core_map(struct ttm_buffer_fields *fields, const char *body,
+                                    const void *map)
+{
+    /* relaxed: who does not see it asks the method. */
+    if (fields->core_map != 0 && map == body + fields->core_map)
+        __atomic_store_n(&fields->core_count, fields->core_map + TTM_CORE_MAP_COUNT,
+                         __ATOMIC_RELAXED);
+}

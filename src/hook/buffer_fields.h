@@ -25,16 +25,29 @@ struct ttm_buffer_fields {
     uint16_t id, size, page_size; /* 64 bits */
     uint16_t has_address;         /* a byte; while it is 0 the method refuses */
     uint16_t address;             /* 32 bits */
+    uint16_t core_map;            /* places in single cores, as the code has it; 0: not known */
+    uint16_t core_count; /* 64 bits, atomic: how many these are; 0: nobody has looked yet */
 };
+
+/* A std::unordered_map counts its entries in its fourth word. */
+#define TTM_CORE_MAP_COUNT 24
 
 /* The methods, as they lie in memory. */
 struct ttm_buffer_methods {
     const void *type, *layout, *id, *size, *page_size, *address;
+    const void *core_addresses; /* may be NULL */
 };
 
 /* Leaves '*ret' unknown where a method is missing or not of the kind that was described. */
 void ttm_buffer_fields_learn(const struct ttm_buffer_methods *methods,
                              struct ttm_buffer_fields *ret);
+
+/*
+ * A buffer with this body has its places in single cores here, as its method says. Unlike the
+ * others that method calls another: what is known of its code holds once it was seen to be so.
+ */
+void ttm_buffer_fields_see_core_map(struct ttm_buffer_fields *fields, const char *body,
+                                    const void *map);
 
 static inline const char *ttm_buffer_body(const struct ttm_buffer_fields *fields,
                                           const void *buffer)

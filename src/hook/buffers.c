@@ -29,6 +29,15 @@ static __attribute__((noinline)) bool describe(const struct ttm_runtime *runtime
            ttm_allocator_describe(allocator, runtime, impl, device);
 }
 
+/* Whether a buffer in L1 has a place of its own in each core, or may have. */
+static inline bool has_core_places(const struct ttm_buffer_fields *fields, const char *body)
+{
+    /* relaxed: see there. */
+    const uint16_t count = __atomic_load_n(&fields->core_count, __ATOMIC_RELAXED);
+
+    return count == 0 || ttm_buffer_u64(body, count) != 0;
+}
+
 /* Returns false where the methods have to be called. */
 static inline __attribute__((always_inline)) bool read_fields(const struct ttm_runtime *runtime,
                                                               const void *buffer,
@@ -40,9 +49,8 @@ static inline __attribute__((always_inline)) bool read_fields(const struct ttm_r
         return false;
     const char *body = ttm_buffer_body(fields, buffer);
     const uint32_t region = ttm_buffer_u32(body, fields->type);
-    /* One in L1 may have a place of its own in each core. */
-    if (__builtin_expect(
-            region == TTMEM_L1 || region > TTMEM_TRACE || body[fields->has_address] == 0, 0))
+    if (__builtin_expect(region > TTMEM_TRACE || body[fields->has_address] == 0, 0) ||
+        (region == TTMEM_L1 && has_core_places(fields, body)))
         return false;
     ret->region = (uint8_t)region;
     ret->id = ttm_buffer_u64(body, fields->id);
@@ -82,9 +90,13 @@ static bool describe_birth(const struct ttm_runtime *runtime, struct ttm_allocat
 {
     struct ttm_buffer_facts facts;
 
-    if (!read_fields(runtime, buffer, &facts) &&
-        !runtime->metal->buffer_read(runtime, buffer, true, &facts))
-        return false;
+    if (!read_fields(runtime, buffer, &facts)) {
+        if (!runtime->metal->buffer_read(runtime, buffer, true, &facts))
+            return false;
+        if (facts.core_map && runtime->fields.body != 0)
+            ttm_runtime_see_core_map(runtime, ttm_buffer_body(&runtime->fields, buffer),
+                                     facts.core_map);
+    }
     /* Graph capture makes buffers without memory; their address is 0. */
     if (facts.address == 0 || facts.bytes == 0 || facts.region > TTMEM_TRACE)
         return false;

@@ -78,6 +78,11 @@ bool is_a(const ttm_runtime *runtime, const void *object, ttm_ask vtable)
     return table == static_cast<const char *>(runtime->asked[vtable]) + 2 * sizeof(void *);
 }
 
+using core_addresses = std::unordered_map<std::uint64_t, std::uint64_t>;
+
+// Buckets, how many, the first entry, how many entries, and the policy's own: see TTM_CORE_MAP_COUNT.
+static_assert(sizeof(core_addresses) == 56, "libstdc++'s");
+
 [[gnu::hot]] bool buffer_read(const ttm_runtime *runtime, const void *buffer, bool has_place,
                               ttm_buffer_facts *ret)
 {
@@ -96,11 +101,12 @@ bool is_a(const ttm_runtime *runtime, const void *object, ttm_ask vtable)
         if (has_place)
             facts.address = function<number>(runtime, TTM_ASK_BUFFER_ADDRESS)(buffer);
         // Empty, but for those that have a place of their own in each core, and in no other.
-        if (facts.region == TTMEM_L1 && runtime->asked[TTM_ASK_BUFFER_CORE_ADDRESSES])
-            facts.banks = static_cast<std::uint32_t>(
-                function<const std::unordered_map<std::uint64_t, std::uint64_t> &(const void *)>(
-                    runtime, TTM_ASK_BUFFER_CORE_ADDRESSES)(buffer)
-                    .size());
+        if (facts.region == TTMEM_L1 && runtime->asked[TTM_ASK_BUFFER_CORE_ADDRESSES]) {
+            const core_addresses &places = function<const core_addresses &(const void *)>(
+                runtime, TTM_ASK_BUFFER_CORE_ADDRESSES)(buffer);
+            facts.core_map = &places;
+            facts.banks = static_cast<std::uint32_t>(places.size());
+        }
         *ret = facts;
         return true;
     });

@@ -32,10 +32,11 @@ extern "C" {
 
 struct ttm_buffer_facts {
     uint64_t id;
-    uint64_t bytes;      /* as the user asked */
-    uint64_t page_bytes; /* of one that is spread page by page over all banks; 0: it is not */
-    uint64_t address;    /* 0: it takes no memory of a device, or has no place yet */
-    uint32_t banks;      /* that it lies in; 0: in all */
+    uint64_t bytes;       /* as the user asked */
+    uint64_t page_bytes;  /* of one that is spread page by page over all banks; 0: it is not */
+    uint64_t address;     /* 0: it takes no memory of a device, or has no place yet */
+    const void *core_map; /* where it keeps its places in single cores; NULL: not asked */
+    uint32_t banks;       /* that it lies in; 0: in all */
     uint8_t region;
 };
 

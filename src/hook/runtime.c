@@ -161,9 +161,15 @@ static void learn_fields(struct ttm_runtime *runtime)
         .size = runtime->asked[TTM_ASK_BUFFER_SIZE],
         .page_size = runtime->asked[TTM_ASK_BUFFER_PAGE_SIZE],
         .address = runtime->asked[TTM_ASK_BUFFER_ADDRESS],
+        .core_addresses = runtime->asked[TTM_ASK_BUFFER_CORE_ADDRESSES],
     };
 
     ttm_buffer_fields_learn(&methods, &runtime->fields);
+}
+
+void ttm_runtime_see_core_map(const struct ttm_runtime *runtime, const char *body, const void *map)
+{
+    ttm_buffer_fields_see_core_map(&ttm_runtimes[runtime - ttm_runtimes].fields, body, map);
 }
 
 /* Returns the name of a function that is missing and needed, or NULL. */

@@ -38,6 +38,9 @@ struct ttm_runtime {
 /* The one that is tracked, NULL until it is found. */
 const struct ttm_runtime *ttm_runtime_tracked(void);
 
+/* See ttm_buffer_fields_see_core_map(). */
+void ttm_runtime_see_core_map(const struct ttm_runtime *runtime, const char *body, const void *map);
+
 /* Tells libttmem which runtime this is and what does not work with it, if one was found. */
 void ttm_runtime_say(void);
 

@@ -20,6 +20,13 @@ static const uint8_t page_code[] = {BODY, 0x48, 0x8b, 0x40, 0x48, 0xc3};
 static const uint8_t address_code[] = {BODY, 0x80, 0x78, 0x38, 0,    0x74,
                                        0x04, 0x8b, 0x40, 0x40, 0xc3, 0x50};
 
+/* As that of 0.79: test %rax,%rax; je to behind the ret; add $0x1c0,%rax; ret */
+static const uint8_t map_code[] = {BODY, 0x48, 0x85, 0xc0, 0x74, 0x07, 0x48,
+                                   0x05, 0xc0, 0x01, 0,    0,    0xc3};
+/* As that of 0.81: push %rax; call somewhere; add $0x1c0,%rax; pop %rcx; ret */
+static const uint8_t map_call_code[] = {0x50, 0xe8, 0x8a, 0x0d, 0xaf, 0xff, 0x48,
+                                        0x05, 0xc0, 0x01, 0,    0,    0x59, 0xc3};
+
 static const struct ttm_buffer_methods usual = {
     .type = type_code,
     .layout = layout_code,
@@ -27,6 +34,7 @@ static const struct ttm_buffer_methods usual = {
     .size = size_code,
     .page_size = page_code,
     .address = address_code,
+    .core_addresses = map_code,
 };
 
 static struct ttm_buffer_fields learn(const struct ttm_buffer_methods *methods)
@@ -79,7 +87,7 @@ static void a_landing_pad_before_the_code_is_passed_over(void **state)
 
 static void a_method_that_is_missing_leaves_all_unknown(void **state)
 {
-    const size_t count = sizeof(usual) / sizeof(void *);
+    const size_t count = offsetof(struct ttm_buffer_methods, core_addresses) / sizeof(void *);
     (void)state;
 
     for (size_t i = 0; i < count; i++) {
@@ -121,6 +129,65 @@ static void a_method_that_does_anything_else_is_not_known(void **state)
                 assert_int_equal(learn(&changed).body, 0);
         }
     }
+}
+
+static void the_map_of_cores_is_where_its_method_says_once_it_was_seen_there(void **state)
+{
+    const uint8_t *codes[] = {map_code, map_call_code};
+    const char body[0x300] = {0};
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        struct ttm_buffer_methods methods = usual;
+
+        methods.core_addresses = codes[i];
+        struct ttm_buffer_fields fields = learn(&methods);
+        assert_int_equal(fields.core_map, 0x1c0);
+        assert_int_equal(fields.core_count, 0);
+        ttm_buffer_fields_see_core_map(&fields, body, body + 0x1b8);
+        assert_int_equal(fields.core_count, 0);
+        ttm_buffer_fields_see_core_map(&fields, body, body + 0x1c0);
+        assert_int_equal(fields.core_count, 0x1c0 + TTM_CORE_MAP_COUNT);
+    }
+}
+
+/* The rest is known all the same. */
+static void a_map_of_cores_whose_method_is_another_is_not_known(void **state)
+{
+    const struct {
+        const uint8_t *code;
+        size_t length, free_at, free_bytes, offset_at;
+    } methods[] = {
+        {map_code, sizeof(map_code), 8, 1, 11},
+        {map_call_code, sizeof(map_call_code), 2, 4, 8},
+    };
+    struct ttm_buffer_methods changed = usual;
+    (void)state;
+
+    for (size_t m = 0; m < COUNT_OF(methods); m++) {
+        for (size_t bit = 0; bit < methods[m].length * 8; bit++) {
+            const size_t at = bit / 8;
+            uint8_t code[32] = {0};
+
+            memcpy(code, methods[m].code, methods[m].length);
+            code[at] ^= (uint8_t)(1u << bit % 8);
+            changed.core_addresses = code;
+            const struct ttm_buffer_fields fields = learn(&changed);
+            assert_int_equal(fields.body, 0x10);
+            /* Where it jumps or calls to does not matter, as it is seen where that leads. */
+            const bool is_free =
+                (at >= methods[m].free_at && at < methods[m].free_at + methods[m].free_bytes) ||
+                (m == 0 && at == 3);
+            const bool is_offset = at >= methods[m].offset_at && at < methods[m].offset_at + 4;
+            if (!is_free && !is_offset)
+                assert_int_equal(fields.core_map, 0);
+        }
+    }
+    changed.core_addresses = NULL;
+    struct ttm_buffer_fields fields = learn(&changed);
+    assert_int_equal(fields.core_map, 0);
+    ttm_buffer_fields_see_core_map(&fields, (const char *)&fields, &fields);
+    assert_int_equal(fields.core_count, 0);
 }
 
 static void a_jump_that_does_not_pass_the_return_is_not_known(void **state)
@@ -178,6 +245,8 @@ int main(void)
         cmocka_unit_test(a_landing_pad_before_the_code_is_passed_over),
         cmocka_unit_test(a_method_that_is_missing_leaves_all_unknown),
         cmocka_unit_test(a_method_that_does_anything_else_is_not_known),
+        cmocka_unit_test(the_map_of_cores_is_where_its_method_says_once_it_was_seen_there),
+        cmocka_unit_test(a_map_of_cores_whose_method_is_another_is_not_known),
         cmocka_unit_test(a_jump_that_does_not_pass_the_return_is_not_known),
         cmocka_unit_test(offsets_that_are_negative_or_do_not_fit_are_not_known),
         cmocka_unit_test(nothing_is_read_behind_a_method),
