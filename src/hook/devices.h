@@ -19,8 +19,9 @@ void ttm_devices_open(const struct ttm_runtime *runtime, const void *impl);
 /* Meets every mesh that is open, its chips and its allocator. Enters the gate. */
 void ttm_devices_discover(const struct ttm_runtime *runtime);
 
-/* Around Device::close(). */
+/* Around Device::close(), and MeshDeviceImpl::close_impl(). */
 extern const struct ttm_guard ttm_device_closing;
+extern const struct ttm_guard ttm_mesh_closing;
 
 /* The chips of a device or mesh; inside the gate. Returns false when the runtime cannot tell. */
 bool ttm_devices_behind(const struct ttm_runtime *runtime, const void *device,

@@ -17,7 +17,6 @@
 #include "hook/caller.h"
 #include "hook/devices.h"
 #include "hook/gate.h"
-#include "hook/keepers.h"
 #include "hook/layouts.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
@@ -81,6 +80,8 @@ GUARDED(VALIDATE_DFBS,
         _ZN2tt8tt_metal6detail11ProgramImpl31validate_dataflow_buffer_regionEPKNS0_7IDeviceE,
         &ttm_layout_check)
 GUARDED(DEVICE_CLOSE, _ZN2tt8tt_metal6Device5closeEv, &ttm_device_closing)
+GUARDED(MESH_CLOSE, _ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE,
+        &ttm_mesh_closing)
 /* clang-format on */
 
 /*
@@ -291,17 +292,4 @@ EXPORT void _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distribut
         ttm_devices_open(runtime, impl);
     if (original)
         original(impl);
-}
-
-EXPORT uint64_t
-_ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE(void *self, void *mesh);
-EXPORT uint64_t
-_ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE(void *self, void *mesh)
-{
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_MESH_CLOSE);
-    const ttm_method original = (ttm_method)(uintptr_t)runtime->originals[TTM_HOOK_MESH_CLOSE];
-
-    if (runtime->metal)
-        ttm_keepers_before_close();
-    return original ? original(self, mesh) : 0;
 }

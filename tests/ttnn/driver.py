@@ -53,8 +53,8 @@ def cb_bytes(chip: int) -> int:
     return count(ctypes.c_void_p(find(chip)))
 
 
-def open_device(**options: Any) -> Any:
-    device = names["ttnn"].open_device(device_id=0, **options)
+def open_device(chip: int = 0, **options: Any) -> Any:
+    device = names["ttnn"].open_device(device_id=chip, **options)
     meshes.append(device)
     return device
 

@@ -257,6 +257,27 @@ def test_a_mesh_closed_before_a_part_of_it(start: Start, server: Any) -> None:
     assert_exact(server, program)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_one_of_two_devices_closed(start: Start, server: Any, first: int) -> None:
+    """The runtime closes both chips of the pair; the other's allocator goes on, and so do we."""
+    program = start(N300)
+    program.do("""
+        devices = [open_device(chip) for chip in (0, 1)]
+        kept = [tensor(device, 64, 64) for device in devices for _ in range(2)]
+    """)
+    assert {chip: blocks for (chip, _), (blocks, _) in program.holds.items()} == {0: 2, 1: 2}
+    assert_exact(server, program)
+    program.do(f"close(devices[{first}])")
+    assert {chip: blocks for (chip, _), (blocks, _) in program.holds.items()} == {1 - first: 2}
+    assert_exact(server, program)
+    program.do(f"kept.append(tensor(devices[{1 - first}], 32, 32))")
+    assert {chip: blocks for (chip, _), (blocks, _) in program.holds.items()} == {1 - first: 3}
+    assert_exact(server, program)
+    program.do(f"close(devices[{1 - first}])")
+    assert program.holds == {}
+    assert_exact(server, program)
+
+
 def test_device_closed_with_buffers_alive(start: Start, server: Any) -> None:
     program = start()
     program.do("device = open_device(); kept = [tensor(device, 64, 64) for _ in range(5)]")
