@@ -22,10 +22,12 @@
 
 #define LOOK_AGAIN_MS 200    /* a server that starts is found within 500 ms */
 #define SEND_TIMEOUT_MS 2000 /* a server that hangs is left alone */
-#define TELL_AT_ONCE 32768   /* bytes: as much as a server reads at once */
+#define TELL_AT_ONCE 65536   /* bytes: half of what a server reads at once */
 #define SEND_BUFFER (1 << 20)
 #define ALONE_MS 100 /* how often it looks whether it is the last thread */
 #define STACK_BYTES ((size_t)128 * 1024)
+#define TOLD_FRAME_MAX                                                                             \
+    (TTM_FRAME_HEADER_SIZE + TTM_TOLD_HEAD_SIZE + TTM_TOLD_PER_FRAME * TTM_TOLD_SIZE)
 
 struct talk {
     struct ttm_helper *helper;
@@ -151,14 +153,15 @@ static int find_server(void)
     return fd;
 }
 
-static int send_all(struct talk *talk, struct ttm_queue *out)
+static int send_all(struct talk *talk, const uint8_t *bytes, size_t length)
 {
-    while (ttm_queue_length(out) > 0) {
+    while (length > 0) {
         if (!has_connection(talk))
             return -EBADF;
-        const ssize_t n = send(talk->fd, ttm_queue_front(out), ttm_queue_length(out), MSG_NOSIGNAL);
+        const ssize_t n = send(talk->fd, bytes, length, MSG_NOSIGNAL);
         if (n >= 0) {
-            ttm_queue_consume(out, (size_t)n);
+            bytes += n;
+            length -= (size_t)n;
             continue;
         }
         if (errno != EAGAIN && errno != EINTR)
@@ -253,44 +256,85 @@ static void tell_one(uint8_t *at, const struct ttm_live *live)
     ttm_told_encode(&told, at);
 }
 
-/* Says about how much there is to tell, so that the server is ready for it. */
-static int announce(const struct ttm_live_table *table, uint32_t epoch, struct ttm_queue *out)
-{
-    uint8_t buf[TTM_TOLD_ANNOUNCE_SIZE];
+/* Frames on their way to the server. */
+struct telling {
+    struct talk *talk;
+    uint32_t epoch;
+    size_t length;
+    uint8_t bytes[TELL_AT_ONCE];
+};
 
-    ttm_told_announce_encode(epoch, ttm_live_table_estimate(table), buf);
-    return ttm_frame_append(out, TTM_FRAME_TOLD, buf, sizeof(buf));
+/* Sends what has gathered if there is no room for one more frame, or where there will be none. */
+static int send_telling(struct telling *telling, bool is_over)
+{
+    const size_t length = telling->length;
+
+    if (!is_over && sizeof(telling->bytes) - length >= TOLD_FRAME_MAX)
+        return 0;
+    telling->length = 0;
+    return send_all(telling->talk, telling->bytes, length);
+}
+
+/* Room for the payload of a frame, which is filled at once. */
+static uint8_t *begin_frame(struct telling *telling)
+{
+    return telling->bytes + telling->length + TTM_FRAME_HEADER_SIZE;
+}
+
+static void end_frame(struct telling *telling, uint16_t type, uint32_t length)
+{
+    ttm_frame_header_encode(type, length, telling->bytes + telling->length);
+    telling->length += TTM_FRAME_HEADER_SIZE + length;
+}
+
+/* Says about how much there is to tell, so that the server is ready for it. */
+static void announce(struct telling *telling, const struct ttm_live_table *table)
+{
+    ttm_told_announce_encode(telling->epoch, ttm_live_table_estimate(table), begin_frame(telling));
+    end_frame(telling, TTM_FRAME_TOLD, TTM_TOLD_ANNOUNCE_SIZE);
+}
+
+/* Puts the next lives into a frame. Returns whether there may be more. */
+static bool tell_some(struct telling *telling, const struct ttm_live_table *table, uint32_t *at)
+{
+    uint8_t *payload = begin_frame(telling);
+    uint32_t count = 0;
+    bool has_more = true;
+    struct ttm_live live;
+
+    while (count < TTM_TOLD_PER_FRAME && (has_more = ttm_live_table_next(table, at, &live)))
+        tell_one(payload + TTM_TOLD_HEAD_SIZE + (size_t)TTM_TOLD_SIZE * count++, &live);
+    ttm_told_head_encode(telling->epoch, count, payload);
+    end_frame(telling, TTM_FRAME_TOLD, TTM_TOLD_HEAD_SIZE + count * TTM_TOLD_SIZE);
+    return has_more;
 }
 
 /* Walks the live table while the program goes on, and tells what it sees. */
 static int tell_all(struct talk *talk, uint32_t epoch)
 {
     const struct ttm_live_table *table = &talk->helper->tracker->table;
-    struct ttm_queue out;
+    struct telling *telling = malloc(sizeof(*telling));
     uint32_t at = 0;
-    bool has_more = true;
+    int r = 0;
 
-    ttm_queue_init(&out);
-    int r = announce(table, epoch, &out);
-    while (r == 0 && has_more) {
-        uint8_t buf[TTM_TOLD_HEAD_SIZE + TTM_TOLD_PER_FRAME * TTM_TOLD_SIZE];
-        uint32_t count = 0;
-        struct ttm_live live;
-
-        while (count < TTM_TOLD_PER_FRAME && (has_more = ttm_live_table_next(table, &at, &live)))
-            tell_one(buf + TTM_TOLD_HEAD_SIZE + (size_t)TTM_TOLD_SIZE * count++, &live);
-        ttm_told_head_encode(epoch, count, buf);
-        r = ttm_frame_append(&out, TTM_FRAME_TOLD, buf, TTM_TOLD_HEAD_SIZE + count * TTM_TOLD_SIZE);
-        if (r == 0 && !has_more) {
-            /* An end that the walk has seen is in a ring by then: it is heard, and counts. */
-            (void)ttm_tracker_settle(talk->helper->tracker);
-            ttm_told_head_encode(epoch, 0, buf);
-            r = ttm_frame_append(&out, TTM_FRAME_TOLD_END, buf, TTM_TOLD_HEAD_SIZE);
-        }
-        if (r == 0 && (!has_more || ttm_queue_length(&out) >= TELL_AT_ONCE))
-            r = send_all(talk, &out);
+    if (!telling)
+        return -ENOMEM;
+    telling->talk = talk;
+    telling->epoch = epoch;
+    telling->length = 0;
+    announce(telling, table);
+    while (r == 0 && tell_some(telling, table, &at))
+        r = send_telling(telling, false);
+    if (r == 0)
+        r = send_telling(telling, false);
+    if (r == 0) {
+        /* An end that the walk has seen is in a ring by then: it is heard, and counts. */
+        (void)ttm_tracker_settle(talk->helper->tracker);
+        ttm_told_head_encode(epoch, 0, begin_frame(telling));
+        end_frame(telling, TTM_FRAME_TOLD_END, TTM_TOLD_HEAD_SIZE);
+        r = send_telling(telling, true);
     }
-    ttm_queue_done(&out);
+    free(telling);
     return r;
 }
 
@@ -356,7 +400,7 @@ static int tell_switch(struct talk *talk)
     if (r == 0)
         r = ttm_frame_append(&out, TTM_FRAME_SWITCHED, buf, sizeof(buf));
     if (r == 0)
-        r = send_all(talk, &out);
+        r = send_all(talk, ttm_queue_front(&out), ttm_queue_length(&out));
     ttm_queue_done(&out);
     talk->epoch_told = epoch;
     return r;

@@ -751,22 +751,44 @@ static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_
     return (long)length;
 }
 
+/*
+ * Goes on with what has waited, and with as much of 'bytes' as the frame at its end needs: the others
+ * are taken where they lie. Returns the bytes used, or a negative errno.
+ */
+static long take_waiting(struct ttm_session *session, const uint8_t *bytes, size_t length)
+{
+    struct ttm_queue *in = &session->in;
+    size_t used = 0;
+
+    do {
+        const size_t missing = ttm_frame_missing(ttm_queue_front(in), ttm_queue_length(in));
+        const size_t left = length - used;
+        const size_t n = missing > 0 && missing < left ? missing : left;
+        if (n > 0 && ttm_queue_append(in, bytes + used, n) < 0)
+            return -ENOMEM;
+        used += n;
+        const long taken = take_frames(session, ttm_queue_front(in), ttm_queue_length(in));
+        if (taken < 0)
+            return taken;
+        ttm_queue_consume(in, (size_t)taken);
+    } while (used < length && ttm_queue_length(in) > 0);
+    return (long)used;
+}
+
 int ttm_native_input(struct ttm_session *session, const uint8_t *bytes, size_t length)
 {
+    long waited = 0;
+
     if (session->is_closing)
         return 0;
     session->has_requests = false;
     session->had_sites = false;
-    if (ttm_queue_length(&session->in) > 0) {
-        if (length > 0 && ttm_queue_append(&session->in, bytes, length) < 0)
-            return -ENOMEM;
-        const long n =
-            take_frames(session, ttm_queue_front(&session->in), ttm_queue_length(&session->in));
-        if (n < 0)
-            return (int)n;
-        ttm_queue_consume(&session->in, (size_t)n);
-        return 0;
-    }
+    if (ttm_queue_length(&session->in) > 0)
+        waited = take_waiting(session, bytes, length);
+    if (waited < 0 || (size_t)waited == length)
+        return (int)(waited < 0 ? waited : 0);
+    bytes += waited;
+    length -= (size_t)waited;
     const long n = take_frames(session, bytes, length);
     if (n < 0)
         return (int)n;

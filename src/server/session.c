@@ -281,7 +281,7 @@ static size_t slice_size(const struct ttm_session *session)
     const bool is_telling =
         session->client && session->client->tracked && session->client->tracked->is_telling;
 
-    return is_telling ? TTM_SLICE_SIZE : ttm_server_slice_size(session->server);
+    return is_telling ? TTM_SLICE_TOLD : ttm_server_slice_size(session->server);
 }
 
 static void watch_rate(struct ttm_session *session, size_t length)

@@ -43,6 +43,7 @@ struct ttm_watch {
  */
 #define TTM_SLICE_SIZE 32768
 #define TTM_SLICE_SMALL 4096
+#define TTM_SLICE_TOLD 131072          /* of what a process tells: about 0.1 ms */
 #define TTM_ASKED_NS (50 * 1000000ull) /* how long a question counts as recent */
 
 /* Answers that wait for a slow reader: above the first its requests wait too. */
@@ -200,7 +201,7 @@ struct ttm_server {
     uint64_t wall_offset_ns; /* wall = monotonic + this; read anew each turn */
     uint64_t counter[TTM_COUNTER_COUNT];
     struct ttm_latency latency;
-    uint8_t slice[TTM_SLICE_SIZE];
+    uint8_t slice[TTM_SLICE_TOLD];
 };
 
 /* session.c */

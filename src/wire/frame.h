@@ -73,6 +73,14 @@ struct ttm_frame {
  */
 long ttm_frame_parse(const uint8_t *buf, size_t len, uint32_t max, struct ttm_frame *ret);
 
+/*
+ * How many bytes the frame at the start of 'buf' still needs; 0 when it is whole. As long as its
+ * header is not, those of the header.
+ */
+size_t ttm_frame_missing(const uint8_t *buf, size_t len);
+
+void ttm_frame_header_encode(uint16_t type, uint32_t length, uint8_t buf[TTM_FRAME_HEADER_SIZE]);
+
 /* Append a whole frame. Returns 0 or -ENOMEM. */
 int ttm_frame_append(struct ttm_queue *out, uint16_t type, const void *payload, uint32_t length);
 

@@ -34,8 +34,11 @@ static void a_part_of_a_frame_wants_more_bytes(void **state)
         struct ttm_frame frame = {.type = 77};
         assert_int_equal(ttm_frame_parse(part.data, part.length, 5, &frame), 0);
         assert_int_equal(frame.type, 77);
+        assert_int_equal(ttm_frame_missing(part.data, part.length),
+                         n < TTM_FRAME_HEADER_SIZE ? TTM_FRAME_HEADER_SIZE - n : file.length - n);
         bytes_done(&part);
     }
+    assert_int_equal(ttm_frame_missing(file.data, file.length), 0);
     bytes_done(&file);
 }
 
