@@ -20,6 +20,11 @@ void ttm_pages_take(void *pages, size_t size)
     (void)madvise(pages, size, MADV_POPULATE_WRITE);
 }
 
+void ttm_pages_join(void *pages, size_t size)
+{
+    (void)madvise(pages, size, MADV_HUGEPAGE);
+}
+
 void ttm_pages_free(void *pages, size_t size)
 {
     if (pages)

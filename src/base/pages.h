@@ -16,6 +16,12 @@ void *ttm_pages_alloc(size_t size);
 /* All of it will be written soon: has the kernel take the pages at once and not one at a time. */
 void ttm_pages_take(void *pages, size_t size);
 
+/*
+ * All of it will be written soon: where the system has them, large pages may be used for it. What is
+ * freed of such a page alone leaves the process, but not the page until all of it is free or memory short.
+ */
+void ttm_pages_join(void *pages, size_t size);
+
 /* NULL is fine; 'size' is what it was allocated with. */
 void ttm_pages_free(void *pages, size_t size);
 

@@ -14,6 +14,15 @@
 /* From so many chunks on the pages of a new one are taken with it: what is too much is little then. */
 #define MANY_CHUNKS 16
 
+/*
+ * While so many are expected, and as much is there already, chunks are cut from a block of the size of a
+ * large page. That the kernel gives in a quarter of the time which it takes for its small ones; and
+ * whoever promises more than he keeps gets no more memory for it than he has filled.
+ */
+#define BLOCK_CHUNKS 32u
+#define BLOCK_SIZE (BLOCK_CHUNKS * (size_t)TTM_CHUNK_SIZE)
+
+_Static_assert(BLOCK_SIZE == 2u << 20, "a large page of most machines");
 _Static_assert(TTM_CHUNK_LIVES <= SLOT_MASK, "a reference is chunk number and slot");
 
 void ttm_life_store_init(struct ttm_life_store *store)
@@ -27,8 +36,25 @@ static void chunk_unref(struct ttm_life_chunk *chunk)
         ttm_pages_free(chunk, TTM_CHUNK_SIZE);
 }
 
+/* What is left of the block goes back. */
+static void drop_block(struct ttm_life_store *store)
+{
+    if (store->block_left > 0)
+        ttm_pages_free(store->block, store->block_left * (size_t)TTM_CHUNK_SIZE);
+    store->block = NULL;
+    store->block_left = 0;
+}
+
+void ttm_life_store_expect(struct ttm_life_store *store, uint32_t lives)
+{
+    store->expected = lives;
+    if (lives == 0)
+        drop_block(store);
+}
+
 void ttm_life_store_done(struct ttm_life_store *store)
 {
+    drop_block(store);
     for (uint32_t i = 0; i < store->chunk_count; i++)
         chunk_unref(store->chunks[i]);
     free(store->chunks);
@@ -37,7 +63,7 @@ void ttm_life_store_done(struct ttm_life_store *store)
 
 size_t ttm_life_store_bytes(const struct ttm_life_store *store)
 {
-    size_t bytes = store->chunk_room * sizeof(void *);
+    size_t bytes = store->chunk_room * sizeof(void *) + store->block_left * (size_t)TTM_CHUNK_SIZE;
 
     for (uint32_t i = 0; i < store->chunk_count; i++)
         bytes += store->chunks[i] ? TTM_CHUNK_SIZE : 0;
@@ -113,13 +139,42 @@ static int find_number(struct ttm_life_store *store, uint32_t *ret)
     return 0;
 }
 
+/* A block that begins at a multiple of its size, as a large page does. */
+static void take_block(struct ttm_life_store *store)
+{
+    uint8_t *pages = ttm_pages_alloc(2 * BLOCK_SIZE);
+
+    if (!pages)
+        return;
+    const size_t before = -(uintptr_t)pages & (BLOCK_SIZE - 1);
+    if (before > 0)
+        ttm_pages_free(pages, before);
+    store->block = pages + before;
+    store->block_left = BLOCK_CHUNKS;
+    ttm_pages_free(store->block + BLOCK_SIZE, BLOCK_SIZE - before);
+    ttm_pages_join(store->block, BLOCK_SIZE);
+}
+
+static struct ttm_life_chunk *new_chunk(struct ttm_life_store *store)
+{
+    if (store->block_left == 0 && store->live >= BLOCK_CHUNKS * TTM_CHUNK_LIVES &&
+        store->expected >= store->live + BLOCK_CHUNKS * TTM_CHUNK_LIVES)
+        take_block(store);
+    if (store->block_left == 0)
+        return ttm_pages_alloc(TTM_CHUNK_SIZE);
+    uint8_t *chunk = store->block;
+    store->block += TTM_CHUNK_SIZE;
+    store->block_left--;
+    return (struct ttm_life_chunk *)(void *)chunk;
+}
+
 static int add_chunk(struct ttm_life_store *store)
 {
     uint32_t number;
 
     if (find_number(store, &number) < 0)
         return -ENOMEM;
-    struct ttm_life_chunk *chunk = ttm_pages_alloc(TTM_CHUNK_SIZE);
+    struct ttm_life_chunk *chunk = new_chunk(store);
     if (!chunk)
         return -ENOMEM;
     if (number >= MANY_CHUNKS)
@@ -212,6 +267,7 @@ int ttm_life_view_take(const struct ttm_life_store *store, struct ttm_life_view 
 
 void ttm_life_view_take_over(struct ttm_life_store *store, struct ttm_life_view *ret)
 {
+    drop_block(store);
     *ret = (struct ttm_life_view){.chunks = store->chunks, .chunk_count = store->chunk_count};
     ttm_life_store_init(store);
 }

@@ -54,10 +54,19 @@ struct ttm_life_store {
     uint32_t chunk_room;
     uint32_t room_head; /* TTM_LIFE_NONE: every chunk is full */
     uint32_t live;
+    uint32_t expected;
+    uint8_t *block; /* the next of 'block_left' chunks whose memory was taken together */
+    uint32_t block_left;
 };
 
 void ttm_life_store_init(struct ttm_life_store *store);
 void ttm_life_store_done(struct ttm_life_store *store);
+
+/*
+ * About so many are about to be there; 0: no longer. A hint: as long as many more than there are
+ * are expected, memory comes from the kernel by 2 MiB.
+ */
+void ttm_life_store_expect(struct ttm_life_store *store, uint32_t lives);
 
 /* Borrowed until the next change of the store. 'ref' names a life. */
 static inline const struct ttm_life *ttm_life_store_get(const struct ttm_life_store *store,

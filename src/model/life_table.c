@@ -20,6 +20,13 @@
 #define SEGMENT_SIZE (TTM_SEGMENT_BUCKETS * sizeof(uint32_t))
 #define FIRST_BUCKETS 64u
 #define SPLITS_AHEAD 16 /* for each life that comes while more are expected */
+/*
+ * While there is little to link anew, the index grows for those who are expected before they come: a
+ * few dozen microseconds. It is address space until they do, and not more of it than 4 MiB by word alone.
+ */
+#define AT_ONCE_BUCKETS (1u << 20)
+#define AT_ONCE_LIVES 4096u
+#define AT_ONCE_CHUNKS 8u /* each of which a view may share */
 
 void ttm_life_table_init(struct ttm_life_table *table, ttm_life_hash hash, const void *context)
 {
@@ -57,20 +64,25 @@ static uint32_t *bucket_at(const struct ttm_life_table *table, uint32_t number)
     return &table->segments[number / TTM_SEGMENT_BUCKETS][number % TTM_SEGMENT_BUCKETS];
 }
 
-static int add_segment(struct ttm_life_table *table)
+/* Side by side; each goes back alone. */
+static int add_segments(struct ttm_life_table *table, uint32_t count)
 {
-    if (table->segment_count == table->segment_room) {
-        const uint32_t room = table->segment_room ? table->segment_room * 2 : 1;
+    uint32_t room = table->segment_room ? table->segment_room : 1;
+
+    while (room < table->segment_count + count)
+        room *= 2;
+    if (room > table->segment_room) {
         uint32_t **segments = realloc(table->segments, room * sizeof(segments[0]));
         if (!segments)
             return -ENOMEM;
         table->segments = segments;
         table->segment_room = room;
     }
-    uint32_t *segment = ttm_pages_alloc(SEGMENT_SIZE);
-    if (!segment)
+    uint32_t *pages = ttm_pages_alloc(count * SEGMENT_SIZE);
+    if (!pages)
         return -ENOMEM;
-    table->segments[table->segment_count++] = segment;
+    for (uint32_t i = 0; i < count; i++)
+        table->segments[table->segment_count++] = pages + (size_t)i * TTM_SEGMENT_BUCKETS;
     return 0;
 }
 
@@ -130,7 +142,7 @@ static void split(struct ttm_life_table *table)
     const uint32_t young = table->buckets;
     const uint32_t old = young - table->half;
 
-    if (young / TTM_SEGMENT_BUCKETS == table->segment_count && add_segment(table) < 0)
+    if (young / TTM_SEGMENT_BUCKETS == table->segment_count && add_segments(table, 1) < 0)
         return; /* chains grow a little longer until there is memory */
 
     table->buckets++;
@@ -163,16 +175,21 @@ static void merge(struct ttm_life_table *table)
         ttm_pages_free(table->segments[--table->segment_count], SEGMENT_SIZE);
 }
 
+static int begin(struct ttm_life_table *table)
+{
+    if (add_segments(table, 1) < 0)
+        return -ENOMEM;
+    table->buckets = FIRST_BUCKETS;
+    table->half = FIRST_BUCKETS;
+    return 0;
+}
+
 int ttm_life_table_add(struct ttm_life_table *table, uint64_t hash, const struct ttm_life *life)
 {
     uint32_t ref;
 
-    if (table->buckets == 0) {
-        if (add_segment(table) < 0)
-            return -ENOMEM;
-        table->buckets = FIRST_BUCKETS;
-        table->half = FIRST_BUCKETS;
-    }
+    if (table->buckets == 0 && begin(table) < 0)
+        return -ENOMEM;
     uint32_t *bucket = ttm_life_table_bucket(table, hash);
     /* An empty bucket's 0 becomes TTM_LIFE_NONE. */
     const int r = ttm_life_store_add(&table->store, life, (*bucket & TTM_BUCKET_REF) - 1, &ref);
@@ -187,9 +204,53 @@ int ttm_life_table_add(struct ttm_life_table *table, uint64_t hash, const struct
     return 0;
 }
 
+/* Takes all lives out of their buckets, those of each in their order. Returns their number. */
+static uint32_t unlink_all(struct ttm_life_table *table, uint32_t refs[AT_ONCE_LIVES])
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < table->buckets; i++) {
+        uint32_t ref = (*bucket_at(table, i) & TTM_BUCKET_REF) - 1;
+        *bucket_at(table, i) = 0;
+        for (; ref != TTM_LIFE_NONE; ref = ttm_life_table_next(table, ref))
+            refs[count++] = ref;
+    }
+    return count;
+}
+
+/* As many splits as it takes to 'buckets', where so few are live that each is just linked anew. */
+static void grow_at_once(struct ttm_life_table *table, uint32_t buckets)
+{
+    uint32_t refs[AT_ONCE_LIVES];
+    const uint32_t segments = (buckets + TTM_SEGMENT_BUCKETS - 1) / TTM_SEGMENT_BUCKETS;
+
+    if ((table->buckets == 0 && begin(table) < 0) ||
+        (segments > table->segment_count &&
+         add_segments(table, segments - table->segment_count) < 0))
+        return; /* by steps then */
+    uint32_t count = unlink_all(table, refs);
+    table->buckets = buckets;
+    while (2 * table->half <= buckets)
+        table->half *= 2;
+    while (count-- > 0) { /* the newest of a hash is linked last, and comes out first */
+        struct ttm_life *life = ttm_life_store_edit(&table->store, refs[count]);
+        const uint64_t hash = table->hash(table->context, life);
+        uint32_t *bucket = ttm_life_table_bucket(table, hash);
+        life->next = (*bucket & TTM_BUCKET_REF) - 1;
+        *bucket = (*bucket & ~TTM_BUCKET_REF) | ttm_life_table_bit(hash) | (refs[count] + 1);
+    }
+}
+
 void ttm_life_table_expect(struct ttm_life_table *table, uint32_t lives)
 {
+    const uint32_t buckets = lives < AT_ONCE_BUCKETS ? lives : AT_ONCE_BUCKETS;
+
     table->expected = lives;
+    ttm_life_store_expect(&table->store, lives);
+    if (buckets > table->buckets && buckets > FIRST_BUCKETS &&
+        table->buckets <= 2 * AT_ONCE_LIVES && table->store.live <= AT_ONCE_LIVES &&
+        table->store.chunk_count <= AT_ONCE_CHUNKS)
+        grow_at_once(table, buckets);
 }
 
 void ttm_life_table_fetch(const struct ttm_life_table *table, const uint64_t *hashes,
@@ -199,6 +260,11 @@ void ttm_life_table_fetch(const struct ttm_life_table *table, const uint64_t *ha
         return;
     for (uint32_t i = 0; i < count; i++)
         __builtin_prefetch(ttm_life_table_bucket(table, hashes[i]), 1);
+}
+
+void ttm_life_table_fetch_lives(const struct ttm_life_table *table, const uint64_t *hashes,
+                                uint32_t count)
+{
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t ref = ttm_life_table_first(table, hashes[i]);
         if (ref != TTM_LIFE_NONE)

@@ -63,16 +63,18 @@ int ttm_life_table_add(struct ttm_life_table *table, uint64_t hash, const struct
 
 /*
  * About so many lives are about to be there; 0: no longer. Until then the index has grown for
- * them by the time they come, in steps as small as ever. A hint.
+ * them by the time they come: at once where few are there, else in steps as small as ever. A hint.
  */
 void ttm_life_table_expect(struct ttm_life_table *table, uint32_t lives);
 
 /*
- * Lives of these hashes are about to be looked for: has the memory of all of them fetched at the
- * same time. A hint.
+ * Lives of these hashes are about to be looked for or added: has the memory of all their buckets
+ * fetched at the same time; and then that of those who are there. Hints.
  */
 void ttm_life_table_fetch(const struct ttm_life_table *table, const uint64_t *hashes,
                           uint32_t count);
+void ttm_life_table_fetch_lives(const struct ttm_life_table *table, const uint64_t *hashes,
+                                uint32_t count);
 
 /*
  * The first life in the bucket of 'hash', and the one after 'ref':

@@ -561,15 +561,29 @@ void ttm_registry_find(const struct ttm_process *proc, const uint64_t *serials, 
                        uint32_t *ret_refs)
 {
     uint64_t hashes[TTM_FIND_MAX];
+    bool are_new = true;
 
     assert(count <= TTM_FIND_MAX);
     if (count == 0)
         return;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         hashes[i] = serial_hash(proc->seed, serials[i]);
+        are_new = are_new && ttm_serial_is_new(proc, serials[i]);
+    }
     ttm_life_table_fetch(&proc->lives, hashes, count);
+    if (are_new) {
+        for (uint32_t i = 0; i < count; i++)
+            ret_refs[i] = TTM_LIFE_NONE;
+        return;
+    }
+    ttm_life_table_fetch_lives(&proc->lives, hashes, count);
     for (uint32_t i = 0; i < count; i++)
         ret_refs[i] = find_serial(proc, hashes[i], serials[i]);
+}
+
+static bool is_size(uint64_t bytes, uint64_t footprint_bytes)
+{
+    return bytes != 0 && bytes <= TTM_LIFE_BYTES_MAX && footprint_bytes <= TTM_LIFE_BYTES_MAX;
 }
 
 /* Everything that can be wrong with a birth, before anything changes. */
@@ -581,14 +595,18 @@ static int check_birth(const struct ttm_registry *reg, const struct ttm_process 
     if (site->region >= TTM_REGION_COUNT || site->kind >= TTM_KERNEL_KIND_COUNT ||
         (site->kind != 0 && site->region != TTM_REGION_KERNEL))
         return -EINVAL;
-    if (birth->bytes == 0 || birth->bytes > TTM_LIFE_BYTES_MAX ||
-        birth->footprint_bytes > TTM_LIFE_BYTES_MAX)
+    if (!is_size(birth->bytes, birth->footprint_bytes))
         return -ERANGE;
     *ret_set = ttm_device_sets_get(&reg->sets, site->device_set);
     if (ret_set->count == 0)
         return -EINVAL;
     return reg->lives < TTM_LIVES_MAX && proc->lives.store.live < TTM_PROCESS_LIVES_MAX ? 0
                                                                                         : -ENOSPC;
+}
+
+static void see_serial(struct ttm_process *proc, uint64_t serial)
+{
+    *ttm_serials_seen(proc, serial) = serial << (64 - TTM_SERIAL_BITS);
 }
 
 int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
@@ -634,7 +652,7 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
     if (r < 0)
         return r;
     if (is_new)
-        *ttm_serials_seen(proc, birth->serial) = birth->serial << (64 - TTM_SERIAL_BITS);
+        see_serial(proc, birth->serial);
     reg->lives++;
     reg->births++;
     proc->births++;
@@ -647,6 +665,54 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
     }
     change_totals(reg, proc, site, &life, ADD);
     return old != TTM_LIFE_NONE;
+}
+
+/* Lives of one site that are new to the tables. They only add, so a peak is what the last one makes it. */
+static void add_sums(struct ttm_registry *reg, struct ttm_process *proc, uint32_t number,
+                     const struct ttm_site_counts *sums)
+{
+    const struct ttm_site *site = ttm_site_table_get(&proc->sites, number);
+    const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, site->device_set);
+    const uint32_t lives = (uint32_t)sums->live;
+
+    reg->lives += lives;
+    reg->births += lives;
+    proc->births += lives;
+    proc->bytes += sums->bytes;
+    if (site->flags & TTM_SITE_PROGRAM) {
+        proc->program_parts += lives;
+        proc->program_bytes += sums->bytes;
+    }
+    ttm_site_counts_add_many(&proc->sites.counts[number], sums);
+    for (uint16_t i = 0; i < set.count; i++) {
+        const uint16_t id = set.devices[i];
+        struct ttm_device_totals *own = &proc->devices[proc->slots[id] - 1].totals;
+        struct ttm_device_totals *all = &reg->devices[id]->totals;
+        ttm_region_add_many(&own->region[site->region], lives, sums->bytes, sums->footprint_bytes);
+        ttm_region_add_many(&all->region[site->region], lives, sums->bytes, sums->footprint_bytes);
+    }
+}
+
+uint32_t ttm_registry_births(struct ttm_registry *reg, struct ttm_process *proc,
+                             const struct ttm_life *lives, uint32_t count)
+{
+    struct ttm_site_counts sums = {0};
+    uint32_t n;
+
+    assert(proc->has_serials);
+    for (n = 0; n < count; n++) {
+        const struct ttm_life *life = &lives[n];
+        if (!is_size(life->bytes, life->footprint_bytes) || reg->lives + n >= TTM_LIVES_MAX ||
+            proc->lives.store.live >= TTM_PROCESS_LIVES_MAX ||
+            ttm_life_table_add(&proc->lives, serial_hash(proc->seed, life->serial), life) < 0)
+            break;
+        if (ttm_serial_is_new(proc, life->serial))
+            see_serial(proc, life->serial);
+        ttm_site_counts_add(&sums, life->bytes, life->footprint_bytes, life->birth_ns);
+    }
+    if (n > 0)
+        add_sums(reg, proc, lives[0].site, &sums);
+    return n;
 }
 
 int ttm_registry_end(struct ttm_registry *reg, struct ttm_process *proc, uint32_t allocator,

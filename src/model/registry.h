@@ -201,6 +201,15 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
                        const struct ttm_birth *birth, struct ttm_ended *ret_replaced);
 
 /*
+ * Of a process with serials: births of lives that all have one site, which is that of a life that was
+ * born before and summed as buffers are (ttm_brief_site_of()). The caller has looked, and none is live.
+ * Returns how many have begun; less than all of them where the next is one for ttm_registry_birth(),
+ * which says what is wrong with it.
+ */
+uint32_t ttm_registry_births(struct ttm_registry *reg, struct ttm_process *proc,
+                             const struct ttm_life *lives, uint32_t count);
+
+/*
  * Of a process with serials: where the lives of some are, at most TTM_FIND_MAX; TTM_LIFE_NONE for
  * one that is not live. Their memory is waited for together, and not for each in turn.
  */
@@ -224,9 +233,10 @@ static inline uint64_t *ttm_serials_seen(struct ttm_process *proc, uint64_t seri
 }
 
 /* Whether it is higher than any that was live, as that of a birth is: it need not be looked for. */
-static inline bool ttm_serial_is_new(struct ttm_process *proc, uint64_t serial)
+static inline bool ttm_serial_is_new(const struct ttm_process *proc, uint64_t serial)
 {
-    return serial << (64 - TTM_SERIAL_BITS) > *ttm_serials_seen(proc, serial);
+    return serial << (64 - TTM_SERIAL_BITS) >
+           *ttm_serials_seen((struct ttm_process *)proc, serial); /* is read alone */
 }
 
 /*
@@ -289,17 +299,24 @@ static inline void ttm_region_raise_peaks(struct ttm_totals *totals)
 /* The same for circular buffers by core. */
 void ttm_cb_raise_peaks(struct ttm_device_totals *totals);
 
-/* Adds a life to the totals of its region or takes it out; who ended it is counted elsewhere. */
-static inline void ttm_region_add(struct ttm_totals *totals, uint64_t bytes,
-                                  uint64_t footprint_bytes)
+/* Adds lives to the totals of their region; they have so many bytes in all. */
+static inline void ttm_region_add_many(struct ttm_totals *totals, uint32_t lives, uint64_t bytes,
+                                       uint64_t footprint_bytes)
 {
-    totals->count++;
-    totals->births++;
+    totals->count += lives;
+    totals->births += lives;
     totals->bytes += bytes;
     totals->footprint_bytes += footprint_bytes;
     if (totals->bytes > totals->peak_bytes ||
         totals->footprint_bytes > totals->peak_footprint_bytes)
         ttm_region_raise_peaks(totals);
+}
+
+/* Adds a life to the totals of its region or takes it out; who ended it is counted elsewhere. */
+static inline void ttm_region_add(struct ttm_totals *totals, uint64_t bytes,
+                                  uint64_t footprint_bytes)
+{
+    ttm_region_add_many(totals, 1, bytes, footprint_bytes);
 }
 
 static inline void ttm_region_take(struct ttm_totals *totals, uint64_t bytes,

@@ -67,6 +67,20 @@ static inline void ttm_site_counts_add(struct ttm_site_counts *counts, uint64_t 
     counts->footprint_bytes += footprint_bytes;
 }
 
+/* The same for several, whose sums 'more' is. */
+static inline void ttm_site_counts_add_many(struct ttm_site_counts *counts,
+                                            const struct ttm_site_counts *more)
+{
+    if (counts->live == 0 || more->first_ns < counts->first_ns)
+        counts->first_ns = more->first_ns;
+    if (more->last_ns > counts->last_ns)
+        counts->last_ns = more->last_ns;
+    counts->births += more->live;
+    counts->live += more->live;
+    counts->bytes += more->bytes;
+    counts->footprint_bytes += more->footprint_bytes;
+}
+
 static inline void ttm_site_counts_take(struct ttm_site_counts *counts, uint64_t bytes,
                                         uint64_t footprint_bytes)
 {

@@ -139,6 +139,14 @@ static void remember_site(struct ttm_tracked *tracked, const struct ttm_record *
     tracked->alike[place] = alike;
 }
 
+/* One that is told before its record is read was heard of all the same, if nothing is missing. */
+static bool was_heard_of(const struct ttm_client *client)
+{
+    const struct ttm_process_counters *counters = &client->process->counters;
+
+    return !counters->has_gap && counters->lost_events == 0;
+}
+
 /* Returns whether it was live already. */
 static bool take_birth(struct ttm_tracked *tracked, const struct ttm_told *told, bool is_news)
 {
@@ -161,10 +169,7 @@ static bool take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
     }
     if (cores >= 0)
         ttm_resident_place(tracked, &birth, cores, told->devices);
-    /* One that is told before its record is read was heard of all the same, if nothing is missing. */
-    const struct ttm_process_counters *counters = &client->process->counters;
-    ttm_record_birth(client, told, birth.site.origin,
-                     is_news || (!counters->has_gap && counters->lost_events == 0));
+    ttm_record_birth(client, told, birth.site.origin, is_news || was_heard_of(client));
     if (!is_news || ttm_list_is_empty(&server->tails))
         return false;
     const struct ttm_life life = {
@@ -515,9 +520,72 @@ void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *re
         take_record(tracked, &records[order[i]]);
 }
 
-void ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told)
+/* ---- what a process tells ---- */
+
+/* As the record of its birth has it, but for the time and the serial. */
+static struct ttm_record site_record(const struct ttm_told *told)
 {
-    (void)take_birth(tracked, told, false);
+    return (struct ttm_record){
+        .allocator = told->allocator,
+        .banks = told->banks,
+        .devices = told->devices,
+        .origin = told->origin,
+        .op = TTM_RECORD_BIRTH,
+        .region = told->region,
+        .kind = told->kind,
+        .flags = told->flags,
+    };
+}
+
+static bool is_alike(const struct ttm_told *a, const struct ttm_told *b)
+{
+    return a->devices == b->devices && a->origin == b->origin && a->allocator == b->allocator &&
+           a->banks == b->banks && a->region == b->region && a->kind == b->kind &&
+           a->flags == b->flags;
+}
+
+/* As many as have the site of the first, where that is remembered. Returns how many were taken. */
+static uint32_t take_alike(struct ttm_tracked *tracked, const struct ttm_told *told, uint32_t count)
+{
+    const struct ttm_record record = site_record(told);
+    struct ttm_client *client = tracked->client;
+    struct ttm_life lives[TTM_FIND_MAX];
+    uint64_t words[2];
+    uint32_t n = 0;
+
+    words_of(&record, words);
+    const struct ttm_alike *alike = find_alike(tracked, words);
+    if (!alike || tracked->late_name_count > 0)
+        return 0;
+    do {
+        lives[n] = (struct ttm_life){
+            .serial = told[n].serial,
+            .id = told[n].id,
+            .address = told[n].address,
+            .bytes = told[n].bytes,
+            .footprint_bytes = told[n].footprint_bytes,
+            .birth_ns = time_of(tracked, told[n].birth_ns),
+            .site = alike->site.number,
+        };
+        n++;
+    } while (n < count && is_alike(told, &told[n]));
+    n = ttm_registry_births(client->server->reg, client->process, lives, n);
+    for (uint32_t i = 0; ttm_record_is_on(client) && i < n; i++)
+        ttm_record_birth(client, &told[i], told[i].origin, was_heard_of(client));
+    return n;
+}
+
+void ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told, uint32_t count)
+{
+    for (uint32_t done = 0; done < count;) {
+        const uint32_t n = take_alike(tracked, told + done, count - done);
+        done += n;
+        if (n > 0)
+            continue;
+        const struct ttm_record record = site_record(&told[done]);
+        (void)take_birth(tracked, &told[done++], false);
+        remember_site(tracked, &record);
+    }
 }
 
 void ttm_intake_devices(struct ttm_tracked *tracked)

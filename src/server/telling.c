@@ -44,6 +44,7 @@
 #define SLICES_BEFORE 16 /* that are read before what is told */
 #define ENDED_MAX (1u << 22)
 #define PATIENCE_NS UINT64_C(50000000)
+#define LARGE_PAGE_NS UINT64_C(1000000)
 
 static void forget_before(struct ttm_tracked *tracked)
 {
@@ -110,6 +111,8 @@ static void take_lives(struct ttm_tracked *tracked, const struct ttm_told *told,
 {
     uint64_t serials[TTM_FIND_MAX];
     uint32_t refs[TTM_FIND_MAX];
+    struct ttm_told unknown_lives[TTM_FIND_MAX];
+    uint32_t unknown = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         serials[i] = told[i].serial;
@@ -121,8 +124,40 @@ static void take_lives(struct ttm_tracked *tracked, const struct ttm_told *told,
         if (refs[i] != TTM_LIFE_NONE)
             ttm_life_marks_set(&tracked->told, refs[i]);
         else if (serials[i] != 0 && !ttm_telling_has_ended(tracked, serials[i]))
-            ttm_intake_told(tracked, &told[i]);
+            unknown_lives[unknown++] = told[i];
     }
+    ttm_intake_told(tracked, unknown_lives, unknown);
+}
+
+/* Takes the lives of a frame. */
+static void take_frame(struct ttm_tracked *tracked, const uint8_t *lives, uint32_t count)
+{
+    for (uint32_t done = 0; done < count; done += TTM_FIND_MAX) {
+        const uint32_t n = count - done < TTM_FIND_MAX ? count - done : TTM_FIND_MAX;
+        struct ttm_told told[TTM_FIND_MAX];
+        for (uint32_t i = 0; i < n; i++)
+            ttm_told_decode(lives + (size_t)(done + i) * TTM_TOLD_SIZE, &told[i]);
+        take_lives(tracked, told, n);
+    }
+}
+
+/*
+ * The same. A large page comes in 0.2 ms, unless memory is in pieces that the kernel has to put
+ * together first: then it was the last one, as everybody waits for it.
+ */
+static void take_frame_warily(struct ttm_tracked *tracked, const uint8_t *lives, uint32_t count)
+{
+    struct ttm_life_store *store = &tracked->client->process->lives.store;
+
+    if (store->expected == 0 || store->block_left > 0) {
+        take_frame(tracked, lives, count);
+        return;
+    }
+    const uint64_t before_ns = ttm_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+    take_frame(tracked, lives, count);
+    if (store->block_left > 0 &&
+        ttm_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns > LARGE_PAGE_NS)
+        ttm_life_store_expect(store, store->live);
 }
 
 int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t length)
@@ -141,13 +176,7 @@ int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t
                                                                     ? announced
                                                                     : TTM_PROCESS_LIVES_MAX);
     read_rings_first(tracked);
-    for (long done = 0; done < count; done += TTM_FIND_MAX) {
-        const uint32_t n = count - done < TTM_FIND_MAX ? (uint32_t)(count - done) : TTM_FIND_MAX;
-        struct ttm_told told[TTM_FIND_MAX];
-        for (uint32_t i = 0; i < n; i++)
-            ttm_told_decode(payload + TTM_TOLD_HEAD_SIZE + (done + i) * TTM_TOLD_SIZE, &told[i]);
-        take_lives(tracked, told, n);
-    }
+    take_frame_warily(tracked, payload + TTM_TOLD_HEAD_SIZE, (uint32_t)count);
     return 0;
 }
 

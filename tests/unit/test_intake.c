@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records that are taken together leave the same behind as records that are taken one by
- * one: the same lives, sums, recording and events. What is taken one by one has no pairs.
+ * one: the same lives, sums, recording and events. What is taken one by one has no pairs. So do
+ * lives that are told.
  */
 #include "testing.h"
 
@@ -14,6 +15,7 @@
 #include "server/record.h"
 #include "server/telling.h"
 #include "server/tracked.h"
+#include "wire/attach.h"
 #include "wire/life_row.h"
 #include "wire/note.h"
 
@@ -151,6 +153,8 @@ static void assert_same_process(const struct ttm_process *a, const struct ttm_pr
 {
     assert_memory_equal(&a->counters, &b->counters, sizeof(a->counters));
     assert_int_equal(a->bytes, b->bytes);
+    assert_int_equal(a->program_parts, b->program_parts);
+    assert_int_equal(a->program_bytes, b->program_bytes);
     assert_int_equal(a->births, b->births);
     assert_int_equal(a->story.failure_count, b->story.failure_count);
     assert_int_equal(a->closed.total, b->closed.total);
@@ -446,9 +450,93 @@ static void a_life_that_ends_in_its_slice_is_not_entered(void **state)
     world_end(&world);
 }
 
+/* ---- what a process tells ---- */
+
+static struct ttm_told told_of(const struct ttm_record *record)
+{
+    return (struct ttm_told){
+        .serial = record->serial,
+        .id = record->id,
+        .address = record->address,
+        .bytes = record->bytes,
+        .footprint_bytes = record->footprint_bytes,
+        .birth_ns = record->time_ns,
+        .devices = record->devices,
+        .origin = record->origin,
+        .allocator = record->allocator,
+        .banks = record->banks,
+        .region = record->region,
+        .kind = record->kind,
+        .flags = record->flags,
+    };
+}
+
+/* Most are like the one before, as those of a loop are; some make no sense. */
+static void next_told(struct program *program, struct ttm_told *told, uint32_t n)
+{
+    uint32_t which = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (i == 0 || random_below(&program->random, 8) == 0)
+            which = random_below(&program->random, 32);
+        struct ttm_record record = birth(program, which == 8 ? 0 : which);
+        record.flags |= which == 13 ? TTM_RECORD_PROGRAM : 0;
+        if (random_below(&program->random, 30) == 0)
+            record.bytes = TTM_LIFE_BYTES_MAX + 1;
+        if (record.time_ns == 0)
+            record.time_ns = program->now_ns - random_below(&program->random, 5000);
+        told[i] = told_of(&record);
+    }
+}
+
+static void tell_both_ways(unsigned how, uint64_t seed)
+{
+    static struct world together, one_by_one;
+    struct program program = {.random = seed, .now_ns = START_NS};
+    struct ttm_told told[TTM_FIND_MAX];
+
+    world_begin(&together, how & IS_RECORDED, false);
+    world_begin(&one_by_one, how & IS_RECORDED, false);
+    for (uint32_t frame = 0; frame < 50; frame++) {
+        const uint32_t n = 1 + random_below(&program.random, TTM_FIND_MAX);
+        next_told(&program, told, n);
+        if (frame == 25) { /* a name that came before the birth */
+            const struct ttm_record name = {
+                .op = TTM_RECORD_NAMED, .serial = told[n - 1].serial, .origin = origins[0]};
+            ttm_intake_records(&together.tracked, &name, (const uint16_t[]){0}, 1);
+            ttm_intake_records(&one_by_one.tracked, &name, (const uint16_t[]){0}, 1);
+        }
+        ttm_intake_told(&together.tracked, told, n);
+        for (uint32_t i = 0; i < n; i++) {
+            memset(one_by_one.tracked.alike, 0, sizeof(one_by_one.tracked.alike));
+            ttm_intake_told(&one_by_one.tracked, &told[i], 1);
+        }
+        assert_same(&together, &one_by_one);
+        if (frame > 30) {
+            pass(&together.tracked);
+            pass(&one_by_one.tracked);
+        }
+    }
+    assert_true(together.server.reg->lives > 500);
+    if (how & IS_RECORDED)
+        assert_same_recording(&together, &one_by_one);
+    world_end(&together);
+    world_end(&one_by_one);
+}
+
+static void lives_that_are_told_together_are_the_same(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        tell_both_ways(0, seed);
+        tell_both_ways(IS_RECORDED, seed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lives_that_are_told_together_are_the_same),
         cmocka_unit_test(sums_and_lives_are_the_same),
         cmocka_unit_test(recordings_are_the_same),
         cmocka_unit_test(who_watches_sees_the_same),

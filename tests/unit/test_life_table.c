@@ -277,6 +277,49 @@ static void an_index_that_expects_lives_is_there_before_them_and_goes_when_it_do
     assert_int_equal(table.buckets, 10000 - 2 * 500);
 }
 
+static void an_index_that_grows_at_once_keeps_what_is_there_in_its_order(void **state)
+{
+    (void)state;
+
+    for (uint64_t id = 0; id < 1500; id++)
+        add(ttm_hash_u64(id % 500), id);
+    ttm_life_table_expect(&table, 100000);
+    assert_int_equal(table.buckets, 100000);
+    for (uint64_t id = 0; id < 500; id++) {
+        for (uint32_t i = 0; i < 3; i++)
+            assert_int_equal(ttm_life_table_get(&table, find(ttm_hash_u64(id), i))->id,
+                             id + 1000 - 500 * i);
+        assert_int_equal(find(ttm_hash_u64(id), 3), TTM_LIFE_NONE);
+    }
+    ttm_life_table_expect(&table, 0);
+    for (uint64_t id = 0; id < 1500; id++)
+        ttm_life_table_remove(&table, ttm_hash_u64(id % 500), find(ttm_hash_u64(id % 500), 0));
+    assert_int_equal(table.buckets, 100000 - 2 * 1500);
+}
+
+static void an_index_that_expects_millions_takes_at_most_a_million_at_once(void **state)
+{
+    (void)state;
+
+    ttm_life_table_expect(&table, UINT32_MAX);
+    assert_int_equal(table.buckets, 1u << 20);
+    assert_int_equal(faults_pages_out(), 4u << 20);
+}
+
+static void without_memory_an_index_that_expects_lives_grows_as_ever(void **state)
+{
+    (void)state;
+
+    add(1, 1);
+    faults_begin(0);
+    ttm_life_table_expect(&table, 100000);
+    assert_true(faults_end());
+    assert_int_equal(table.buckets, 64);
+    assert_int_equal(ttm_life_table_get(&table, find(1, 0))->id, 1);
+    add(2, 2);
+    assert_true(table.buckets > 64);
+}
+
 static void lives_of_other_hashes_in_a_bucket_are_mostly_not_looked_at(void **state)
 {
     uint32_t looks = 0;
@@ -296,8 +339,10 @@ static void hashes_that_are_fetched_are_none_the_different(void **state)
     (void)state;
 
     ttm_life_table_fetch(&table, hashes, 3);
+    ttm_life_table_fetch_lives(&table, hashes, 3);
     add(42, 1);
     ttm_life_table_fetch(&table, hashes, 3);
+    ttm_life_table_fetch_lives(&table, hashes, 3);
     assert_int_equal(ttm_life_table_get(&table, find(42, 0))->id, 1);
     assert_int_equal(find(UINT64_MAX, 0), TTM_LIFE_NONE);
 }
@@ -317,6 +362,9 @@ int main(void)
         TEST(short_memory_adds_nothing),
         TEST(without_memory_for_more_buckets_chains_grow_and_nothing_is_lost),
         TEST(an_index_that_expects_lives_is_there_before_them_and_goes_when_it_does_not),
+        TEST(an_index_that_grows_at_once_keeps_what_is_there_in_its_order),
+        TEST(an_index_that_expects_millions_takes_at_most_a_million_at_once),
+        TEST(without_memory_an_index_that_expects_lives_grows_as_ever),
         TEST(lives_of_other_hashes_in_a_bucket_are_mostly_not_looked_at),
         TEST(hashes_that_are_fetched_are_none_the_different),
         TEST(a_hundred_thousand_random_changes_agree_with_a_naive_table),

@@ -1105,6 +1105,46 @@ static void lives_are_found_by_many_serials_at_once(void **state)
     }
 }
 
+static void a_serial_above_all_others_is_not_found_and_one_below_is(void **state)
+{
+    const uint64_t serials[] = {10, 11};
+    const struct ttm_birth ten = birth_of_serial(10, 0, TTM_REGION_L1, 100);
+    uint32_t refs[2];
+    (void)state;
+
+    proc->has_serials = true;
+    assert_int_equal(give_birth(proc, &ten), 0);
+    ttm_registry_find(proc, serials, 2, refs);
+    assert_int_not_equal(refs[0], TTM_LIFE_NONE);
+    assert_int_equal(refs[1], TTM_LIFE_NONE);
+    ttm_registry_find(proc, serials + 1, 1, refs);
+    assert_int_equal(refs[0], TTM_LIFE_NONE);
+}
+
+static void births_of_one_site_end_at_the_one_that_is_none(void **state)
+{
+    const struct ttm_birth first = birth_of_serial(1, 0, TTM_REGION_L1, 100);
+    struct ttm_life lives[4] = {0};
+    (void)state;
+
+    proc->has_serials = true;
+    assert_int_equal(give_birth(proc, &first), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        lives[i] = (struct ttm_life){
+            .serial = i + 2, .bytes = 100 + i, .footprint_bytes = 200, .birth_ns = 5 - i};
+    lives[2].bytes = TTM_LIFE_BYTES_MAX + 1;
+    assert_int_equal(ttm_registry_births(reg, proc, lives, 4), 2);
+    assert_int_equal(reg->lives, 3);
+    assert_int_equal(proc->bytes, 100 + 100 + 101);
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 301);
+    assert_int_equal(proc->sites.counts[0].last_ns, 5);
+    assert_true(ttm_registry_has_serial(proc, 3));
+    assert_false(ttm_registry_has_serial(proc, 4));
+    assert_int_equal(ttm_registry_births(reg, proc, lives + 2, 2), 0);
+    assert_int_equal(ttm_registry_births(reg, proc, lives + 3, 1), 1);
+    assert_int_equal(reg->lives, 4);
+}
+
 static void serials_tell_lives_apart_whatever_their_key(void **state)
 {
     struct ttm_ended ended;
@@ -1443,6 +1483,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(lives_are_found_by_many_serials_at_once),
+        TEST(a_serial_above_all_others_is_not_found_and_one_below_is),
+        TEST(births_of_one_site_end_at_the_one_that_is_none),
         TEST(serials_tell_lives_apart_whatever_their_key),
         TEST(a_life_that_ended_with_its_device_is_closed_and_not_freed),
         TEST(an_alias_that_is_closed_adds_nothing_there_either),
