@@ -7,9 +7,21 @@
 
 #include "base/hash.h"
 
+static void empty_ranges(struct ttm_u64_set *set)
+{
+    for (size_t i = 0; i < TTM_U64_RANGES; i++)
+        set->ranges[i] = (struct ttm_u64_range){.least = UINT64_MAX};
+}
+
+static size_t range_of(uint64_t number)
+{
+    return number >> 48 & (TTM_U64_RANGES - 1);
+}
+
 void ttm_u64_set_init(struct ttm_u64_set *set, uint64_t seed)
 {
-    *set = (struct ttm_u64_set){.seed = seed, .least = UINT64_MAX};
+    *set = (struct ttm_u64_set){.seed = seed};
+    empty_ranges(set);
 }
 
 void ttm_u64_set_done(struct ttm_u64_set *set)
@@ -31,8 +43,7 @@ void ttm_u64_set_clear(struct ttm_u64_set *set)
     }
     memset(set->places, 0, set->size * sizeof(set->places[0]));
     set->count = 0;
-    set->least = UINT64_MAX;
-    set->most = 0;
+    empty_ranges(set);
 }
 
 /*
@@ -80,16 +91,19 @@ int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
     const size_t at = find(set->seed, set->places, set->size, number);
     set->count += set->places[at] == 0;
     set->places[at] = number;
-    if (number < set->least)
-        set->least = number;
-    if (number > set->most)
-        set->most = number;
+    struct ttm_u64_range *range = &set->ranges[range_of(number)];
+    if (number < range->least)
+        range->least = number;
+    if (number > range->most)
+        range->most = number;
     return 0;
 }
 
 static bool is_within(const struct ttm_u64_set *set, uint64_t number)
 {
-    return number != 0 && set->count > 0 && number >= set->least && number <= set->most;
+    const struct ttm_u64_range *range = &set->ranges[range_of(number)];
+
+    return set->count > 0 && number >= range->least && number <= range->most;
 }
 
 bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number)

@@ -9,14 +9,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of those that were ever in a set since it was empty. */
+struct ttm_u64_range {
+    uint64_t least;
+    uint64_t most;
+};
+
+/*
+ * A look for a number beyond those that are there needs no memory. Numbers that differ in the upper
+ * 16 bits, as the serials of threads do, have ranges of their own, by the last four of these.
+ */
+#define TTM_U64_RANGES 16
+
 struct ttm_u64_set {
     uint64_t *places; /* open addressing; 0 is empty */
     size_t size;      /* a power of two, or 0 */
     size_t count;
     uint64_t seed;
-    uint64_t
-        least; /* of those that were ever in it since it was empty; a look beyond needs no memory */
-    uint64_t most;
+    struct ttm_u64_range ranges[TTM_U64_RANGES];
 };
 
 /* Who chooses the numbers does not know 'seed'. */

@@ -61,6 +61,14 @@ bool ttm_early_ends_take(struct ttm_early_ends *early, uint64_t serial, struct t
     return false;
 }
 
+bool ttm_early_ends_has(const struct ttm_early_ends *early, uint64_t serial)
+{
+    uint32_t place;
+
+    return ttm_u64_map_find(&early->ages[0].places, serial, &place) ||
+           ttm_u64_map_find(&early->ages[1].places, serial, &place);
+}
+
 void ttm_early_ends_age(struct ttm_early_ends *early)
 {
     empty(&early->ages[1]);

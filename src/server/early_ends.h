@@ -43,6 +43,8 @@ int ttm_early_ends_add(struct ttm_early_ends *early, uint64_t serial,
 /* Returns whether there is an end of that life; it is not in there any more afterwards. */
 bool ttm_early_ends_take(struct ttm_early_ends *early, uint64_t serial, struct ttm_early_end *ret);
 
+bool ttm_early_ends_has(const struct ttm_early_ends *early, uint64_t serial);
+
 /* Forgets what was there at the last call. */
 void ttm_early_ends_age(struct ttm_early_ends *early);
 

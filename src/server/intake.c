@@ -393,7 +393,7 @@ struct batch {
     bool is_recorded;
     bool is_watched;
     bool has_to_remember; /* the ends, ttm_telling_ended() */
-    bool is_usual; /* a birth can mean nothing but that a life begins, as its record has it */
+    bool is_usual; /* any birth can mean nothing but that a life begins, as its record has it */
 };
 
 static bool is_usual(const struct ttm_tracked *tracked)
@@ -401,6 +401,13 @@ static bool is_usual(const struct ttm_tracked *tracked)
     return tracked->late_name_count == 0 && tracked->early_ends.ages[0].count == 0 &&
            tracked->early_ends.ages[1].count == 0 && tracked->ended.count == 0 &&
            tracked->ended_before.count == 0;
+}
+
+/* The same of one life: while a process tells what is live, ends are remembered all the time. */
+static bool is_usual_birth(const struct ttm_tracked *tracked, uint64_t serial)
+{
+    return tracked->late_name_count == 0 && !ttm_early_ends_has(&tracked->early_ends, serial) &&
+           !ttm_telling_has_ended(tracked, serial);
 }
 
 static inline struct ttm_brief_life brief_life(const struct batch *batch,
@@ -436,7 +443,7 @@ static inline bool begin_brief(const struct batch *batch, const struct ttm_recor
 
     words_of(record, words);
     const struct ttm_alike *alike = find_alike(batch->tracked, words);
-    if (!alike || !batch->is_usual)
+    if (!alike || (!batch->is_usual && !is_usual_birth(batch->tracked, record->serial)))
         return false;
     const struct ttm_brief_life life = brief_life(batch, record);
     if (!ttm_brief_begin(batch->reg, batch->process, &alike->site, &life))

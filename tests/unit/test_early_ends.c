@@ -32,7 +32,9 @@ static void an_end_without_a_birth_is_forgotten_at_the_second_age(void **state)
     for (uint64_t serial = 1; serial <= 1000; serial++)
         assert_int_equal(ttm_early_ends_add(&early, serial, &end), 0);
     ttm_early_ends_age(&early);
+    assert_true(ttm_early_ends_has(&early, 1000));
     assert_true(ttm_early_ends_take(&early, 1000, &end));
+    assert_false(ttm_early_ends_has(&early, 1000));
     assert_int_equal(ttm_early_ends_add(&early, 2000, &end), 0);
     ttm_early_ends_age(&early);
     assert_false(ttm_early_ends_take(&early, 1, &end));

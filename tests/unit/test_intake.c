@@ -450,6 +450,30 @@ static void a_life_that_ends_in_its_slice_is_not_entered(void **state)
     world_end(&world);
 }
 
+static void nor_is_it_while_ends_of_others_are_remembered(void **state)
+{
+    static const uint16_t order[] = {0, 1, 2, 3, 4, 5};
+    const struct ttm_record alike = {
+        .op = TTM_RECORD_BIRTH, .bytes = 64, .footprint_bytes = 64, .time_ns = START_NS};
+    const struct ttm_record end = {.op = TTM_RECORD_END, .time_ns = START_NS};
+    struct ttm_record records[] = {alike, alike, alike, end, end, end};
+    static struct world world;
+    (void)state;
+
+    world_begin(&world, false, false);
+    world.tracked.is_telling = true;
+    ttm_telling_ended(&world.tracked, 1000, true);
+    ttm_telling_ended(&world.tracked, 3, true); /* it was told, and has ended since */
+    for (uint32_t i = 0; i < 3; i++)
+        records[i].serial = records[i + 3].serial = i + 1;
+    ttm_intake_records(&world.tracked, records, order, 6);
+    assert_int_equal(*ttm_serials_seen(world.client.process, 1) >> 16, 1);
+    assert_int_equal(world.server.reg->births, 2);
+    assert_int_equal(world.server.reg->ends, 2);
+    assert_true(ttm_telling_has_ended(&world.tracked, 2));
+    world_end(&world);
+}
+
 /* ---- what a process tells ---- */
 
 static struct ttm_told told_of(const struct ttm_record *record)
@@ -542,6 +566,7 @@ int main(void)
         cmocka_unit_test(who_watches_sees_the_same),
         cmocka_unit_test(ends_are_remembered_the_same_after_a_telling),
         cmocka_unit_test(a_life_that_ends_in_its_slice_is_not_entered),
+        cmocka_unit_test(nor_is_it_while_ends_of_others_are_remembered),
     };
     make_notes();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -373,7 +373,9 @@ static void who_promises_lives_gets_memory_for_as_many_as_he_has_brought(void **
     (void)state;
 
     ttm_life_store_expect(&store, UINT32_MAX);
-    add_many(BLOCK_LIVES);
+    add_many(1);
+    assert_int_equal(faults_pages_out(), TTM_CHUNK_SIZE);
+    add_many(BLOCK_LIVES - 1);
     assert_int_equal(faults_pages_out(), BLOCK);
     add_many(1);
     assert_int_equal(faults_pages_out(), 2 * BLOCK);

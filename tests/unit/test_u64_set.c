@@ -46,6 +46,20 @@ static void a_number_is_in_the_set_until_it_is_removed(void **state)
     assert_int_equal(set.count, 1);
 }
 
+static void numbers_of_any_upper_bits_are_found(void **state)
+{
+    (void)state;
+    for (uint64_t upper = 0; upper < 40; upper++) {
+        assert_int_equal(ttm_u64_set_add(&set, upper << 48 | (100 + upper)), 0);
+        assert_int_equal(ttm_u64_set_add(&set, upper << 48 | (200 - upper)), 0);
+    }
+    for (uint64_t upper = 0; upper < 60; upper++) {
+        for (uint64_t n = 90; n < 210; n++)
+            assert_int_equal(ttm_u64_set_has(&set, upper << 48 | n),
+                             upper < 40 && (n == 100 + upper || n == 200 - upper));
+    }
+}
+
 /* The server passes on what a process says; a process may say 0. */
 static void zero_is_refused_and_is_never_in_the_set(void **state)
 {
@@ -196,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_SET(an_empty_set_has_nothing_and_takes_no_memory),
         WITH_SET(a_number_is_in_the_set_until_it_is_removed),
+        WITH_SET(numbers_of_any_upper_bits_are_found),
         WITH_SET(zero_is_refused_and_is_never_in_the_set),
         WITH_SET(numbers_that_collide_are_told_apart_in_any_order_of_removal),
         WITH_SET(the_set_holds_what_a_plain_array_holds),
