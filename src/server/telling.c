@@ -45,6 +45,7 @@
 #define ENDED_MAX (1u << 22)
 #define PATIENCE_NS UINT64_C(50000000)
 #define LARGE_PAGE_NS UINT64_C(1000000)
+#define SLOW_PAGES 2
 
 static void forget_before(struct ttm_tracked *tracked)
 {
@@ -107,15 +108,15 @@ static void read_rings_first(struct ttm_tracked *tracked)
 }
 
 /* Takes some lives that were told. Nothing is read from the rings meanwhile. */
-static void take_lives(struct ttm_tracked *tracked, const struct ttm_told *told, uint32_t count)
+static void take_lives(struct ttm_tracked *tracked, const uint8_t *lives, uint32_t count)
 {
     uint64_t serials[TTM_FIND_MAX];
     uint32_t refs[TTM_FIND_MAX];
-    struct ttm_told unknown_lives[TTM_FIND_MAX];
-    uint32_t unknown = 0;
+    struct ttm_told unknown[TTM_FIND_MAX];
+    uint32_t unknown_count = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        serials[i] = told[i].serial;
+        serials[i] = ttm_told_serial(lives + (size_t)i * TTM_TOLD_SIZE);
         ttm_u64_set_fetch(&tracked->ended, serials[i]);
         ttm_u64_set_fetch(&tracked->ended_before, serials[i]);
     }
@@ -124,26 +125,23 @@ static void take_lives(struct ttm_tracked *tracked, const struct ttm_told *told,
         if (refs[i] != TTM_LIFE_NONE)
             ttm_life_marks_set(&tracked->told, refs[i]);
         else if (serials[i] != 0 && !ttm_telling_has_ended(tracked, serials[i]))
-            unknown_lives[unknown++] = told[i];
+            ttm_told_decode(lives + (size_t)i * TTM_TOLD_SIZE, &unknown[unknown_count++]);
     }
-    ttm_intake_told(tracked, unknown_lives, unknown);
+    ttm_intake_told(tracked, unknown, unknown_count);
 }
 
 /* Takes the lives of a frame. */
 static void take_frame(struct ttm_tracked *tracked, const uint8_t *lives, uint32_t count)
 {
-    for (uint32_t done = 0; done < count; done += TTM_FIND_MAX) {
-        const uint32_t n = count - done < TTM_FIND_MAX ? count - done : TTM_FIND_MAX;
-        struct ttm_told told[TTM_FIND_MAX];
-        for (uint32_t i = 0; i < n; i++)
-            ttm_told_decode(lives + (size_t)(done + i) * TTM_TOLD_SIZE, &told[i]);
-        take_lives(tracked, told, n);
-    }
+    for (uint32_t done = 0; done < count; done += TTM_FIND_MAX)
+        take_lives(tracked, lives + (size_t)done * TTM_TOLD_SIZE,
+                   count - done < TTM_FIND_MAX ? count - done : TTM_FIND_MAX);
 }
 
 /*
  * The same. A large page comes in 0.2 ms, unless memory is in pieces that the kernel has to put
- * together first: then it was the last one, as everybody waits for it.
+ * together first. Everybody waits for it, so two in a row that took long are the last ones; a single
+ * one may have been a moment in which the machine did something else.
  */
 static void take_frame_warily(struct ttm_tracked *tracked, const uint8_t *lives, uint32_t count)
 {
@@ -155,8 +153,11 @@ static void take_frame_warily(struct ttm_tracked *tracked, const uint8_t *lives,
     }
     const uint64_t before_ns = ttm_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
     take_frame(tracked, lives, count);
-    if (store->block_left > 0 &&
-        ttm_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns > LARGE_PAGE_NS)
+    if (store->block_left == 0)
+        return;
+    const bool is_slow = ttm_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns > LARGE_PAGE_NS;
+    tracked->slow_pages = is_slow ? tracked->slow_pages + 1 : 0;
+    if (tracked->slow_pages >= SLOW_PAGES)
         ttm_life_store_expect(store, store->live);
 }
 

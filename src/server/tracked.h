@@ -67,6 +67,7 @@ struct ttm_tracked {
     struct ttm_u64_set ended;    /* since the last pass: births or tellings may be read later */
     struct ttm_u64_set ended_before;  /* in the pass before that */
     uint64_t sweep_at;                /* in 'before' */
+    uint32_t slow_pages;              /* large pages in a row that the kernel was slow to give */
     struct ttm_early_ends early_ends; /* whose births were not read yet */
 
     uint32_t alone_visits;

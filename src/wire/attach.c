@@ -63,6 +63,11 @@ void ttm_told_encode(const struct ttm_told *told, uint8_t buf[TTM_TOLD_SIZE])
     put_le16(buf + 62, told->banks);
 }
 
+uint64_t ttm_told_serial(const uint8_t buf[TTM_TOLD_SIZE])
+{
+    return get_le64(buf);
+}
+
 void ttm_told_decode(const uint8_t buf[TTM_TOLD_SIZE], struct ttm_told *ret)
 {
     *ret = (struct ttm_told){

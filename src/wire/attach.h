@@ -68,5 +68,6 @@ uint32_t ttm_told_announced(const uint8_t *buf, size_t len);
 
 void ttm_told_encode(const struct ttm_told *told, uint8_t buf[TTM_TOLD_SIZE]);
 void ttm_told_decode(const uint8_t buf[TTM_TOLD_SIZE], struct ttm_told *ret);
+uint64_t ttm_told_serial(const uint8_t buf[TTM_TOLD_SIZE]); /* that alone */
 
 #endif /* TTM_WIRE_ATTACH_H */

@@ -21,6 +21,7 @@ static void assert_life(const uint8_t *buf, uint64_t base, uint32_t devices, uin
 
     ttm_told_decode(buf, &told);
     assert_true(told.serial == base);
+    assert_true(ttm_told_serial(buf) == base);
     assert_true(told.id == base + 1);
     assert_true(told.address == base + 2);
     assert_true(told.bytes == base + 3);
