@@ -582,8 +582,8 @@ static int make_group(struct making *making, uint32_t index, struct ttm_report_d
         .peak_registered_bytes = group->cbs.peak_registered_bytes,
         .peak_resident_bytes = group->cbs.peak_resident_bytes,
     };
-    ret->mark_cb_bytes = group->cbs.peak_resident_bytes > 0 ? group->cbs.mark_resident_bytes
-                                                            : group->cbs.mark_registered_bytes;
+    ret->mark_resident_bytes = group->cbs.mark_resident_bytes;
+    ret->mark_registered_bytes = group->cbs.mark_registered_bytes;
     free(sums);
     return status;
 }

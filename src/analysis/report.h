@@ -75,9 +75,10 @@ struct ttm_report_device {
     uint32_t bank_count[TTM_REGION_COUNT]; /* 0: not known */
     const char *board;
     struct ttm_report_region region[TTM_REGION_COUNT];
-    struct ttm_cb_totals cbs; /* once closed: what was there before */
-    uint64_t mark_cb_bytes;   /* resident, if known, else registered at the first of the moments */
-    bool has_cbs;             /* still: a device that was closed has none */
+    struct ttm_cb_totals cbs;     /* once closed: what was there before */
+    uint64_t mark_resident_bytes; /* of them, at the first of the moments */
+    uint64_t mark_registered_bytes;
+    bool has_cbs; /* still: a device that was closed has none */
     uint64_t kernel_bytes[TTM_KERNEL_KIND_COUNT];
 };
 

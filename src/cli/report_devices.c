@@ -29,9 +29,14 @@ static struct ttm_report_amounts amounts_of(const struct sheet *sheet,
 {
     struct ttm_report_amounts amounts = ttm_report_amounts(device, r);
 
-    if (sheet->choice->at == TTM_AT_MARK)
-        amounts.now_bytes =
-            r == TTM_REGION_CB ? device->mark_cb_bytes : device->region[r].at_mark.footprint_bytes;
+    if (sheet->choice->at != TTM_AT_MARK)
+        return amounts;
+    if (r != TTM_REGION_CB)
+        amounts.now_bytes = device->region[r].at_mark.footprint_bytes;
+    else if (device->cbs.peak_resident_bytes > 0) /* it is known what is resident */
+        amounts.now_bytes = device->mark_resident_bytes;
+    else
+        amounts.now_bytes = device->mark_registered_bytes;
     return amounts;
 }
 

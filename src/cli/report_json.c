@@ -46,19 +46,48 @@ static void put_shares(const struct sheet *sheet, const char *key,
     ttm_json_array_end(sheet->json);
 }
 
+static bool is_on_device(const struct ttm_report_origin *origin, uint16_t device)
+{
+    for (uint16_t i = 0; i < origin->device_count; i++) {
+        if (origin->devices[i] == device)
+            return true;
+    }
+    return false;
+}
+
+static void put_kernels(const struct sheet *sheet, const struct ttm_report_device *device)
+{
+    const struct ttm_report_process *process = sheet->process;
+    uint64_t bytes[TTM_KERNEL_KIND_COUNT] = {0};
+
+    /* A device has them of the end alone; at a mark its origins tell. */
+    for (uint32_t i = 0; i < process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &process->origins[i];
+        if (origin->region == TTM_REGION_KERNEL && is_on_device(origin, device->id))
+            bytes[origin->kind] += origin->moments[0].bytes;
+    }
+    if (sheet->choice->at != TTM_AT_MARK)
+        memcpy(bytes, device->kernel_bytes, sizeof(bytes));
+    ttm_json_put_u64(sheet->json, "application_bytes", bytes[TTM_KERNEL_APPLICATION]);
+    ttm_json_put_u64(sheet->json, "fabric_bytes", bytes[TTM_KERNEL_FABRIC]);
+    ttm_json_put_u64(sheet->json, "dispatch_bytes", bytes[TTM_KERNEL_DISPATCH]);
+}
+
 static void put_region(const struct sheet *sheet, const struct ttm_report_device *device,
                        unsigned r)
 {
     const struct ttm_report_region *region = &device->region[r];
+    const bool is_at_mark = sheet->choice->at == TTM_AT_MARK;
+    const struct ttm_held *held = is_at_mark ? &region->at_mark : &region->remaining;
     struct ttm_json *json = sheet->json;
 
     ttm_json_key(json, ttm_region_name(r));
     ttm_json_object_begin(json);
     ttm_json_put_u64(json, "allocs", region->allocs);
     ttm_json_put_u64(json, "frees", region->frees);
-    ttm_json_put_u64(json, "remaining", region->remaining.count);
-    ttm_json_put_u64(json, "remaining_bytes", region->remaining.bytes);
-    ttm_json_put_u64(json, "remaining_footprint_bytes", region->remaining.footprint_bytes);
+    ttm_json_put_u64(json, "remaining", held->count);
+    ttm_json_put_u64(json, "remaining_bytes", held->bytes);
+    ttm_json_put_u64(json, "remaining_footprint_bytes", held->footprint_bytes);
     ttm_json_put_u64(json, "peak_bytes", region->peak_bytes);
     ttm_json_put_u64(json, "peak_footprint_bytes", region->peak_footprint_bytes);
     if (region->allocs > 0)
@@ -71,16 +100,15 @@ static void put_region(const struct sheet *sheet, const struct ttm_report_device
     else
         ttm_json_put_null(json, "capacity_bytes");
     if (r == TTM_REGION_CB) {
-        ttm_json_put_u64(json, "resident_bytes", device->cbs.resident_bytes);
-        ttm_json_put_u64(json, "registered_bytes", device->cbs.registered_bytes);
+        ttm_json_put_u64(json, "resident_bytes",
+                         is_at_mark ? device->mark_resident_bytes : device->cbs.resident_bytes);
+        ttm_json_put_u64(json, "registered_bytes",
+                         is_at_mark ? device->mark_registered_bytes : device->cbs.registered_bytes);
         ttm_json_put_u64(json, "peak_resident_bytes", device->cbs.peak_resident_bytes);
         ttm_json_put_u64(json, "peak_registered_bytes", device->cbs.peak_registered_bytes);
     }
-    if (r == TTM_REGION_KERNEL) {
-        ttm_json_put_u64(json, "application_bytes", device->kernel_bytes[TTM_KERNEL_APPLICATION]);
-        ttm_json_put_u64(json, "fabric_bytes", device->kernel_bytes[TTM_KERNEL_FABRIC]);
-        ttm_json_put_u64(json, "dispatch_bytes", device->kernel_bytes[TTM_KERNEL_DISPATCH]);
-    }
+    if (r == TTM_REGION_KERNEL)
+        put_kernels(sheet, device);
     ttm_json_object_end(json);
 }
 
@@ -100,8 +128,10 @@ static void put_devices(const struct sheet *sheet)
         ttm_json_put_string(json, "board", device->board);
         ttm_json_key(json, "regions");
         ttm_json_object_begin(json);
-        for (unsigned r = 0; r < TTM_REGION_COUNT; r++)
-            put_region(sheet, device, r);
+        for (unsigned r = 0; r < TTM_REGION_COUNT; r++) {
+            if (sheet->choice->region < 0 || sheet->choice->region == (int)r)
+                put_region(sheet, device, r);
+        }
         ttm_json_object_end(json);
         ttm_json_object_end(json);
     }

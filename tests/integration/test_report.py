@@ -248,6 +248,28 @@ def test_the_table_has_what_devices_held_at_a_mark() -> None:
     assert "than the peak" not in run_ok("report", file, "--at", "full").out
 
 
+@pytest.mark.parametrize("story", ["leak", "again", "mesh8"])
+def test_in_json_devices_hold_at_a_mark_what_their_origins_do(story: str) -> None:
+    file = tell(story)
+    last = run_json("report", file)["processes"][0]["marks"][0]["name"]
+    (process,) = run_json("report", file, "--at", last)["processes"]
+    for device in process["devices"]:
+        for name, region in device["regions"].items():
+            origins = [o for o in process["origins"] if o["region"] == name]
+            for key in ("remaining", "remaining_bytes", "remaining_footprint_bytes"):
+                assert region[key] == sum(origin[key] for origin in origins), (name, key)
+        kernel = device["regions"]["KERNEL"]
+        assert kernel["application_bytes"] == kernel["remaining_bytes"] > 0
+        assert device["regions"]["CB"]["resident_bytes"] == 3 * 512 * 1024
+    (end,) = run_json("report", file)["processes"]
+    assert end["devices"][0]["regions"]["DRAM"] != process["devices"][0]["regions"]["DRAM"]
+
+
+def test_in_json_devices_have_the_region_that_was_chosen_alone() -> None:
+    (process,) = run_json("report", tell("leak"), "--region", "L1")["processes"]
+    assert [list(device["regions"]) for device in process["devices"]] == [["L1"]]
+
+
 def test_a_process_without_the_mark_is_not_one_that_held_nothing() -> None:
     file = tell("bare")
     assert " (pid 4243)" in run_ok("report", file, "--at", "here").lines[0]
