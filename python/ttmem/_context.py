@@ -13,6 +13,9 @@ whole path whenever it changes:
 A path may be found in a thread where nobody was told of it: copies of Python's context are run in
 threads of pools. Nobody says when such a copy ends, and the thread goes on with something else. So
 what was entered in another thread is not told of when something inside of it is left.
+
+Contexts may be left in another order than they were entered: generators take turns, each with a
+`with` of its own. So what was entered is a chain, and who leaves takes out his own link of it.
 """
 
 from __future__ import annotations
@@ -25,14 +28,15 @@ from ttmem import _library
 
 TYPE_CHECKING = False  # as in _library
 if TYPE_CHECKING:
-    from contextvars import Token
     from typing import Any, Callable, TypeVar
 
     _F = TypeVar("_F", bound=Callable[..., Any])
 
-# With the thread that entered it.
-_PATH: ContextVar[tuple[bytes, int]] = ContextVar("ttmem_context", default=(b"", 0))
-_get_path, _set_path = _PATH.get, _PATH.set
+# A link: the path, the thread that entered it, the link outside, its own name, and the link that it
+# is made anew from: who has entered it knows it by that one.
+_NOWHERE = (b"", 0, None, b"", None)
+_PATH: ContextVar[tuple[Any, ...]] = ContextVar("ttmem_context", default=_NOWHERE)
+_get_path, _set_path, _reset_path = _PATH.get, _PATH.set, _PATH.reset
 
 _is_following_callbacks = False
 _running_loop: Callable[[], Any] | None = None  # asyncio's, once its threads are followed
@@ -47,6 +51,22 @@ def tell(path: bytes | None = None) -> None:
     library = _library._loaded
     if library is not None:
         library.context_set(_get_path()[0] if path is None else path)
+
+
+def _without(left: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The chain of this task without that link; as it is where it is not in it."""
+    innermost = link = _get_path()
+    inside = []
+    while link is not left and link[4] is not left:
+        inside.append(link)
+        link = link[2]
+        if link is None:  # entered by another task
+            return innermost
+    link = link[2]
+    for old in reversed(inside):
+        path = link[0] + b"/" + old[3] if link[0] else old[3]
+        link = (path, old[1], link, old[3], old[4] or old)
+    return link
 
 
 def _follow_asyncio() -> None:
@@ -68,7 +88,8 @@ def _follow_threads() -> None:
     @functools.wraps(to_thread)
     async def to_thread_in_context(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         def run() -> Any:
-            _set_path((_get_path()[0], get_ident()))  # of the copy that this is run in
+            path, _, outer, name, first = link = _get_path()  # of the copy that this is run in
+            _set_path((path, get_ident(), outer, name, first or link))
             tell()
             try:
                 return function(*args, **kwargs)
@@ -96,7 +117,7 @@ def _follow_callbacks() -> None:
     def run_in_context(handle: Any) -> Any:
         own = getattr(handle, "_context", None)
         before = _get_path()[0]
-        path = own.get(_PATH, (b"", 0))[0] if own is not None else before
+        path = own.get(_PATH, _NOWHERE)[0] if own is not None else before
         if path == before:
             return run(handle)
         tell(path)
@@ -128,11 +149,12 @@ class context:  # noqa: N801, it is used like a function
     as often as it is called.
     """
 
-    __slots__ = ("_name", "_tokens")
+    __slots__ = ("_entered", "_name")
 
     def __init__(self, name: str):
         self._name: str | bytes = name
-        self._tokens: list[Token[tuple[bytes, int]]] | None = None
+        # The token and the link of the last that was entered, and those before it.
+        self._entered: tuple[Any, ...] | None = None
 
     def __enter__(self) -> context:
         library = _library._loaded
@@ -141,13 +163,10 @@ class context:  # noqa: N801, it is used like a function
         name = self._name
         if name.__class__ is not bytes:
             name = self._name = str(name).encode("utf-8", "replace")
-        outer = _get_path()[0]
-        path = outer + b"/" + name if outer else name
-        token = _set_path((path, get_ident()))
-        if self._tokens is None:
-            self._tokens = [token]
-        else:
-            self._tokens.append(token)
+        outer = _get_path()
+        path = outer[0] + b"/" + name if outer[0] else name
+        link = (path, get_ident(), outer, name, None)
+        self._entered = (_set_path(link), link, self._entered)
         library.context_set(path)
         if (
             not _is_following_callbacks
@@ -158,15 +177,22 @@ class context:  # noqa: N801, it is used like a function
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._tokens:  # tracking began inside
+        if self._entered is None:  # tracking began inside
             return
+        token, link, self._entered = self._entered
         try:
-            _PATH.reset(self._tokens.pop())
-        except ValueError:  # left by another task than the one that entered
-            pass
+            if _get_path() is link:
+                _reset_path(token)  # a third of what it takes to set another
+                link = link[2]
+            else:
+                link = _without(link)
+                _set_path(link)
+        except ValueError:  # left in a copy of the context that it was entered in
+            link = link[2]
+            _set_path(link)
         library = _library._loaded
         if library is not None:
-            path, thread = _get_path()
+            path, thread = link[0], link[1]
             is_ours = not path or thread == get_ident() or _is_in_event_loop()
             library.context_set(path if is_ours else b"")
 

@@ -200,6 +200,47 @@ def test_a_decorated_generator_has_its_context_while_it_runs(folder: Path) -> No
     assert outcome == [7, {"first": "gen", "second": "gen", "between": ""}]
 
 
+def test_generators_that_take_turns_leave_their_own_contexts(folder: Path) -> None:
+    outcome = run_script(
+        folder,
+        """
+        import ttmem
+        ttmem.start()
+        ids = iter(range(1, 100))
+        def tell(name):
+            ttmem.allocate_with_context(0, 100, "DRAM", next(ids), name)
+        def batches(name, count):
+            with ttmem.context(name), ttmem.context("in"):
+                for n in range(count):
+                    yield n
+        with ttmem.context("outer"):
+            first, second, third = (batches(name, 1) for name in "abc")
+            [next(batch) for batch in (first, second, third)]
+            tell("all")
+            second.close()
+            tell("without b")
+            first.close()
+            tell("without a")
+            with ttmem.context("mine"):
+                third.close()
+                tell("without c")
+            tell("none of them")
+        for _ in zip(batches("train", 2), batches("labels", 2)):
+            pass
+        tell("after")
+        result = {b.name: b.context for b in ttmem.snapshot().buffers}
+        """,
+    )
+    assert outcome == {
+        "all": "outer/a/in/b/in/c/in",
+        "without b": "outer/a/in/c/in",
+        "without a": "outer/c/in",
+        "without c": "outer/mine",
+        "none of them": "outer",
+        "after": "",
+    }
+
+
 def test_a_decorated_async_generator_has_its_context_while_it_runs(folder: Path) -> None:
     outcome = run_script(
         folder,
