@@ -642,10 +642,12 @@ static void put_region_csv(const struct ttm_monitor_look *look, const struct ttm
                            unsigned region, struct ttm_text *out)
 {
     const struct ttm_totals *t = &device->totals.region[region];
+    const uint64_t used = ttm_device_used(&device->totals, region);
+    const uint64_t bytes = region == TTM_REGION_CB ? used : t->bytes;
 
     ttm_text_format(out, "%" PRIu64 ",%u,%s,%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
                     look->answer->moment.time_ns, device->id, ttm_arch_name(device->arch),
-                    ttm_region_name(region), t->bytes, t->footprint_bytes, t->count);
+                    ttm_region_name(region), bytes, used, t->count);
     if (device->capacity_bytes[region] > 0)
         ttm_text_format(out, "%" PRIu64, device->capacity_bytes[region]);
     ttm_text_format(out, ",%" PRIu64, ttm_runtime_bytes(look->answer, device->id, region));

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs say through libttmem is what our commands show; bad hosts come to no harm."""
 
+import csv
+import io
 import os
 import platform
 import signal
@@ -81,6 +83,10 @@ def test_circular_buffers_take_the_union_of_their_addresses_per_core(server: Ser
         assert worker.region("CB")["resident_bytes"] == 16 * 10
         worker.do("dispatch 2 0")  # lies on the first four cores; program 3 on the others
         assert worker.region("CB")["resident_bytes"] == 4 * 120 + 12 * 10
+        table = run_ok("monitor", "--once", "--csv", "-s", server.socket).out
+        (row,) = [r for r in csv.DictReader(io.StringIO(table)) if r["region"] == "CB"]
+        assert row["bytes"] == row["footprint_bytes"] == str(4 * 120 + 12 * 10)
+        assert row["count"] == "4"
         server.check()
         worker.do("end_program 2", "end_program 1")
         wait_for(lambda: worker.region("CB")["remaining"] == 1)
