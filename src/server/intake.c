@@ -178,7 +178,7 @@ static bool take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
         .bytes = birth.bytes,
         .footprint_bytes = birth.footprint_bytes,
     };
-    ttm_tail_life(server, client, TTM_EVENT_BIRTH, &birth.site, &life);
+    ttm_tail_life(server, client, birth.time_ns, TTM_EVENT_BIRTH, &birth.site, &life);
     return false;
 }
 
@@ -199,7 +199,8 @@ static int end_life(struct ttm_tracked *tracked, uint64_t serial, uint64_t time_
     if (r == 0)
         ttm_record_end(client, time_of(tracked, time_ns), serial, how);
     if (r == 0 && !ttm_list_is_empty(&server->tails))
-        ttm_tail_life(server, client, events[how], &ended.site, &ended.life);
+        ttm_tail_life(server, client, time_of(tracked, time_ns), events[how], &ended.site,
+                      &ended.life);
     return r;
 }
 
@@ -421,8 +422,8 @@ static inline struct ttm_brief_life brief_life(const struct batch *batch,
     };
 }
 
-static void publish_brief(const struct batch *batch, uint8_t op, const struct ttm_record *birth,
-                          uint32_t site)
+static void publish_brief(const struct batch *batch, uint64_t time_ns, uint8_t op,
+                          const struct ttm_record *birth, uint32_t site)
 {
     const struct ttm_life life = {
         .id = birth->id,
@@ -431,7 +432,7 @@ static void publish_brief(const struct batch *batch, uint8_t op, const struct tt
         .footprint_bytes = birth->footprint_bytes,
     };
 
-    ttm_tail_life(batch->client->server, batch->client, op,
+    ttm_tail_life(batch->client->server, batch->client, time_of(batch->tracked, time_ns), op,
                   ttm_site_table_get(&batch->process->sites, site), &life);
 }
 
@@ -453,7 +454,7 @@ static inline bool begin_brief(const struct batch *batch, const struct ttm_recor
     if (batch->is_recorded)
         ttm_record_brief_birth(batch->client, record, &ret->recorded);
     if (batch->is_watched)
-        publish_brief(batch, TTM_EVENT_BIRTH, record, alike->site.number);
+        publish_brief(batch, record->time_ns, TTM_EVENT_BIRTH, record, alike->site.number);
     return true;
 }
 
@@ -468,7 +469,7 @@ static inline void end_brief(const struct batch *batch, const struct ttm_record 
         ttm_record_brief_end(batch->client, time_of(batch->tracked, record->time_ns),
                              &brief->recorded);
     if (batch->is_watched)
-        publish_brief(batch, TTM_EVENT_END, birth, brief->site.number);
+        publish_brief(batch, record->time_ns, TTM_EVENT_END, birth, brief->site.number);
     if (batch->has_to_remember)
         ttm_telling_ended(batch->tracked, record->serial, true);
 }

@@ -116,14 +116,15 @@ static void take_birth(struct ttm_session *session, const struct ttm_original_me
     if (ttm_list_is_empty(&server->tails))
         return;
     if (r > 0)
-        ttm_tail_life(server, client, TTM_EVENT_REPLACED, &replaced.site, &replaced.life);
+        ttm_tail_life(server, client, server->now_ns, TTM_EVENT_REPLACED, &replaced.site,
+                      &replaced.life);
     const struct ttm_life life = {
         .id = birth.id,
         .address = birth.address,
         .bytes = birth.bytes,
         .footprint_bytes = birth.footprint_bytes,
     };
-    ttm_tail_life(server, client, TTM_EVENT_BIRTH, &birth.site, &life);
+    ttm_tail_life(server, client, server->now_ns, TTM_EVENT_BIRTH, &birth.site, &life);
 }
 
 static void take_end(struct ttm_session *session, const struct ttm_original_message *msg,
@@ -153,7 +154,7 @@ static void take_end(struct ttm_session *session, const struct ttm_original_mess
         ttm_tail_unknown(server, client, (uint16_t)msg->device_id,
                          (uint8_t)__builtin_ctz(region_bits), msg->buffer_id);
     else
-        ttm_tail_life(server, client, TTM_EVENT_END, &ended.site, &ended.life);
+        ttm_tail_life(server, client, server->now_ns, TTM_EVENT_END, &ended.site, &ended.life);
 }
 
 static void answer(struct ttm_session *session, const struct ttm_original_message *msg)

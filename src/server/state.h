@@ -265,8 +265,9 @@ bool ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_req
 void ttm_tail_leave(struct ttm_session *session);
 /* Tells the reader of a gap, once there is room again. Returns whether there is. */
 bool ttm_tail_report_loss(struct ttm_session *session);
-void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, uint8_t op,
-                   const struct ttm_site *site, const struct ttm_life *life);
+/* 'time_ns', of the server's clock, is when it happened: a ring is read some time later. */
+void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, uint64_t time_ns,
+                   uint8_t op, const struct ttm_site *site, const struct ttm_life *life);
 void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client, uint16_t device,
                       uint8_t region, uint64_t id);
 void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client, uint64_t run,

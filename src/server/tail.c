@@ -105,12 +105,12 @@ static void publish(struct ttm_server *server, const struct ttm_client *client,
     }
 }
 
-void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, uint8_t op,
-                   const struct ttm_site *site, const struct ttm_life *life)
+void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, uint64_t time_ns,
+                   uint8_t op, const struct ttm_site *site, const struct ttm_life *life)
 {
     const struct ttm_device_set set = ttm_device_sets_get(&server->reg->sets, site->device_set);
     struct ttm_event event = {
-        .time_ns = server->now_ns + server->wall_offset_ns,
+        .time_ns = time_ns + server->wall_offset_ns,
         .id = life->id,
         .address = life->address,
         .bytes = life->bytes,

@@ -3,6 +3,7 @@
 
 import csv
 import io
+import json
 import os
 import platform
 import signal
@@ -157,6 +158,26 @@ def test_a_device_that_is_closed_ends_all_on_it(server: Server) -> None:
         assert row["unknown_frees"] == 0
         assert worker.region("DRAM", 3)["frees"] == 0  # nobody freed them
         server.check()
+
+
+def test_a_tail_has_the_time_of_the_event_and_not_when_it_was_read(server: Server) -> None:
+    with server.client() as marker, Library(server) as worker:
+        worker.do("alloc 1 100")  # the second like it goes another way
+        worker.wait_for_ids(1)
+        with Tail("--json", server=server, marker=marker) as tail:
+            server.freeze()
+            moments = []
+            for line in ("alloc 2 100", "free 2", "alloc 3 100", "free 1"):
+                worker.do(line)
+                time.sleep(0.01)  # the server's wall clock and ours are not read at once
+                moments.append(time.time_ns())
+                time.sleep(0.01)
+            server.thaw()
+            told = [json.loads(line) for line in tail.lines_until_mark()]
+    times = [event["time_ns"] for event in told if event["pid"] == worker.pid]
+    assert len(times) == 4
+    for event_ns, moment_ns, next_ns in zip(times, moments, [*times[1:], time.time_ns()]):
+        assert event_ns < moment_ns < next_ns
 
 
 def test_a_tail_says_that_a_device_was_closed(server: Server) -> None:
