@@ -159,6 +159,18 @@ void ttm_control_switch(const struct ttm_control_view *view, const char *root, b
     nudge(view, root);
 }
 
+/* Whether it says so on purpose, or has something to report. */
+static bool is_off(const struct ttm_control_view *view)
+{
+    const struct ttm_control *control = view->control;
+    /* acquire: pairs with the release in ttm_control_map(). */
+    const bool is_used = atomic_load_explicit(&control->magic, memory_order_acquire) != 0;
+    const bool is_wanted =
+        atomic_load_explicit(&control->is_wanted, memory_order_relaxed) != 0; /* only a look */
+
+    return !ttm_control_is_on(view) && (is_used || !is_wanted);
+}
+
 size_t ttm_control_list_off(const char *root, pid_t *ret_pids, size_t max)
 {
     char folder[4096];
@@ -175,7 +187,7 @@ size_t ttm_control_list_off(const char *root, pid_t *ret_pids, size_t max)
         const long pid = strtol(entry->d_name, &end, 10);
         if (pid <= 0 || *end != '\0' || ttm_control_open(root, (pid_t)pid, &view) < 0)
             continue;
-        if (!ttm_control_is_on(&view))
+        if (is_off(&view))
             ret_pids[count++] = (pid_t)pid;
         ttm_control_close(&view);
     }

@@ -63,7 +63,9 @@ bool ttm_control_is_on(const struct ttm_control_view *view);
 
 /*
  * The processes in which tracking is off although it could be on, at most 'max' of
- * those that the caller may see. Returns how many.
+ * those that the caller may see. One that has never used the library, and was not switched
+ * off either, is none of them: a shell that has the hook loaded for what it starts. Returns
+ * how many.
  */
 size_t ttm_control_list_off(const char *root, pid_t *ret_pids, size_t max);
 

@@ -285,6 +285,18 @@ static void a_process_is_listed_while_it_is_off(void **state)
     assert_int_equal(ttm_control_list_off("/nonexistent", none, 1), 0);
 }
 
+static void one_that_was_never_used_is_listed_when_it_was_switched_off(void **state)
+{
+    (void)state;
+
+    atomic_store(&own->magic, 0);
+    assert_true(is_listed());
+    atomic_store(&own->is_wanted, 1); /* it would report, and has nothing to report */
+    assert_false(is_listed());
+    atomic_store(&own->magic, TTM_CONTROL_MAGIC);
+    assert_true(is_listed());
+}
+
 #define WITH_PAGE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -301,6 +313,7 @@ int main(void)
         WITH_PAGE(a_switch_writes_into_no_other_file),
         WITH_PAGE(a_full_pipe_does_not_hold_up_the_switch),
         WITH_PAGE(a_process_is_listed_while_it_is_off),
+        WITH_PAGE(one_that_was_never_used_is_listed_when_it_was_switched_off),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
