@@ -16,6 +16,7 @@ struct teller {
     int32_t pid;
     struct ttm_notebook notes;
     uint32_t bank_count[TTM_DEVICE_COUNT][TTM_REGION_COUNT];
+    uint64_t seen_set; /* of devices, the last: its number + 1 */
 };
 
 struct listening {
@@ -120,12 +121,28 @@ static bool overlaps(const struct listening *l, const struct ttm_recorded_life *
     return false;
 }
 
+/* Which devices there are; asked for where some were chosen. */
+static void see_devices(const struct listening *l, struct teller *teller, uint32_t number)
+{
+    uint16_t devices[TTM_DEVICE_COUNT];
+
+    if (l->options->devices.is_all || teller->seen_set == number + 1ull)
+        return;
+    teller->seen_set = number + 1ull;
+    const uint32_t count = ttm_notebook_devices(&teller->notes, number, devices);
+    for (uint32_t i = 0; i < count; i++) {
+        if (devices[i] < TTM_DEVICE_COUNT)
+            l->history->has_device[devices[i]] = true;
+    }
+}
+
 static int take_birth(struct listening *l, struct teller *teller,
                       const struct ttm_recorded_life *life)
 {
     const bool is_there = life->address == l->options->address;
     struct ttm_history *history = l->history;
 
+    see_devices(l, teller, life->devices);
     if ((!is_there && !reaches(l, teller, life)) ||
         (l->options->region >= 0 && l->options->region != life->region) ||
         !is_chosen(l, teller, life->devices))
@@ -165,9 +182,11 @@ static int take(struct listening *l, const struct ttm_recorded *record)
         return -ENOMEM;
     if (record->type == TTM_RECORDED_PROCESS)
         teller->pid = record->seen.pid;
-    if (record->type == TTM_RECORDED_DEVICE && record->device.id < TTM_DEVICE_COUNT)
+    if (record->type == TTM_RECORDED_DEVICE && record->device.id < TTM_DEVICE_COUNT) {
+        l->history->has_device[record->device.id] = true;
         memcpy(teller->bank_count[record->device.id], record->device.bank_count,
                sizeof(record->device.bank_count));
+    }
     if (record->type == TTM_RECORDED_NOTE) {
         const struct ttm_noted note = {record->note.number, record->note.kind, record->note.bytes,
                                        record->note.length};

@@ -36,6 +36,7 @@ struct ttm_history {
     uint64_t left_out; /* beyond TTM_HISTORY_LIVES */
     uint64_t first_ns; /* of the recording */
     bool is_untimed;   /* it comes from a log without times: those here tell the order */
+    bool has_device[TTM_DEVICE_COUNT]; /* in the recording; not kept where all were chosen */
     struct ttm_recording_info info;
     struct ttm_arena arena;
 };

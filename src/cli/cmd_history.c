@@ -10,6 +10,7 @@
 #include "analysis/history.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/seed.h"
 #include "cli/ask.h"
 #include "cli/command.h"
@@ -73,7 +74,7 @@ static void put_life(struct ttm_json *json, const struct ttm_history *history,
         ttm_json_put_null(json, "end");
     }
     ttm_json_put_bool(json, "overlap", life->is_overlap);
-    ttm_words_json(json, &life->words, true);
+    ttm_words_json(json, &life->words, false);
     ttm_json_object_end(json);
 }
 
@@ -248,6 +249,21 @@ static int print(const struct ttm_history *history, const struct wish *wish, con
     return r < 0 ? ttm_ask_unwritten(r) : TTM_EXIT_OK;
 }
 
+/* Whether each device that was asked for is there; says so when one is not. */
+static bool are_devices_there(const struct ttm_history *history, const struct wish *wish,
+                              const char *path)
+{
+    const struct ttm_device_filter *devices = &wish->history.devices;
+
+    for (unsigned id = 0; !devices->is_all && id < TTM_DEVICE_COUNT; id++) {
+        if (!ttm_device_filter_has(devices, id) || history->has_device[id])
+            continue;
+        ttm_log("there is no device %u in '%s'", id, path);
+        return false;
+    }
+    return true;
+}
+
 static int show(const char *path, struct wish *wish)
 {
     struct ttm_symbols *symbols = ttm_symbols_new(NULL);
@@ -261,7 +277,11 @@ static int show(const char *path, struct wish *wish)
         r = ttm_history_read(recording, &wish->history, &history);
         ttm_recording_close(recording);
     }
-    const int status = r < 0 ? ttm_recording_failed(path, r) : print(&history, wish, path);
+    int status = TTM_EXIT_FAILED;
+    if (r < 0)
+        status = ttm_recording_failed(path, r);
+    else if (are_devices_there(&history, wish, path))
+        status = print(&history, wish, path);
     ttm_history_done(&history);
     ttm_symbols_free(symbols);
     return status;

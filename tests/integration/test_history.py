@@ -31,10 +31,21 @@ def test_lives_come_in_order_with_how_they_ended() -> None:
     assert weights["python"] == ["decode.py:19:load_weights", "decode.py:55:main"]
 
 
+def test_files_have_their_base_names() -> None:
+    subprocess.run([os.environ["MAKE_STORY"], "folder", "folder.ttmem"], check=True)
+    report = run_json("report", "folder.ttmem", "--full-paths")
+    assert report["processes"][0]["origins"][0]["python"] == ["/srv/app/serve.py:7:load"]
+    (life,) = run_json("history", "folder.ttmem", "--address", "0x10000")["lives"]
+    assert life["python"] == ["serve.py:7:load"]
+
+
 def test_filters_and_decimal_addresses() -> None:
     lives = run_json("history", "leak.ttmem", "--address", str(0x18B20), "--region", "CB")["lives"]
     assert [life["operation"] for life in lives] == ["ttnn.matmul", "ttnn.softmax"]
-    assert run_json("history", "leak.ttmem", "--address", "0x18b20", "-d", "5")["lives"] == []
+    assert run_json("history", "leak.ttmem", "--address", "7", "-d", "0")["lives"] == []
+    assert "no device 5 in 'leak.ttmem'" in run(
+        "history", "leak.ttmem", "--address", "7", "-d", "0,5"
+    ).complains(1)
 
 
 def test_text_says_the_same() -> None:
@@ -42,9 +53,9 @@ def test_text_says_the_same() -> None:
     assert lines[0] == "0x18b20 in leak.ttmem: 4 lives, 1 freed"
     assert len(lines) == 6
     assert lines[-1].endswith("decode.py:37 forward (ttnn.matmul) from 0x18400")
-    part = ("--region", "L1", "-d", "5")
+    part = ("--region", "L1", "-d", "0")
     assert run_ok("history", "leak.ttmem", "--address", "7", *part).lines == [
-        "0x7 in L1 on device 5 in leak.ttmem: 0 lives, 0 freed"
+        "0x7 in L1 on device 0 in leak.ttmem: 0 lives, 0 freed"
     ]
     assert run_ok("history", "leak.ttmem", "--address", "7").lines == [
         "0x7 in leak.ttmem: 0 lives, 0 freed"
