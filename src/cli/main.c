@@ -69,14 +69,10 @@ static void keep_standard_numbers(void)
     }
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "--help";
 
-    keep_standard_numbers();
-    ttm_child_ignore_limits();
-    (void)setlocale(LC_ALL, "");
-    (void)setlocale(LC_NUMERIC, "C"); /* numbers are for programs too */
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
         const struct ttm_command *command = argc > 2 ? find_command(argv[2]) : NULL;
         if (command)
@@ -100,4 +96,23 @@ int main(int argc, char **argv)
         return TTM_EXIT_USAGE;
     }
     return command->run(argc - 1, argv + 1);
+}
+
+/* Help is printed by stdio, which says at the end whether it was written. */
+static int finish(int status)
+{
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || status != TTM_EXIT_OK)
+        return status;
+    ttm_log("cannot write the output: %s", strerror(errno ? errno : EIO));
+    return TTM_EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    keep_standard_numbers();
+    ttm_child_ignore_limits();
+    (void)setlocale(LC_ALL, "");
+    (void)setlocale(LC_NUMERIC, "C"); /* numbers are for programs too */
+    return finish(run(argc, argv));
 }

@@ -17,11 +17,12 @@ int ttm_suppress_read(const char *path, struct ttm_suppressions *ret)
     const int r = ttm_suppressions_read(path, ret, &line);
     if (r == 0)
         return TTM_EXIT_OK;
-    if (r == -EBADMSG)
+    if (r == -EBADMSG) {
         ttm_log("'%s', line %u: not of the form 'leak:PATTERN'", path, line);
-    else
-        ttm_log("cannot read '%s': %s", path, strerror(-r));
-    return TTM_EXIT_USAGE;
+        return TTM_EXIT_USAGE;
+    }
+    ttm_log("cannot read '%s': %s", path, strerror(-r));
+    return TTM_EXIT_FAILED;
 }
 
 int ttm_suppress_suspects(const char *path, struct ttm_report *report)

@@ -7,7 +7,10 @@
 
 #include "analysis/suppressions.h"
 
-/* NULL is fine: none. Returns TTM_EXIT_OK; TTM_EXIT_USAGE, after saying what is wrong. */
+/*
+ * NULL is fine: none. Returns TTM_EXIT_OK; after saying what is wrong, TTM_EXIT_FAILED when it
+ * cannot be read and TTM_EXIT_USAGE when it is no such file.
+ */
 int ttm_suppress_read(const char *path, struct ttm_suppressions *ret);
 
 /* Clears the suspects of a report that the file knows. Returns the same. */

@@ -10,6 +10,7 @@ import pytest
 from support import (
     Command,
     Server,
+    TT_MEM,
     Tail,
     end_named_client,
     run_json,
@@ -39,6 +40,18 @@ def test_there_are_no_escape_codes_where_there_is_no_terminal(
 ) -> None:
     for env in ({}, {"TERM": "xterm-256color"}, {"COLUMNS": "200", "LINES": "5"}):
         assert "\033" not in run_ok(*command, server=busy, env=env).out
+
+
+@pytest.mark.parametrize("command", ["--help", "--version", "help run", "report --help"])
+def test_help_that_cannot_be_written_is_a_failure(command: str) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [TT_MEM, *command.split()], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "tt-mem: cannot write the output: No space left on device\n",
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS[:3])
