@@ -162,6 +162,8 @@ static int parse(struct run *run, int argc, char **argv)
     run->argv = ttm_options_rest(&parsed);
     if (!run->argv[0])
         return ttm_options_complain(&parsed, "the program to run is missing");
+    if (run->output && strcmp(run->output, "-") == 0)
+        return ttm_options_complain(&parsed, "a recording cannot be written to standard output");
     if (run->output && run->is_unrecorded)
         return ttm_options_complain(&parsed, "--output and --no-record exclude each other");
     if (run->connect && run->debug_log_path)

@@ -24,7 +24,14 @@ int ttm_overwrite_other(const char *output)
     struct ttm_recording *recording = NULL;
     struct stat st;
 
-    if (stat(output, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+    if (stat(output, &st) < 0)
+        return TTM_EXIT_OK;
+    if (!S_ISREG(st.st_mode)) {
+        ttm_log("cannot record to '%s': it is no regular file (--no-record records nothing)",
+                output);
+        return TTM_EXIT_USAGE;
+    }
+    if (st.st_size == 0)
         return TTM_EXIT_OK;
     const int r = ttm_recording_open(output, &recording);
     ttm_recording_close(recording);

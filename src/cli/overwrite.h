@@ -14,7 +14,7 @@ int ttm_overwrite_input(const char *output, const char *input, const char *what)
 
 /*
  * Whether a recording may take the place of 'output': of one that is no recording it may
- * not, unless it is empty. Returns TTM_EXIT_OK; or says why not and returns what to exit
+ * not, unless it is empty; of a device or a folder never. Returns TTM_EXIT_OK; or says why not and returns what to exit
  * with.
  */
 int ttm_overwrite_other(const char *output);

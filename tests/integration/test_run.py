@@ -895,6 +895,21 @@ def test_a_file_that_is_no_recording_stays_and_nothing_is_run(place: Place) -> N
     assert notes.read_bytes()[:3] == b"TTM"
 
 
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ("-", "a recording cannot be written to standard output"),
+        ("/dev/null", "cannot record to '/dev/null': it is no regular file"),
+        (".", "cannot record to '.': it is no regular file"),
+    ],
+)
+def test_what_cannot_become_a_recording_is_refused_before_the_program_runs(
+    place: Place, output: str, why: str
+) -> None:
+    assert why in place.run("-o", output, "touch", "was-run").complains(2)
+    assert os.listdir(place.work_folder) == []
+
+
 def test_a_program_that_reports_nothing_leaves_no_recording(place: Place) -> None:
     assert place.run("true").status == 0
     assert recordings(place) == []
