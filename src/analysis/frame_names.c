@@ -19,15 +19,11 @@ static long number_of(struct ttm_symbols *symbols, const struct ttm_module_note 
     return ttm_symbols_module(symbols, path, build_id, &number) == 0 ? (long)number : -1;
 }
 
-/*
- * "ttnn::zeros"; where lines are known "decode.c:28 cache_kv", and with what it was inlined
- * into "decode.c:28 cache_kv ← main". Where they are not, the last is the function that is
- * really there.
- */
-static void put_names(const struct ttm_symbol *symbol, struct ttm_text *name)
+void ttm_frame_name_put(const struct ttm_symbol *symbol, struct ttm_text *name)
 {
     const struct ttm_symbol_frame *inner = &symbol->frames[0];
 
+    /* Without lines the last is the function that is really there. */
     if (!inner->file || inner->line == 0) {
         ttm_text_append(name, symbol->frames[symbol->count - 1].name);
         return;
@@ -49,7 +45,7 @@ static bool name_frame(void *arg, const struct ttm_module_note *module, uint64_t
         return false;
     if (!symbol->frames[symbol->count - 1].is_resolved)
         return false;
-    put_names(symbol, name);
+    ttm_frame_name_put(symbol, name);
     return true;
 }
 

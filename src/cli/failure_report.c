@@ -292,8 +292,11 @@ static void forget(struct ttm_failure_reporter *reporter, struct ttm_failures_he
     *held = reporter->held[--reporter->held_count];
 }
 
-/* 'more': how many others there were since the last one, and what is to be said of this one. */
-static void say(const struct ttm_failure_reporter *reporter, const struct ttm_failure_view *view,
+/*
+ * 'more': how many others there were since the last one, and what is to be said of this one. Where
+ * Python tells the place, no file is looked at for names.
+ */
+static void say(const struct ttm_failure_reporter *reporter, struct ttm_failure_view *view,
                 uint64_t more, const char *then)
 {
     struct ttm_text whole, out;
@@ -304,7 +307,9 @@ static void say(const struct ttm_failure_reporter *reporter, const struct ttm_fa
     if (more > 0)
         ttm_text_format(&whole, "tt-mem: %s more %s since%s\n", ttm_format_count(more, number),
                         more == 1 ? "failure" : "failures", then);
+    view->names = ttm_native_names_new();
     ttm_failure_text(view, &reporter->terminal, &whole);
+    ttm_native_names_free(view->names);
     ttm_terminal_fit(&reporter->terminal, &whole, &out);
     if (!ttm_text_failed(&whole) && !ttm_text_failed(&out))
         ttm_log_text(ttm_text_string(&out), out.length);

@@ -49,7 +49,7 @@ static void put_place(const struct sheet *sheet, const struct ttm_failure_place 
         words.place = "";
         put(sheet, ttm_origin_brief_are_empty(&words) ? "" : " ");
     }
-    ttm_origin_brief_text(sheet->out, &words);
+    ttm_origin_brief_text(sheet->out, &words, sheet->view->names);
 }
 
 /* ---- what failed ---- */

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "cli/caller.h"
+#include "cli/native_names.h"
 #include "cli/terminal.h"
 #include "model/bank_map.h"
 #include "model/holders.h"
@@ -29,7 +30,8 @@ struct ttm_failure_place {
 
 struct ttm_failure_view {
     const struct ttm_failure_row *failure;
-    int32_t pid;  /* 0: there is one process only, and no need to name it */
+    struct ttm_native_names *names; /* may be NULL */
+    int32_t pid;                    /* 0: there is one process only, and no need to name it */
     bool is_late; /* told of later: of those that held it only some are known, or none */
     struct ttm_failure_place where;
     uint32_t bank_count; /* 0: not known */

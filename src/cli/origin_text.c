@@ -6,11 +6,13 @@
 #include "wire/origin.h"
 
 /* "decode.py:28:cache_kv" as people read it: "decode.py:28 cache_kv"; and a file without folders. */
-static void put_frame(struct ttm_text *out, const char *lines)
+static void put_frame(struct ttm_text *out, const char *lines, struct ttm_native_names *names)
 {
     char frame[256];
     size_t n = strcspn(lines, "\n");
 
+    if (ttm_native_names_put(names, lines, n, out))
+        return;
     if (lines[0] == '/') {
         const char *file = (const char *)memrchr(lines, '/', n) + 1;
         n -= (size_t)(file - lines);
@@ -38,12 +40,13 @@ static void put_word(struct ttm_text *out, const char **separator, const char *b
     *separator = " ";
 }
 
-void ttm_origin_brief_text(struct ttm_text *out, const struct ttm_origin_brief *words)
+void ttm_origin_brief_text(struct ttm_text *out, const struct ttm_origin_brief *words,
+                           struct ttm_native_names *names)
 {
     const char *separator = "";
 
     if (words->place[0] != '\0') {
-        put_frame(out, words->place);
+        put_frame(out, words->place, names);
         separator = " ";
     }
     put_word(out, &separator, "(", words->operation, ")");
@@ -61,7 +64,7 @@ void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origi
         .name = origin->name,
         .context = origin->context,
     };
-    ttm_origin_brief_text(out, &words);
+    ttm_origin_brief_text(out, &words, NULL);
     if (!ttm_origin_brief_are_empty(&words))
         ttm_text_append(out, " ");
 }

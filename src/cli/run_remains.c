@@ -129,7 +129,7 @@ static struct widths widths_of(const struct sheet *sheet, const struct kind *kin
 }
 
 static void put_kind(const struct sheet *sheet, const struct widths *widths,
-                     const struct kind *kind)
+                     const struct kind *kind, struct ttm_native_names *names)
 {
     const struct ttm_remains *like = &kind->like;
     const struct ttm_origin_brief *words =
@@ -152,7 +152,7 @@ static void put_kind(const struct sheet *sheet, const struct widths *widths,
     part_done(sheet, &devices);
     if (words) {
         put(sheet, "  ");
-        ttm_origin_brief_text(sheet->out, words);
+        ttm_origin_brief_text(sheet->out, words, names);
     }
     if (like->region == TTM_REGION_KERNEL)
         ttm_text_format(sheet->out, "  %s", ttm_kernel_kind_name(like->kind));
@@ -167,9 +167,11 @@ static void put_kinds(const struct sheet *sheet, const struct widths *widths,
     uint64_t left = remains->others, bytes = remains->others_footprint_bytes;
     const uint32_t shown = count + (left > 0) > row_max ? row_max - 1 : count;
     char number[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+    struct ttm_native_names *names = ttm_native_names_new(); /* NULL names nothing */
 
     for (uint32_t i = 0; i < shown; i++)
-        put_kind(sheet, widths, &kinds[i]);
+        put_kind(sheet, widths, &kinds[i], names);
+    ttm_native_names_free(names);
     for (uint32_t i = shown; i < count; i++) {
         left += kinds[i].count;
         bytes += kinds[i].bytes * kinds[i].like.device_count;

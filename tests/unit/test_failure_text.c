@@ -2,6 +2,7 @@
 #include "testing.h"
 
 #include "cli/failure_text.h"
+#include "own_place.h"
 
 static const struct ttm_terminal plain = {.has_utf8 = true, .columns = 80, .rows = 24};
 static const struct ttm_terminal broad = {.has_utf8 = true, .columns = 120, .rows = 40};
@@ -88,12 +89,28 @@ static void a_caller_stands_between_place_and_operation(void **state)
     assert_has(text_on(&plain), "of device 0 at model.py:210 ← forward\n");
 }
 
+static void exhausted_is_told_from_fragmented(void **state);
+
 static void a_place_in_a_library_is_told_without_folders(void **state)
 {
     (void)state;
     view.where.words = (struct ttm_origin_brief){
         "/opt/ttnn/build/lib/libtt_metal.so+0xc77272\n/opt/ttnn/ttnn/_ttnncpp.so+0x12", "", "", ""};
     assert_non_null(strstr(text_on(&broad), "device 0 at libtt_metal.so+0xc77272: 32.0 MiB"));
+}
+
+static void a_native_place_has_the_name_of_its_function(void **state)
+{
+    char place[4096];
+    (void)state;
+
+    own_place(exhausted_is_told_from_fragmented, place, sizeof(place));
+    view.where.words = (struct ttm_origin_brief){place, "", "", ""};
+    assert_has(text_on(&broad), " at test_failure_text+0x");
+    view.names = ttm_native_names_new();
+    assert_has(text_on(&broad), " exhausted_is_told_from_fragmented");
+    assert_null(strstr(text_on(&broad), "+0x"));
+    ttm_native_names_free(view.names);
 }
 
 static void what_does_not_fit_a_line_takes_two(void **state)
@@ -264,6 +281,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_caller_stands_between_place_and_operation, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_place_in_a_library_is_told_without_folders, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_native_place_has_the_name_of_its_function, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_does_not_fit_a_line_takes_two, set_up, tear_down),
         cmocka_unit_test_setup_teardown(exhausted_is_told_from_fragmented, set_up, tear_down),

@@ -6,6 +6,7 @@
 #include "analysis/report.h"
 #include "base/clock.h"
 #include "cli/run_summary.h"
+#include "own_place.h"
 
 static const struct ttm_terminal plain = {.has_utf8 = true, .columns = 80, .rows = 24};
 
@@ -191,7 +192,8 @@ static void what_reads_the_same_is_one_row(void **state)
     assert_has(text_on(&plain), "\n           30    1.0 MiB   30.0 MiB  DRAM           0\n");
 }
 
-static void add_from(const char *python, const char *name, uint64_t count, uint64_t bytes)
+static void add_of(const char *python, const char *native, const char *name, uint64_t count,
+                   uint64_t bytes)
 {
     const struct ttm_origin origin = {
         .text = {[TTM_ORIGIN_CONTEXT] = "",
@@ -199,7 +201,7 @@ static void add_from(const char *python, const char *name, uint64_t count, uint6
                  [TTM_ORIGIN_THREAD] = "",
                  [TTM_ORIGIN_OPERATION] = "ttnn.zeros",
                  [TTM_ORIGIN_PYTHON] = python,
-                 [TTM_ORIGIN_NATIVE] = ""},
+                 [TTM_ORIGIN_NATIVE] = native},
     };
     const struct ttm_remains remains = {
         .bytes = bytes,
@@ -211,6 +213,24 @@ static void add_from(const char *python, const char *name, uint64_t count, uint6
 
     assert_true(remains.origin > 0);
     ttm_remains_add(&departed.remains, &remains);
+}
+
+static void add_from(const char *python, const char *name, uint64_t count, uint64_t bytes)
+{
+    add_of(python, "", name, count, bytes);
+}
+
+static void native_places_have_the_names_of_their_functions(void **state)
+{
+    char place[4096];
+    (void)state;
+
+    own_place(what_reads_the_same_is_one_row, place, sizeof(place));
+    add_process(1, 200, 185, 24 << 20);
+    add_device(0, 24 << 20, 24 << 20);
+    add_of("", place, "", 4, 144 << 10);
+    assert_has(text_on(&plain), " what_reads_the_same_is_one_row (ttnn.zeros)\n");
+    assert_null(strstr(ttm_text_string(&text), "+0x"));
 }
 
 static void where_they_come_from_is_said_with_the_largest_first(void **state)
@@ -476,6 +496,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(remains_are_listed_with_the_largest_first, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_reads_the_same_is_one_row, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(native_places_have_the_names_of_their_functions, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(where_they_come_from_is_said_with_the_largest_first, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(suspects_of_other_processes_are_told, set_up, tear_down),
