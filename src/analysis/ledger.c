@@ -40,7 +40,8 @@ void ttm_ledger_init(struct ttm_ledger *ledger, uint32_t process, uint64_t seed)
 {
     *ledger = (struct ttm_ledger){.process = process, .seed = seed, .first_ns = UINT64_MAX};
     ledger->cbs_interval_ns = CB_INTERVAL_NS;
-    for (uint32_t i = 0; i < TTM_MOMENTS; i++)
+    ledger->paired_slot = -1;
+    for (uint32_t i = 0; i < TTM_MOMENT_SLOTS; i++)
         ledger->moment_version[i] = 1;
     ttm_notebook_init(&ledger->notes, seed);
     ttm_groups_init(&ledger->groups);
@@ -118,7 +119,7 @@ static inline void save_cell(struct ttm_ledger *ledger, struct ttm_cell *cell)
         if (cell->peaks[i].version != version + 1)
             cell->peaks[i] = (struct ttm_saved){version + 1, cell->now};
     }
-    for (uint32_t i = 0; i < TTM_MOMENTS && ledger->moment_names[i]; i++) {
+    for (uint32_t i = 0; i < ledger->moment_slots; i++) {
         if (cell->moments[i].version != ledger->moment_version[i])
             cell->moments[i] = (struct ttm_saved){ledger->moment_version[i], cell->now};
     }
@@ -135,14 +136,36 @@ struct ttm_held ttm_cell_at_peak(const struct ttm_ledger *ledger, const struct t
                : cell->now;
 }
 
+static uint32_t slot_of(const struct ttm_ledger *ledger, uint32_t moment)
+{
+    if (moment > 0)
+        return moment;
+    return ledger->paired_slot >= 0 ? (uint32_t)ledger->paired_slot : ledger->newest_slot;
+}
+
+void ttm_ledger_ask(struct ttm_ledger *ledger, const char *const names[TTM_MOMENTS])
+{
+    memcpy(ledger->moment_names, names, sizeof(ledger->moment_names));
+    ledger->moment_slots = !names[0] ? 0 : !names[1] ? 1 : TTM_MOMENT_SLOTS;
+}
+
+bool ttm_ledger_moment(const struct ttm_ledger *ledger, uint32_t moment, uint64_t *ret_ns)
+{
+    const uint32_t slot = slot_of(ledger, moment);
+
+    *ret_ns = ledger->moment_ns[slot];
+    return ledger->moment_version[slot] > 1;
+}
+
 struct ttm_held ttm_cell_at_moment(const struct ttm_ledger *ledger, const struct ttm_cell *cell,
                                    uint32_t moment)
 {
-    if (ledger->moment_version[moment] == 1)
+    const uint32_t slot = slot_of(ledger, moment);
+
+    if (ledger->moment_version[slot] == 1)
         return (struct ttm_held){0};
-    return cell->moments[moment].version == ledger->moment_version[moment]
-               ? cell->moments[moment].held
-               : cell->now;
+    return cell->moments[slot].version == ledger->moment_version[slot] ? cell->moments[slot].held
+                                                                       : cell->now;
 }
 
 /* ---- totals ---- */
@@ -563,7 +586,7 @@ static void move_past(struct ttm_ledger *ledger, struct ttm_cell *from, struct t
         if (live->birth < group->region[from->region].peak_births)
             move_saved(&from->peaks[i], &to->peaks[i], &live->held);
     }
-    for (uint32_t i = 0; i < TTM_MOMENTS && ledger->moment_names[i]; i++) {
+    for (uint32_t i = 0; i < ledger->moment_slots; i++) {
         if (live->birth < ledger->moment_births[i])
             move_saved(&from->moments[i], &to->moments[i], &live->held);
     }
@@ -622,6 +645,35 @@ static void keep_mark(struct ttm_ledger *ledger)
     ttm_ledger_cbs_mark(ledger);
 }
 
+static void take_moment(struct ttm_ledger *ledger, uint32_t slot, uint64_t time_ns)
+{
+    ledger->moment_version[slot]++;
+    ledger->moment_ns[slot] = time_ns;
+    ledger->moment_births[slot] = ledger->births;
+}
+
+/*
+ * A mark may come often. What is compared with the last of the second is the last of the first
+ * before it: of those that come later nobody knows yet whether one of the second follows, so
+ * they use another slot.
+ */
+static void take_moments(struct ttm_ledger *ledger, const char *name, uint64_t time_ns)
+{
+    const char *const *names = ledger->moment_names;
+
+    if (names[0] && names[1] && strcmp(names[1], name) == 0) {
+        take_moment(ledger, 1, time_ns);
+        if (ledger->moment_version[ledger->newest_slot] > 1)
+            ledger->paired_slot = (int)ledger->newest_slot;
+    }
+    if (names[0] && strcmp(names[0], name) == 0) {
+        if ((int)ledger->newest_slot == ledger->paired_slot)
+            ledger->newest_slot = ledger->newest_slot == 0 ? 2 : 0;
+        take_moment(ledger, ledger->newest_slot, time_ns);
+        keep_mark(ledger);
+    }
+}
+
 static int take_mark(struct ttm_ledger *ledger, const struct ttm_recorded_mark *mark,
                      uint64_t time_ns)
 {
@@ -638,15 +690,7 @@ static int take_mark(struct ttm_ledger *ledger, const struct ttm_recorded_mark *
     const char *name = ttm_arena_text(&ledger->texts, mark->name, mark->name_length);
     ledger->marks[ledger->mark_count++] =
         (struct ttm_ledger_mark){.time_ns = time_ns, .name = name};
-    for (uint32_t i = 0; i < TTM_MOMENTS && ledger->moment_names[i]; i++) {
-        if (strcmp(ledger->moment_names[i], name) == 0) {
-            ledger->moment_version[i]++;
-            ledger->moment_ns[i] = time_ns;
-            ledger->moment_births[i] = ledger->births;
-            if (i == 0)
-                keep_mark(ledger);
-        }
-    }
+    take_moments(ledger, name, time_ns);
     return ledger->texts.failed ? -ENOMEM : 0;
 }
 

@@ -31,7 +31,8 @@ struct ttm_saved {
     struct ttm_held held;
 };
 
-#define TTM_MOMENTS 2 /* marks at which a ledger is asked what was live */
+#define TTM_MOMENTS 2      /* marks at which a ledger is asked what was live */
+#define TTM_MOMENT_SLOTS 3 /* the first of two marks may need another place, see take_moments() */
 
 struct ttm_size_count {
     uint64_t bytes;
@@ -119,7 +120,7 @@ struct ttm_cell {
     uint64_t highest_address;
     struct ttm_spread times;
     struct ttm_saved *peaks; /* for each group of the set */
-    struct ttm_saved moments[TTM_MOMENTS];
+    struct ttm_saved moments[TTM_MOMENT_SLOTS];
     struct ttm_late late;
     struct ttm_remaining remaining;
 };
@@ -212,11 +213,15 @@ struct ttm_ledger {
     bool is_loss_open;                     /* what was lost is not made good yet */
     uint64_t odd;                          /* records that refer to what was never said */
     const char *moment_names[TTM_MOMENTS]; /* borrowed; NULL: not asked for */
-    uint64_t moment_version[TTM_MOMENTS];  /* 1: has not come */
-    uint64_t moment_ns[TTM_MOMENTS];
-    uint64_t moment_births[TTM_MOMENTS]; /* until then */
-    bool keeps_drawings;                 /* courses, and seats of what remains */
-    struct ttm_seats seats;              /* of what remains */
+    /* By slot: 0 and 1 are of the marks of these names, 2 is of the first one as well. */
+    uint32_t moment_slots;                     /* in use */
+    uint64_t moment_version[TTM_MOMENT_SLOTS]; /* 1: has not come */
+    uint64_t moment_ns[TTM_MOMENT_SLOTS];
+    uint64_t moment_births[TTM_MOMENT_SLOTS]; /* until then */
+    uint32_t newest_slot;                     /* of the first mark: the last that came, */
+    int paired_slot;        /* and the last before the last of the second mark; -1: none */
+    bool keeps_drawings;    /* courses, and seats of what remains */
+    struct ttm_seats seats; /* of what remains */
     struct ttm_arena texts;
     uint64_t seed;
 };
@@ -224,6 +229,15 @@ struct ttm_ledger {
 /* 'seed': any number that whoever wrote the recording does not know. */
 void ttm_ledger_init(struct ttm_ledger *ledger, uint32_t process, uint64_t seed);
 void ttm_ledger_done(struct ttm_ledger *ledger);
+
+/*
+ * Before the first record: what was live at marks is wanted, of the last one of each name. Of two, the
+ * first is the last before the second, if there is one. 'names' are borrowed; NULL: none.
+ */
+void ttm_ledger_ask(struct ttm_ledger *ledger, const char *const names[TTM_MOMENTS]);
+
+/* Whether a mark that was asked for has come, and when. */
+bool ttm_ledger_moment(const struct ttm_ledger *ledger, uint32_t moment, uint64_t *ret_ns);
 
 /* A record of this process. Returns 0 or -ENOMEM, after which the ledger is of no use. */
 int ttm_ledger_take(struct ttm_ledger *ledger, const struct ttm_recorded *record);
@@ -235,7 +249,7 @@ int ttm_ledger_finish(struct ttm_ledger *ledger);
 struct ttm_held ttm_cell_at_peak(const struct ttm_ledger *ledger, const struct ttm_cell *cell,
                                  uint32_t place);
 
-/* What a cell held at the last mark of that name; nothing when there was none. */
+/* What a cell held at a mark that was asked for; nothing when there was none. */
 struct ttm_held ttm_cell_at_moment(const struct ttm_ledger *ledger, const struct ttm_cell *cell,
                                    uint32_t moment);
 

@@ -46,8 +46,7 @@ static struct ttm_ledger *ledger_of(struct reading *reading, uint32_t process)
         return NULL;
     ttm_ledger_init(ledger, process, reading->options->seed);
     ledger->keeps_drawings = reading->options->wants_drawings;
-    for (uint32_t i = 0; i < TTM_MOMENTS; i++)
-        ledger->moment_names[i] = reading->options->moments[i];
+    ttm_ledger_ask(ledger, reading->options->moments);
     reading->last = reading->count;
     return reading->ledgers[reading->count++] = ledger;
 }
@@ -726,10 +725,8 @@ static int make_rest(struct making *making)
     process->overlaps = ledger->addresses.overlaps;
     memcpy(process->overlap, ledger->addresses.overlap, sizeof(process->overlap));
     process->overlap_region = ledger->addresses.overlap_region;
-    for (uint32_t i = 0; i < TTM_MOMENTS; i++) {
-        process->has_moment[i] = ledger->moment_version[i] > 1;
-        process->moment_ns[i] = ledger->moment_ns[i];
-    }
+    for (uint32_t i = 0; i < TTM_MOMENTS; i++)
+        process->has_moment[i] = ttm_ledger_moment(ledger, i, &process->moment_ns[i]);
     return make_addresses(making);
 }
 

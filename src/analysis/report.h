@@ -149,7 +149,7 @@ struct ttm_report {
 };
 
 struct ttm_report_options {
-    const char *moments[TTM_MOMENTS]; /* names of marks, NULL: none */
+    const char *moments[TTM_MOMENTS]; /* names of marks, NULL: none; see ttm_ledger_ask() */
     bool wants_drawings;              /* courses and banks */
     struct ttm_frame_namer namer;
     /* Called now and then while it is read; may be NULL. */

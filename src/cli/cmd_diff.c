@@ -38,6 +38,7 @@ struct wish {
     const char *paths[2]; /* of the recordings */
     bool is_unfolded;
     bool is_json;
+    bool is_backwards; /* the first mark comes after the second */
 };
 
 /* ---- JSON ---- */
@@ -182,6 +183,8 @@ static void put_text(const struct ttm_diff *diff, const struct trust *trust,
     ttm_text_append_safe(out, wish->labels[1]);
     ttm_text_format(out, ": +%s", ttm_format_bytes(diff->grown_bytes, number));
     ttm_text_format(out, ", -%s\n", ttm_format_bytes(diff->shrunk_bytes, number));
+    if (wish->is_backwards)
+        ttm_text_append(out, "  backwards: there is no such mark before the other one\n");
     put_flaws(trust, wish, terminal, out);
     for (uint32_t i = 0; i < diff->count && shown < most; i++) {
         if (ttm_diff_growth(&diff->rows[i]) == 0 && !wish->is_unfolded)
@@ -247,13 +250,25 @@ static bool has_mark(const struct ttm_report *report, uint32_t moment, const cha
     return false;
 }
 
-static int compare_marks(const struct wish *wish)
+static bool is_backwards(const struct ttm_report *report)
+{
+    for (uint32_t i = 0; i < report->process_count; i++) {
+        const struct ttm_report_process *process = &report->processes[i];
+        if (process->has_moment[0] && process->has_moment[1] &&
+            process->moment_ns[0] > process->moment_ns[1])
+            return true;
+    }
+    return false;
+}
+
+static int compare_marks(struct wish *wish)
 {
     const char *path = wish->paths[0];
     const struct ttm_report_options wanted = {.moments = {wish->marks[0], wish->marks[1]}};
     struct ttm_report report = {0};
     int status = ttm_recording_report(path, &wanted, &report);
 
+    wish->is_backwards = status == TTM_EXIT_OK && is_backwards(&report);
     if (status == TTM_EXIT_OK && (!has_mark(&report, 0, wish->marks[0], path) ||
                                   !has_mark(&report, 1, wish->marks[1], path)))
         status = TTM_EXIT_FAILED;

@@ -419,6 +419,19 @@ static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder 
         story_devices(&story, 1);
         live_long(&story, recorder, 1000000);
         story_exit(&story, 0);
+    } else if (strcmp(name, "rounds") == 0) { /* each round has twice the buffers of the last */
+        story_devices(&story, 1);
+        const uint32_t line = story_line(&story, "rounds.py:7:step", "ttnn.zeros");
+        for (unsigned n = 0, count = 1; n < 4; n++, count *= 2) {
+            story_mark(&story, "begin");
+            for (unsigned i = 0; i < count; i++)
+                story_birth(&story, line, TTM_REGION_DRAM, 96 * KIB);
+            story_wait(&story, STORY_MS);
+            if (n < 3)
+                story_mark(&story, "end");
+        }
+        story_mark(&story, "last");
+        story_exit(&story, 0);
     } else if (strcmp(name, "folder") == 0) {
         story_devices(&story, 1);
         story_birth(&story, story_line(&story, "/srv/app/serve.py:7:load", "ttnn.zeros"),

@@ -35,6 +35,28 @@ def test_what_grew_between_two_marks() -> None:
     assert diff["origins"][0]["python"][0] == "decode.py:28:cache_kv"
 
 
+
+@pytest.mark.parametrize(
+    ("start", "end", "counts"),
+    [
+        ("begin", "end", (3, 7)),  # the fourth round begins behind the last end
+        ("end", "last", (7, 15)),
+        ("begin", "begin", (3, 7)),
+        ("end", "end", (3, 7)),
+        ("last", "last", (15, 15)),
+        ("last", "begin", (15, 7)),
+    ],
+)
+def test_of_marks_that_come_often_it_is_the_last_pair_in_this_order(
+    start: str, end: str, counts: tuple[int, int]
+) -> None:
+    subprocess.run([os.environ["MAKE_STORY"], "rounds", "rounds.ttmem"], check=True)
+    args = ("diff", "rounds.ttmem", "--from", start, "--to", end)
+    (row,) = run_json(*args)["origins"]
+    assert (row["from_count"], row["to_count"]) == counts
+    assert ("backwards" in run_ok(*args).out) == (counts[0] > counts[1])
+
+
 def test_what_grew_between_two_recordings_and_what_shrank() -> None:
     rows = by_function(run_json("diff", "clean.ttmem", "leak.ttmem"))
     assert rows["cache_kv"]["growth_count"] == 100
