@@ -11,6 +11,7 @@
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/export_debug_log.h"
+#include "cli/export_recording.h"
 #include "cli/options.h"
 #include "cli/overwrite.h"
 #include "cli/page.h"
@@ -23,8 +24,8 @@ static const struct ttm_option options[] = {
     {.id = OPTION_FORMAT,
      .name = "format",
      .arg = "FORMAT",
-     .help = "folded, speedscope, html or debug-log",
-     .choices = "folded speedscope html debug-log"},
+     .help = "folded, speedscope, html, debug-log or ttmem",
+     .choices = "folded speedscope html debug-log ttmem"},
     {.id = 'o', .name = "output", .arg = "OUT", .help = "where to write it; - is stdout"},
     {.id = OPTION_OF,
      .name = "of",
@@ -47,9 +48,15 @@ struct wish {
     write_fn write;
     bool is_page; /* instead */
     bool is_debug_log;
+    bool is_copy;
     const char *output;
     struct ttm_flame_options flame;
 };
+
+static bool has_format(const struct wish *wish)
+{
+    return wish->write || wish->is_page || wish->is_debug_log || wish->is_copy;
+}
 
 static int take_option(const struct ttm_options *parsed, int id, struct wish *wish)
 {
@@ -64,9 +71,8 @@ static int take_option(const struct ttm_options *parsed, int id, struct wish *wi
         wish->write = strcmp(value, "folded") == 0       ? ttm_flame_folded
                       : strcmp(value, "speedscope") == 0 ? ttm_flame_speedscope
                                                          : NULL;
-        return wish->write || wish->is_page || wish->is_debug_log
-                   ? 0
-                   : ttm_options_complain(parsed, "'%s' is no format", value);
+        wish->is_copy = strcmp(value, "ttmem") == 0;
+        return has_format(wish) ? 0 : ttm_options_complain(parsed, "'%s' is no format", value);
     }
     if (id == OPTION_BY) {
         wish->flame.is_count = strcmp(value, "count") == 0;
@@ -134,12 +140,11 @@ static int run(int argc, char **argv)
     if (r < 0 || id != TTM_OPTION_END)
         return r == 0 && id == TTM_OPTION_HELP ? TTM_EXIT_OK : TTM_EXIT_USAGE;
     char **rest = ttm_options_rest(&parsed);
-    const bool has_format = wish.write || wish.is_page || wish.is_debug_log;
-    if (!rest[0] || rest[1] || !has_format || !wish.output) {
-        (void)ttm_options_complain(&parsed, !rest[0]      ? "which recording?"
-                                            : rest[1]     ? "one recording, please"
-                                            : !has_format ? "which --format?"
-                                                          : "where to, with -o?");
+    if (!rest[0] || rest[1] || !has_format(&wish) || !wish.output) {
+        (void)ttm_options_complain(&parsed, !rest[0]             ? "which recording?"
+                                            : rest[1]            ? "one recording, please"
+                                            : !has_format(&wish) ? "which --format?"
+                                                                 : "where to, with -o?");
         return TTM_EXIT_USAGE;
     }
     const bool is_stdout = strcmp(wish.output, "-") == 0;
@@ -147,6 +152,8 @@ static int run(int argc, char **argv)
         is_stdout ? TTM_EXIT_OK : ttm_overwrite_input(wish.output, rest[0], "recording");
     if (status != TTM_EXIT_OK)
         return status;
+    if (wish.is_copy)
+        return ttm_export_recording(rest[0], wish.output);
     if (wish.is_debug_log)
         return ttm_export_debug_log(rest[0], wish.output);
     return export(rest[0], &wish);
@@ -158,7 +165,8 @@ const struct ttm_command ttm_command_export = {
     .summary = "Writes a recording as a page, or in a form that other tools read.",
     .details = "folded: flamegraph.pl, inferno; speedscope: https://www.speedscope.app;\n"
                "html: one page for any browser that needs nothing else and can be mailed;\n"
-               "debug-log: the blocks of TT_BUFFER_DEBUG_LOG, which tt-mem import reads.",
+               "debug-log: the blocks of TT_BUFFER_DEBUG_LOG, which tt-mem import reads;\n"
+               "ttmem: a recording that is whole, of one that is still being written.",
     .options = options,
     .run = run,
     .takes_operands = true,

@@ -3,11 +3,12 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from support import run, run_json, run_ok
+from support import TT_MEM, run, run_json, run_ok, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +55,34 @@ def test_speedscope_files_are_what_its_schema_asks_for(of: str, by: str) -> None
             assert sample and all(0 <= number < len(frames) for number in sample)
     names = [profile["name"] for profile in file["profiles"]]
     assert names == [f"{region} of pid 4242" for region in ("DRAM", "L1", "CB", "KERNEL")]
+
+
+def test_a_copy_of_a_recording_that_is_being_written_ends_in_good_order() -> None:
+    with subprocess.Popen(
+        [os.environ["MAKE_STORY"], "unfinished", "live.ttmem"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as writer:
+        assert writer.stdout and writer.stdout.readline() == b"written\n"
+        wait_for(lambda: run_json("report", "live.ttmem")["processes"])
+        shutil.copy("live.ttmem", "torn.ttmem")
+        run_ok("export", "live.ttmem", "--format", "ttmem", "-o", "copy.ttmem")
+        live, torn, copy = (run_json("report", f"{name}.ttmem") for name in ("live", "torn", "copy"))
+        writer.communicate()
+    assert not torn["recording"]["complete"] and copy["recording"]["complete"]
+    (live,), (torn,), (copy,) = (report["processes"] for report in (live, torn, copy))
+    assert copy["origins"] == live["origins"] and copy["end"] == "running"
+    assert (copy["complete"], torn["complete"]) == (True, False)
+    result = run("export", "torn.ttmem", "--format", "ttmem", "-o", "none.ttmem")
+    assert "it breaks off" in result.complains(1) and not Path("none.ttmem").exists()
+
+
+def test_a_copy_of_a_recording_is_the_recording() -> None:
+    run_ok("export", "leak.ttmem", "--format", "ttmem", "-o", "copy.ttmem")
+    assert Path("copy.ttmem").read_bytes() == Path("leak.ttmem").read_bytes()
+    with open("/dev/full", "wb") as full:
+        command = [TT_MEM, "export", "leak.ttmem", "--format", "ttmem", "-o", "-"]
+        assert subprocess.run(command, stdout=full, stderr=subprocess.DEVNULL).returncode == 1
 
 
 FORMATS = ["folded", "speedscope", "html", "debug-log"]

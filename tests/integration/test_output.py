@@ -174,7 +174,7 @@ def test_a_command_whose_reader_leaves_ends(busy: Server) -> None:
     ("words", "offered"),
     [
         (["exp"], ["export"]),
-        (["export", "--format", ""], ["folded", "speedscope", "html", "debug-log"]),
+        (["export", "--format", ""], ["folded", "speedscope", "html", "debug-log", "ttmem"]),
         (["report", "--region", "L"], ["L1", "L1_SMALL"]),
         (["report", "--re"], ["--region"]),
         (["report", ""], []),  # the shell offers files
