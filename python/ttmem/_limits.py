@@ -85,8 +85,10 @@ def read_mark(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Li
     """Raises ValueError when it says something else than numbers."""
     try:
         return _READERS[name](*args, **kwargs)
-    except TypeError as failure:
-        raise ValueError(f"pytest.mark.{name}: {failure}") from None
+    except TypeError as failure:  # "_ttmem() got an unexpected keyword argument 'limits'"
+        reason = str(failure).partition("() ")[2] or str(failure)
+    form = MARKS[name].partition(": ")[0]
+    raise ValueError(f"pytest.mark.{name} {reason}; it is {form}")
 
 
 def combine(found: list[Limits]) -> Limits:

@@ -173,10 +173,13 @@ def _limits_of(item: pytest.Item, state: _State) -> Limits:
         # Where pytest-memray reads them too, they are meant for us only if somebody says so.
         if mark.name in _limits.ALIASES and is_memray and not state.is_asked:
             continue
+        wrong = ""
         try:
             found.append(_limits.read_mark(mark.name, mark.args, mark.kwargs))
         except ValueError as reason:
-            pytest.fail(f"ttmem: {reason}", pytrace=False)
+            wrong = str(reason)
+        if wrong:  # said here, where no other exception is being handled that would be told as well
+            pytest.fail(f"ttmem: {wrong}", pytrace=False)
     limits = _limits.combine(found)
     if limits.leaks is None and state.is_checking_all and not state.baseline_path:
         limits = limits._replace(leaks=0)

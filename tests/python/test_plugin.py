@@ -119,9 +119,11 @@ def test_limits_of_marks(folder: Path) -> None:
         "E   device memory: test_both took 4.0 KiB of DRAM on device 0, the limit is 1.0 KiB",
         "E   device memory: test_both left 1 buffer behind",
         "ttmem: 'many' is no number of bytes",
-        "unexpected keyword argument 'leak'",
+        "ttmem: pytest.mark.device_memory got an unexpected keyword argument 'leak'; "
+        "it is device_memory(leaks=None, peak=None, warmups=0)",
     ):
         assert line in out, out
+    assert "_device_memory" not in out and "During handling of" not in out, out
 
 
 UNUSUAL = """
