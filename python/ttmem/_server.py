@@ -143,7 +143,7 @@ def copy_recording(mark: str, path: str) -> bool:
             newest = os.path.join(folder, names[-1]) if names else ""
             if newest and (_has_mark(newest, mark) or time.monotonic() > until):
                 os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-                shutil.copyfile(newest, path)
+                _run("export", "--format", "ttmem", "-o", path, newest)  # ended in good order
                 return True
             if time.monotonic() > until:
                 return False
@@ -166,7 +166,7 @@ def stop_own() -> None:
         _own = None
 
 
-def _ask(*args: str) -> Any:
+def _run(*args: str) -> bytes:
     done = subprocess.run(
         [_library.command(), *args],
         stdin=subprocess.DEVNULL,
@@ -177,7 +177,11 @@ def _ask(*args: str) -> Any:
     if done.returncode != 0:
         reason = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise Inactive(reason[-1] if reason else f"tt-mem {args[0]} ended with {done.returncode}")
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def _ask(*args: str) -> Any:
+    return json.loads(_run(*args))
 
 
 def _is_known(path: str, pid: int) -> bool:

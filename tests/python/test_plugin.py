@@ -270,7 +270,10 @@ def test_failed_tests_leave_a_recording_and_properties(folder: Path) -> None:
     assert kept == ["test_it.py-test_fails_by_itself.ttmem", "test_it.py-test_leaky.ttmem"]
     assert "tt-mem report .ttmem/test_it.py-test_leaky.ttmem" in out, out
     recording = folder / ".ttmem" / kept[1]
-    (process,) = run_json("report", recording, "--json")["processes"]
+    report = run_json("report", recording, "--json")
+    (process,) = report["processes"]
+    assert report["recording"]["complete"] and process["complete"], process["why_incomplete"]
+    assert (process["end"], process["why_incomplete"]) == ("running", "")
     names = [mark["name"] for mark in process["marks"]]
     assert names[-2:] == ["test_it.py::test_leaky begins", "test_it.py::test_leaky ends"]
     change = run_json("diff", recording, "--from", names[-2], "--to", names[-1], "--json")
