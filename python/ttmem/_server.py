@@ -184,14 +184,26 @@ def _ask(*args: str) -> Any:
     return json.loads(_run(*args))
 
 
-def _is_known(path: str, pid: int) -> bool:
-    """Whether the server has us, and what it may have missed was told again."""
+# What libttmem says of a program that told it of allocations by hand, and of some it did not.
+_MISSED = "it allocated while tracking was off: what is left of that is not known"
+
+
+def _known(path: str, pid: int) -> dict[str, Any] | None:
+    """What the server has of us once what it may have missed was told again; None before."""
     clients = _ask("status", "--json", "--socket", path)["clients"]
-    return any(
-        row["pid"] == pid
-        and row["source"] == "tracked"
-        and not row["catching_up"]
-        for row in clients
+    for row in clients:
+        if row["pid"] == pid and row["source"] == "tracked" and not row["catching_up"]:
+            return dict(row)
+    return None
+
+
+def _is_lasting(known: dict[str, Any] | None) -> bool:
+    """Whether no more will be known than is: what the program itself kept from us, or got wrong."""
+    return (
+        known is not None
+        and known["trouble"] in ("", _MISSED)
+        and not known["disabled"]
+        and known["untracked"] == 0
     )
 
 
@@ -202,16 +214,16 @@ def row_of_this_process() -> dict[str, Any] | None:
     """
     path, pid = _socket(), os.getpid()
     until = time.monotonic() + KNOWN_S
-    was_known = False  # before the question: only then no row means that nothing is live
+    known = None  # before the question: only then no row means that nothing is live
     while True:
         document = _ask("dump", "--json", "--all", "--pid", str(pid), "--socket", path)
         rows = [row for row in document["processes"] if row["pid"] == pid]
-        if rows and rows[0]["complete"]:
+        if rows and (rows[0]["complete"] or _is_lasting(known)):
             return dict(rows[0])
-        if not rows and was_known:
+        if not rows and known:
             return None
-        was_known = _is_known(path, pid)
-        if was_known and not rows:
+        known = _known(path, pid)
+        if known and (not rows or _is_lasting(known)):
             continue
         if time.monotonic() > until:  # a server that was just started is found after 200 ms
             raise Inactive(
