@@ -111,6 +111,9 @@ static void put_process(struct ttm_text *out, const struct ttm_process_row *row)
         ttm_text_append_safe(out, row->trouble);
         ttm_text_append(out, "\n");
     }
+    if (row->notes_left_out > 0)
+        ttm_text_append(out, "            no room for more names and contexts: later ones are "
+                             "missing\n");
 }
 
 /* Known by TT-Metal's own count alone, so no part of what the server has counted. */
@@ -210,6 +213,7 @@ static void put_process_json(struct ttm_json *json, const struct ttm_process_row
     ttm_json_put_u64(json, "ring_permille", row->ring_permille);
     ttm_json_put_u64(json, "untracked", row->untracked);
     ttm_json_put_u64(json, "unknown_ends", row->unknown_ends);
+    ttm_json_put_u64(json, "notes_left_out", row->notes_left_out);
     ttm_json_put_bool(json, "disabled", row->is_disabled);
     ttm_json_put_string(json, "runtime", row->runtime);
     ttm_json_put_string(json, "trouble", row->trouble);

@@ -24,7 +24,9 @@ const char *ttm_completeness_why(const struct ttm_process_row *row)
         return "TT-Metal's own count: one thread, requested bytes";
     return row->trouble[0] != '\0'  ? row->trouble
            : row->is_disabled       ? "tracking is switched off in it"
-           : row->unknown_frees > 0 ? "it freed what it had allocated before tracking began"
+           : row->unknown_frees > 0 ? (row->source == TTM_SOURCE_TRACKED
+                                           ? "it freed what was not allocated, or freed it twice"
+                                           : "it freed what it had allocated before tracking began")
            : row->refused > 0       ? "some of its messages made no sense"
            : row->untracked > 0     ? "it had no room to keep track of some of its allocations"
            : row->is_behind         ? "it has still to tell the server what it holds"

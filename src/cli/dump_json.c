@@ -560,6 +560,10 @@ static void put_findings(struct ttm_json *json, const struct ttm_process_row *ro
     put_finding(json, "unknown_free", row->unknown_frees,
                 "a free of something that was not allocated while tracking was on");
     put_finding(json, "refused", row->refused, "messages with values that no device has");
+    put_finding(json, "untracked", row->untracked,
+                "events that the program had no room to keep track of");
+    put_finding(json, "notes_left_out", row->notes_left_out,
+                "no room for more names, contexts and stacks: later ones are missing");
     ttm_json_array_end(json);
 }
 

@@ -392,7 +392,7 @@ static void put_finding(struct dump *dump, uint64_t count, const char *one, cons
 /* What the reader should know before trusting the numbers. */
 static void put_findings(struct dump *dump)
 {
-    uint64_t unknown = 0, ambiguous = 0, replaced = 0, refused = 0;
+    uint64_t unknown = 0, ambiguous = 0, replaced = 0, refused = 0, left_out = 0;
 
     for (size_t p = 0; p < dump->answer->process_count; p++) {
         const struct ttm_process_row *row = &dump->answer->processes[p].row;
@@ -402,6 +402,7 @@ static void put_findings(struct dump *dump)
         ambiguous += row->ambiguous_frees;
         replaced += row->replaced;
         refused += row->refused;
+        left_out += row->notes_left_out;
     }
     put_finding(dump, unknown, "free of something unknown", "frees of something unknown",
                 "allocated before tracking began, or freed twice");
@@ -410,6 +411,8 @@ static void put_findings(struct dump *dump)
     put_finding(dump, replaced, "allocation was replaced", "allocations were replaced",
                 "an address was allocated again without a free");
     put_finding(dump, refused, "message was refused", "messages were refused", "see tt-mem status");
+    put_finding(dump, left_out, "name or context had no room", "names and contexts had no room",
+                "later ones are missing");
 }
 
 static size_t count_holders(const struct dump *dump)

@@ -108,7 +108,8 @@ void ttmem_guest_say(const char *runtime, const char *trouble)
     /* release: the note is whole before its number is there. */
     atomic_store_explicit(&segment->runtime_note, runtime[0] ? note_text(runtime) : 0,
                           memory_order_release);
-    atomic_store_explicit(&segment->trouble_note, trouble[0] ? note_text(trouble) : 0,
+    atomic_store_explicit(&segment->trouble_note,
+                          trouble[0] ? note_text(trouble) : ttm_switch_trouble(),
                           memory_order_release);
 }
 
@@ -279,9 +280,12 @@ static __attribute__((noinline, hot, flatten)) void begin_tracked(const struct t
     if (!slot)
         return;
     if (!a || !is_sound(a)) {
-        ttm_tracker_refuse(&ttm_own_tracker);
+        ttm_tracker_refuse_senseless(&ttm_own_tracker);
         return;
     }
+    if ((a->flags & TTMEM_GUEST_ALLOCATION) == 0)
+        /* relaxed: see ttm_tracker_has_own(). */
+        atomic_store_explicit(&slot->has_own, true, memory_order_relaxed);
     struct ttm_live live = {
         .id = a->id,
         .address = a->address,
@@ -329,7 +333,7 @@ __attribute__((hot, flatten, aligned(4096))) void ttmem_guest_born(struct ttm_li
     /* The largest number has all bits that one may have. */
     if (__builtin_expect(
             (live->address | live->bytes | live->footprint_bytes) > TTM_LIVE_NUMBER_MAX, 0)) {
-        ttm_tracker_refuse(&ttm_own_tracker);
+        ttm_tracker_refuse_senseless(&ttm_own_tracker);
         return;
     }
     live->origin = origin_of_event(slot, epoch);
@@ -350,6 +354,15 @@ static void report(enum ttm_happening_op op, const struct ttm_live *live)
     ttm_tracker_report(&ttm_own_tracker, slot, &event);
 }
 
+/* A mistake only where all that it can free was told of, and not forgotten at this moment. */
+static __attribute__((noinline, cold)) void miss_free(uint32_t epoch)
+{
+    /* acquire: pairs with the release of the switch, after which the table was forgotten. */
+    if (atomic_load_explicit(&ttm_own_tracker.epoch, memory_order_acquire) == epoch &&
+        ttm_switch_knows_all())
+        ttm_tracker_count_unknown_free(&ttm_own_tracker);
+}
+
 static __attribute__((noinline, hot, flatten)) void end_tracked(uint16_t allocator, uint8_t region,
                                                                 uint64_t id, uint32_t epoch)
 {
@@ -359,9 +372,11 @@ static __attribute__((noinline, hot, flatten)) void end_tracked(uint16_t allocat
         return;
     if (region >= TTM_REGION_COUNT) {
         ttm_tracker_count_unknown_end(&ttm_own_tracker);
+        miss_free(epoch);
         return;
     }
-    ttm_tracker_end(&ttm_own_tracker, slot, allocator, region, id, epoch);
+    if (__builtin_expect(!ttm_tracker_end(&ttm_own_tracker, slot, allocator, region, id, epoch), 0))
+        miss_free(epoch);
 }
 
 __attribute__((hot)) void ttmem_free(uint16_t allocator, uint8_t region, uint64_t id)
@@ -378,7 +393,7 @@ HOT void ttmem_guest_ended(uint16_t allocator, uint8_t region, uint64_t id)
     struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
 
     if (__builtin_expect(slot != NULL, 1))
-        ttm_tracker_end(&ttm_own_tracker, slot, allocator, region, id, epoch);
+        (void)ttm_tracker_end(&ttm_own_tracker, slot, allocator, region, id, epoch);
 }
 
 static bool has_python_stack(uint32_t number)

@@ -56,6 +56,9 @@ TTMEM_EXPORT uint32_t ttmem_guest_note(uint32_t kind, const void *bytes, uint32_
 TTMEM_EXPORT uint32_t ttmem_guest_origin_note(const struct ttmem_guest_origin *from,
                                               uint32_t context);
 
+/* In the flags of a ttmem_alloc() by the hook, which knows by itself what is live of it. */
+#define TTMEM_GUEST_ALLOCATION 0x80u
+
 /*
  * As ttmem_alloc() of a buffer, without the checks of what somebody else might say. Its origin,
  * serial and time are set here. It has neither kind nor flags; 'key' is its ttm_live_key_of().

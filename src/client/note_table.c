@@ -71,7 +71,7 @@ uint32_t ttm_note_table_intern(struct ttm_note_table *table, struct ttm_producer
             if (own == 0)
                 own = ttm_producer_note(producer, kind, bytes, length);
             if (own == 0)
-                return 0;
+                break;
             if (atomic_compare_exchange_strong_explicit(place, &there, tag | own,
                                                         memory_order_release, memory_order_acquire))
                 return own;
@@ -81,5 +81,7 @@ uint32_t ttm_note_table_intern(struct ttm_note_table *table, struct ttm_producer
             says(producer, (uint32_t)there, kind, bytes, length))
             return (uint32_t)there;
     }
+    /* relaxed: a number to be shown. */
+    atomic_fetch_add_explicit(&producer->segment->notes_left_out, 1, memory_order_relaxed);
     return 0;
 }

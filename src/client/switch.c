@@ -32,6 +32,7 @@ static bool has_tracker; /* made once, kept until the process ends: a thread may
 static bool has_helper;
 static bool is_to_be_mapped;         /* there is a page, or was to be: see map_control() */
 static bool is_child;                /* of a fork: what its parent had is not its own */
+static _Atomic bool was_forked;      /* it was one, and may have what was its parent's */
 static bool is_barred;               /* from tracking: see leave_parent() */
 static _Atomic bool has_loader_left; /* see leave() */
 static pthread_key_t slot_key;
@@ -155,23 +156,49 @@ static bool is_wanted(void)
 static void look_at_wish(void);
 static bool let_helper_leave(void);
 
-/*
- * A guest says what is live, and what is wrong. Without one, what was allocated before is not known;
- * that is said while tracking is on, as before and after nothing is claimed.
- */
-static void own_up(bool is_on_now)
+bool ttm_switch_knows_all(void)
+{
+    /* relaxed, both: see ttm_switch_miss(). */
+    return !atomic_load_explicit(&ttm_own_has_missed, memory_order_relaxed) &&
+           !atomic_load_explicit(&was_forked, memory_order_relaxed);
+}
+
+uint32_t ttm_switch_trouble(void)
 {
     static const char trouble[] =
         "it allocated while tracking was off: what is left of that is not known";
-    uint32_t note = 0;
 
-    if (ttm_own_guest && ttm_own_guest->on_enable)
+    if (!atomic_load_explicit(&ttm_own_has_missed, memory_order_relaxed))
+        return 0;
+    return ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_STRING, trouble, sizeof(trouble) - 1);
+}
+
+static bool has_telling_guest(void)
+{
+    return ttm_own_guest && ttm_own_guest->on_enable;
+}
+
+/*
+ * What the program itself allocated before is not known; that is said while tracking is on, as
+ * before and after nothing is claimed. A guest has its own word in this, see ttmem_guest_say().
+ */
+static void own_up(bool is_on_now)
+{
+    const uint32_t note = is_on_now ? ttm_switch_trouble() : 0;
+
+    if (note == 0 && has_telling_guest())
         return;
-    if (is_on_now && atomic_load_explicit(&ttm_own_has_missed, memory_order_relaxed))
-        note = ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_STRING, trouble, sizeof(trouble) - 1);
     /* release: the note is whole before its number is there. */
     atomic_store_explicit(&ttm_own_tracker.producer.segment->trouble_note, note,
                           memory_order_release);
+}
+
+/* A guest tells anew what it had told of, and of nothing else. */
+static void forget_lives(void)
+{
+    if (ttm_tracker_forget(&ttm_own_tracker) &&
+        (!has_telling_guest() || ttm_tracker_has_own(&ttm_own_tracker)))
+        ttm_switch_miss();
 }
 
 /* With the lock held. */
@@ -184,8 +211,7 @@ static void switch_off(void)
             ttm_own_guest->on_disable();
         /* release: pairs with the acquire in ttm_tracker_report(). */
         atomic_fetch_add_explicit(&ttm_own_tracker.epoch, 1, memory_order_release);
-        if (ttm_tracker_forget(&ttm_own_tracker))
-            ttm_switch_miss();
+        forget_lives();
         own_up(false);
     }
     atomic_store_explicit(&own_control()->is_on, 0, memory_order_relaxed);
@@ -214,8 +240,7 @@ static int switch_on(void)
     if (r == 0 && is_on())
         return 0;
     if (r == 0) {
-        if (ttm_tracker_forget(&ttm_own_tracker)) /* it came while that was switched off */
-            ttm_switch_miss();
+        forget_lives(); /* of what came while that was switched off */
         own_up(true);
         /* release: pairs with the acquire in ttm_switch_epoch(); the tracker is there. */
         atomic_fetch_add_explicit(&ttm_own_tracker.epoch, 1, memory_order_release);
@@ -388,6 +413,7 @@ static void forget_in_child(void)
     has_tracker = false;
     has_helper = false;
     atomic_store_explicit(&ttm_own_has_missed, false, memory_order_relaxed); /* by the parent */
+    atomic_store_explicit(&was_forked, true, memory_order_relaxed);
     has_loader_left = false; /* the thread that is left is the main one now */
     if (has_leave_key)
         (void)pthread_setspecific(leave_key, &leave_key);

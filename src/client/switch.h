@@ -42,6 +42,15 @@ void ttm_switch_begin(void);
 /* Switches it on if that is wanted. Returns the epoch, 0 when it stays off. */
 __attribute__((cold, noinline)) uint32_t ttm_switch_on_wanted(void);
 
+/*
+ * Whether all that this process can free was told of: it has allocated nothing while tracking was
+ * off, and has nothing from a parent.
+ */
+bool ttm_switch_knows_all(void);
+
+/* The note that says what has been missed, 0 for nothing. While tracking is on. */
+uint32_t ttm_switch_trouble(void);
+
 /* The epoch of tracking, an odd number; 0 when it is off. */
 static inline uint32_t ttm_switch_epoch(void)
 {

@@ -208,6 +208,24 @@ void ttm_tracker_refuse(struct ttm_tracker *tracker)
     atomic_fetch_add_explicit(&tracker->producer.segment->untracked, 1, memory_order_relaxed);
 }
 
+void ttm_tracker_refuse_senseless(struct ttm_tracker *tracker)
+{
+    ttm_tracker_refuse(tracker);
+    /* relaxed: a number to be shown. */
+    atomic_fetch_add_explicit(&tracker->producer.segment->senseless, 1, memory_order_relaxed);
+}
+
+void ttm_tracker_count_unknown_free(struct ttm_tracker *tracker)
+{
+    struct ttm_segment *segment = tracker->producer.segment;
+    /* relaxed, both: numbers to be shown. */
+    const uint64_t untracked = atomic_load_explicit(&segment->untracked, memory_order_relaxed);
+
+    /* It may be the free of what there was no room for. */
+    if (untracked == atomic_load_explicit(&segment->senseless, memory_order_relaxed))
+        atomic_fetch_add_explicit(&segment->unknown_frees, 1, memory_order_relaxed);
+}
+
 void ttm_tracker_count_unknown_end(struct ttm_tracker *tracker)
 {
     /* relaxed: a number to be shown. */
@@ -434,6 +452,19 @@ bool ttm_tracker_forget(struct ttm_tracker *tracker)
     return was_any;
 }
 
+bool ttm_tracker_has_own(const struct ttm_tracker *tracker)
+{
+    /* relaxed, both: whoever allocates at this very moment may be missed. */
+    const uint32_t used =
+        atomic_load_explicit(&tracker->producer.segment->rings_used, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++) {
+        if (atomic_load_explicit(&tracker->slots[i].has_own, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
 static void defer(struct ttm_tracker *tracker, struct ttm_slot *slot,
                   const struct ttm_happening *report)
 {
@@ -579,22 +610,24 @@ static __attribute__((noinline, cold)) void report_end_slowly(struct ttm_tracker
     report_slowly(tracker, slot, TTM_HAPPENING_END, &key, epoch);
 }
 
-__attribute__((hot)) void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
+__attribute__((hot)) bool ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
                                           uint16_t allocator, uint8_t region, uint64_t id,
                                           uint32_t epoch)
 {
     if (!is_idle(slot)) {
         report_end_slowly(tracker, slot, allocator, region, id, epoch);
-        return;
+        return true;
     }
     slot->busy_id = id;
     set_busy(slot, true);
-    if (__builtin_expect(
-            !end_key(tracker, slot, ttm_live_key(allocator, region, 0), id, 0, TTM_RECORD_END), 0))
+    const bool was_live =
+        end_key(tracker, slot, ttm_live_key(allocator, region, 0), id, 0, TTM_RECORD_END);
+    if (__builtin_expect(!was_live, 0))
         ttm_tracker_count_unknown_end(tracker);
     set_busy(slot, false);
     if (__builtin_expect(has_deferred(slot), 0))
         report_rest(tracker, slot);
+    return was_live;
 }
 
 bool ttm_tracker_settle(struct ttm_tracker *tracker)

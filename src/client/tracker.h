@@ -41,6 +41,7 @@ struct ttm_slot {
     uint64_t busy_id; /* of the event that it is in the middle of */
     struct ttm_deferred deferred;
     _Atomic bool is_busy; /* in the middle of an event: its signal handlers find it set */
+    _Atomic bool has_own; /* the program itself has told of an allocation here, not its hook */
     struct ttm_live_cache cache;
     uint32_t number;
     uint32_t context_epoch; /* contexts of an earlier one have gone */
@@ -97,7 +98,8 @@ void ttm_tracker_begin(struct ttm_tracker *tracker, struct ttm_slot *slot, struc
                        uint32_t epoch);
 void ttm_tracker_begin_plain(struct ttm_tracker *tracker, struct ttm_slot *slot,
                              struct ttm_live *live, uint64_t key, uint32_t epoch);
-void ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, uint16_t allocator,
+/* Returns false when there was no such life, which is counted; true too when that is not known yet. */
+bool ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, uint16_t allocator,
                      uint8_t region, uint64_t id, uint32_t epoch);
 
 /*
@@ -110,11 +112,23 @@ bool ttm_tracker_settle(struct ttm_tracker *tracker);
 /* Counts an event that cannot be told of. */
 void ttm_tracker_refuse(struct ttm_tracker *tracker);
 
+/* The same for one that makes no sense. */
+void ttm_tracker_refuse_senseless(struct ttm_tracker *tracker);
+
 /* Counts an end of what was not live. */
 void ttm_tracker_count_unknown_end(struct ttm_tracker *tracker);
 
+/*
+ * Counts it as a mistake of the program, which has freed what it never told of or has freed twice;
+ * unless some of what it told of was not taken in.
+ */
+void ttm_tracker_count_unknown_free(struct ttm_tracker *tracker);
+
 /* Forgets what is live, after tracking was switched off; returns whether anything was. On any thread. */
 bool ttm_tracker_forget(struct ttm_tracker *tracker);
+
+/* Whether the program itself has ever told of an allocation, and not its hook. */
+bool ttm_tracker_has_own(const struct ttm_tracker *tracker);
 
 /* The number of the note with that content; 0 when there is no room. */
 static inline uint32_t ttm_tracker_note(struct ttm_tracker *tracker, uint32_t kind,

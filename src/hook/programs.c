@@ -99,6 +99,7 @@ static void tell_part(const struct ttm_program *program, const struct ttm_part *
         .cores = ttmem_cores(ranges, part->range_count),
         .region = ttm_part_region(part->source),
         .kind = part->kind,
+        .flags = TTMEM_GUEST_ALLOCATION,
     });
 }
 

@@ -173,7 +173,9 @@ static void keep_counters(struct ttm_process_counters *all, const struct ttm_pro
     all->lost_events += own->lost_events;
     all->resyncs += own->resyncs;
     all->untracked += own->untracked;
+    all->senseless += own->senseless;
     all->unknown_ends += own->unknown_ends;
+    all->notes_left_out += own->notes_left_out;
 }
 
 void ttm_registry_bury(struct ttm_registry *reg, struct ttm_life_view *lives)

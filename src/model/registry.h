@@ -52,9 +52,11 @@ struct ttm_process_counters {
     uint64_t refused;
     uint64_t lost_events;
     uint64_t resyncs;
-    uint64_t untracked;    /* by the process's own count: events it had no room for */
-    uint64_t unknown_ends; /* likewise: ends of what was not live */
-    uint32_t connections;  /* open now */
+    uint64_t untracked;      /* by the process's own count: events it had no room for */
+    uint64_t senseless;      /* likewise: those that it refused itself, as they make no sense */
+    uint64_t unknown_ends;   /* likewise: ends of what was not live */
+    uint64_t notes_left_out; /* likewise: names, contexts and stacks it had no room for */
+    uint32_t connections;    /* open now */
     uint32_t events_per_s;
     uint16_t ring_permille; /* how full its fullest ring was when it was last read */
     bool is_disabled;       /* tracking is switched off in it */
@@ -64,6 +66,12 @@ struct ttm_process_counters {
     bool has_open_loss;     /* events were lost, and no telling has made that good yet */
     bool is_inexact;        /* it ended before it could make good what was lost */
 };
+
+/* What was refused of it, here or by itself. */
+static inline uint64_t ttm_process_refused(const struct ttm_process_counters *counters)
+{
+    return counters->refused + counters->senseless;
+}
 
 struct ttm_process_info {
     int32_t pid; /* 0: outside the server's namespace */

@@ -375,6 +375,9 @@ void ttm_ring_reader_process(const struct ttm_ring_reader *reader, struct ttm_pr
     /* relaxed: numbers to be shown; acquire: the notes are whole. */
     ret->unknown_ends = atomic_load_explicit(&segment->unknown_ends, memory_order_relaxed);
     ret->untracked = atomic_load_explicit(&segment->untracked, memory_order_relaxed);
+    ret->senseless = atomic_load_explicit(&segment->senseless, memory_order_relaxed);
+    ret->unknown_frees = atomic_load_explicit(&segment->unknown_frees, memory_order_relaxed);
+    ret->notes_left_out = atomic_load_explicit(&segment->notes_left_out, memory_order_relaxed);
     ret->runtime_note = atomic_load_explicit(&segment->runtime_note, memory_order_acquire);
     ret->trouble_note = atomic_load_explicit(&segment->trouble_note, memory_order_acquire);
 }

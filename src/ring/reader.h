@@ -107,7 +107,10 @@ void ttm_ring_reader_device(const struct ttm_ring_reader *reader, uint32_t id,
 /* What the process says of itself. */
 struct ttm_process_state {
     uint64_t unknown_ends;
-    uint64_t untracked;
+    uint64_t untracked; /* no room for them, and senseless ones */
+    uint64_t senseless;
+    uint64_t unknown_frees;
+    uint64_t notes_left_out;
     uint32_t runtime_note;
     uint32_t trouble_note;
 };

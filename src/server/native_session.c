@@ -87,7 +87,7 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
         .unknown_frees = counters->unknown_frees,
         .ambiguous_frees = counters->ambiguous_frees,
         .replaced = counters->replaced,
-        .refused = counters->refused,
+        .refused = ttm_process_refused(counters),
         .lost_events = counters->lost_events,
         .resyncs = counters->resyncs,
         .untracked = counters->untracked,
@@ -99,6 +99,7 @@ static void put_process(struct ttm_session *session, uint32_t index, const struc
         .is_behind = counters->is_behind,
         .resync_us = counters->resync_us,
         .run = ttm_session_may_see(session, proc->info.uid) ? proc->info.run : 0,
+        .notes_left_out = counters->notes_left_out,
     };
 
     memcpy(row.runtime, proc->runtime, sizeof(row.runtime));

@@ -235,8 +235,12 @@ void ttm_tracked_refresh(struct ttm_tracked *tracked)
     struct ttm_process_state state;
 
     ttm_ring_reader_process(&tracked->reader, &state);
+    process->counters.unknown_frees = state.unknown_frees;
     process->counters.unknown_ends = state.unknown_ends;
-    process->counters.untracked = state.untracked;
+    process->counters.senseless = state.senseless;
+    process->counters.untracked =
+        state.untracked > state.senseless ? state.untracked - state.senseless : 0;
+    process->counters.notes_left_out = state.notes_left_out;
     process->counters.is_behind = ttm_tracked_is_behind(tracked);
     process->counters.ring_permille = (uint16_t)ttm_ring_reader_fill(&tracked->reader);
     ttm_notes_text(&tracked->notes, state.runtime_note, process->runtime);

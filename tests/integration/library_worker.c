@@ -5,7 +5,8 @@
  *
  * One command a line on stdin, "ok VALUE" for each on stdout.
  *
- *   alloc ID BYTES [DEVICE [REGION [BANKS]]]   free ID [REGION]   name ID NAME CONTEXT ("-" for NULL)
+ *   alloc ID BYTES [DEVICE [REGION [BANKS [FLAGS]]]]   free ID [REGION]
+ *   name ID NAME CONTEXT ("-" for NULL)
  *   cb PROGRAM PART ADDRESS BYTES X Y  on the cores 0,0 to X,Y of device 0
  *   kernel PROGRAM PART BYTES KIND     end_program PROGRAM   dispatch PROGRAM DEVICE
  *   open DEVICE BOARD   close DEVICE   close_allocator NUMBER
@@ -18,6 +19,7 @@
  *   thread COMMAND                     one of the commands above, in a thread that ends with it
  *   guest_calls                        how often it was told that tracking began, and ends
  *   guest_close ID                     the end of an allocation that its owner did not give back
+ *   fill_notes                         leaves no room for names and contexts
  *   say RUNTIME/TROUBLE                what this process is, and what is wrong with it
  *   churn THREADS   churn_stop         threads that allocate and free without end; all is freed then
  *   swap_fds KIND                      closes fds from 3 on, and opens others there
@@ -222,8 +224,8 @@ static _Atomic int guest_begins, guest_ends;
 static void begin_guest(void)
 {
     atomic_fetch_add(&guest_begins, 1);
-    alloc("901 100");
-    alloc("902 100");
+    alloc("901 100 0 0 0 128"); /* TTMEM_GUEST_ALLOCATION */
+    alloc("902 100 0 0 0 128");
 }
 
 static void end_guest(void)
@@ -264,6 +266,19 @@ static void be_lasting_guest(void)
     static const struct ttmem_guest guest = {.origin = find_lasting_origin, .is_lasting = true};
 
     ttmem_guest_register(&guest);
+}
+
+/* Each size until it finds no room; what is found is nobody's kind. */
+static void fill_notes(void)
+{
+    static char bytes[1 << 20];
+    unsigned long long number = 0;
+
+    for (size_t size = sizeof(bytes); size >= sizeof(number); size /= 2) {
+        do
+            memcpy(bytes, &number, sizeof(number));
+        while (number++, ttmem_guest_note(99, bytes, (uint32_t)size) != 0);
+    }
 }
 
 static void say(char *args)
@@ -553,6 +568,8 @@ static bool obey_told(const char *verb, char *args)
         fail(args);
     else if (strcmp(verb, "guest_close") == 0)
         ttmem_guest_close(0, TTMEM_DRAM, strtoull(args, NULL, 10));
+    else if (strcmp(verb, "fill_notes") == 0)
+        fill_notes();
     else if (strcmp(verb, "say") == 0)
         say(args);
     else if (strcmp(verb, "guest") == 0)

@@ -542,10 +542,11 @@ def test_what_was_allocated_while_tracking_was_off_is_not_known(server: Server) 
 
 
 def test_a_guest_is_asked_what_is_live_and_where_it_comes_from(server: Server) -> None:
-    with Library(server, DISABLED) as worker:
+    with Library(server, DISABLED) as worker:  # with allocations that the guest tells of
         worker.do("guest")
         run_ok("enable", str(worker.pid))
-        worker.do("alloc 1 100", "alloc 2 100", "name 2 weights -")  # it begins with the first event
+        # It begins with the first event.
+        worker.do("alloc 1 100 0 0 0 128", "alloc 2 100 0 0 0 128", "name 2 weights -")
         assert worker.do("guest_calls") == 100
         worker.wait_for_ids(1, 2, 901, 902)
         assert worker.row()["complete"] is True
@@ -561,12 +562,34 @@ def test_a_guest_is_asked_what_is_live_and_where_it_comes_from(server: Server) -
         run_ok("disable", str(worker.pid))
         wait_for(lambda: worker.do("guest_calls") == 101)
         run_ok("enable", str(worker.pid))
-        worker.do("alloc 3 100")
+        worker.do("alloc 3 100 0 0 0 128")
         worker.wait_for_ids(3, 901, 902)
         assert worker.do("guest_calls") == 201
         assert worker.client()["unknown_frees"] == 0
         assert worker.row()["complete"] is True  # the guest has said what was live
         assert worker.end() == 0
+
+
+def test_a_guest_does_not_know_what_the_program_itself_allocated(server: Server) -> None:
+    with Library(server, DISABLED) as worker:
+        worker.do("guest")
+        run_ok("enable", str(worker.pid))
+        worker.do("alloc 1 100")
+        worker.wait_for_ids(1, 901, 902)
+        assert worker.row()["complete"] is worker.row()["history_complete"] is True
+        run_ok("disable", str(worker.pid))
+        wait_for(lambda: worker.client()["disabled"])
+        run_ok("enable", str(worker.pid))
+        worker.do("alloc 2 100", "free 1")
+        worker.wait_for_ids(2, 901, 902)
+        row = worker.row()
+        assert row["complete"] is row["history_complete"] is False
+        assert row["why_incomplete"] == WHILE_OFF and row["unknown_frees"] == 0
+        worker.do("say ttnn 0.81.1/")  # which has no trouble of its own
+        wait_for(lambda: worker.client()["runtime"] == "ttnn 0.81.1")
+        assert worker.client()["trouble"] == WHILE_OFF
+        worker.do("say ttnn 0.81.1/no symbol x")
+        wait_for(lambda: worker.client()["trouble"] == "no symbol x")
 
 
 def test_what_a_process_says_of_itself_is_shown_and_survives_the_server(make_server) -> None:
@@ -1121,8 +1144,54 @@ def test_what_makes_no_sense_is_counted_by_the_program_itself(server: Server) ->
         worker.do("free 9", "free 9 200", "fail 77 1 1", "alloc 5 10")
         worker.wait_for_ids(5)
         client = worker.client()
-        assert client["untracked"] == 4 and client["unknown_ends"] == 2
-        assert worker.row()["complete"] is False
+        assert client["refused"] == 5 and client["untracked"] == 0
+        assert client["unknown_ends"] == client["unknown_frees"] == 2
+        worker.do("free 5")
+        worker.wait_for_ids()
+        row = worker.row()
+        assert row["complete"] is False and row["unknown_frees"] == 2
+        found = {finding["kind"]: finding["count"] for finding in row["findings"]}
+        assert found == {"unknown_free": 2, "refused": 5}
+        assert server.check()["unknown_frees"] == 2
+
+
+def test_what_is_refused_is_not_said_to_have_found_no_room(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("alloc 1 0", "alloc 2 10")
+        worker.wait_for_ids(2)
+        assert worker.row()["why_incomplete"] == "some of its messages made no sense"
+
+
+def test_a_free_of_what_was_not_told_of_is_no_mistake(server: Server) -> None:
+    """It was allocated while tracking was off, or by the parent."""
+    with Library(server, DISABLED) as worker:
+        worker.do("alloc 1 100")
+        run_ok("enable", str(worker.pid))
+        worker.do("alloc 2 100", "free 1")
+        worker.wait_for_ids(2)
+        assert worker.client()["unknown_ends"] == 1
+        assert worker.row()["unknown_frees"] == 0
+        child = worker.do("child fork alloc 3 100/free 2")
+        wait_for(lambda: (client_of(server, child) or {}).get("unknown_ends") == 1)
+        row = row_of(server, child)
+        assert row and row["unknown_frees"] == 0 and row["complete"]
+        os.kill(child, signal.SIGKILL)
+
+
+def test_names_that_found_no_room_are_said_to_be_missing(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("push early", "alloc 1 100", "pop", "fill_notes")
+        worker.do("push late", "alloc 2 100", "pop")
+        worker.wait_for_ids(1, 2)
+        assert told_of(worker) == {1: ("", "early"), 2: ("", "")}
+        row = worker.row()
+        assert row["complete"] is row["history_complete"] is True
+        (finding,) = row["findings"]
+        assert finding["kind"] == "notes_left_out" and finding["count"] > 2
+        assert worker.client()["notes_left_out"] == finding["count"]
+        said = "no room for more names and contexts: later ones are missing"
+        assert said in run_ok("status", "-s", server.socket).out
+        assert "had no room: later ones are missing" in run_ok("dump", "-s", server.socket).out
 
 
 def test_a_set_of_devices_has_one_number_however_it_is_told(server: Server) -> None:

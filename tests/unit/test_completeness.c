@@ -59,6 +59,8 @@ static void each_doubt_about_what_is_live_is_said(void **state)
     (void)state;
 
     row.unknown_frees = 1;
+    assert_is(&row, false, false, "freed it twice");
+    row.source = TTM_SOURCE_ORIGINAL; /* which says nothing of what was there before */
     assert_is(&row, false, false, "before tracking began");
     row = tracked();
     row.refused = 1;

@@ -154,7 +154,9 @@ static void notes_fill_the_area_to_its_end_and_not_beyond(void **state)
     const uint32_t number = intern(TTM_NOTE_STRING, "sixteen bytes !!", 16);
     assert_int_equal(number, (TTM_NOTES_BYTES - 24) / 8 + TTM_NOTE_FIRST);
     assert_says(number, TTM_NOTE_STRING, "sixteen bytes !!", 16);
+    assert_int_equal(atomic_load(&producer.segment->notes_left_out), 1);
     assert_int_equal(intern(TTM_NOTE_STRING, "", 0), 0);
+    assert_int_equal(atomic_load(&producer.segment->notes_left_out), 2);
 }
 
 static void a_table_that_is_full_at_a_spot_gives_no_number(void **state)
@@ -164,6 +166,7 @@ static void a_table_that_is_full_at_a_spot_gives_no_number(void **state)
         atomic_store_explicit(&table.places[i], 1, memory_order_relaxed);
     assert_int_equal(intern(TTM_NOTE_STRING, "a", 1), 0);
     assert_int_equal(atomic_load(&producer.segment->notes_used), 0);
+    assert_int_equal(atomic_load(&producer.segment->notes_left_out), 1);
 }
 
 /* ---- the other side writes into the area too ---- */

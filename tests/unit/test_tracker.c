@@ -174,6 +174,26 @@ static void the_end_of_what_was_never_born_is_counted_and_not_told(void **state)
     assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 1);
 }
 
+static void a_free_is_a_mistake_where_all_was_taken_in(void **state)
+{
+    struct ttm_segment *segment = tracker.producer.segment;
+    struct ttm_slot *slot = ttm_tracker_claim(&tracker);
+    (void)state;
+
+    birth(slot, 7);
+    assert_true(ttm_tracker_end(&tracker, slot, 2, 0, 7, 1));
+    assert_false(ttm_tracker_end(&tracker, slot, 2, 0, 7, 1));
+    ttm_tracker_count_unknown_free(&tracker);
+    ttm_tracker_refuse_senseless(&tracker); /* which the program did itself */
+    ttm_tracker_count_unknown_free(&tracker);
+    assert_int_equal(atomic_load(&segment->unknown_frees), 2);
+    ttm_tracker_refuse(&tracker); /* it may be that one's */
+    ttm_tracker_count_unknown_free(&tracker);
+    assert_int_equal(atomic_load(&segment->unknown_frees), 2);
+    assert_int_equal(atomic_load(&segment->untracked), 2);
+    assert_int_equal(atomic_load(&segment->senseless), 1);
+}
+
 static void a_birth_for_which_the_table_has_no_room_is_counted_and_not_told(void **state)
 {
     const uint32_t place_count = tracker.table.place_count;
@@ -1061,6 +1081,7 @@ int main(void)
         WITH_TRACKER(a_life_is_told_in_the_ring_and_kept_in_the_table_until_it_ends),
         WITH_TRACKER(a_key_born_again_ends_the_life_it_had_first),
         WITH_TRACKER(the_end_of_what_was_never_born_is_counted_and_not_told),
+        WITH_TRACKER(a_free_is_a_mistake_where_all_was_taken_in),
         WITH_TRACKER(a_birth_for_which_the_table_has_no_room_is_counted_and_not_told),
         WITH_TRACKER(what_full_rings_lose_is_in_the_table_all_the_same),
         WITH_TRACKER(a_thread_whose_ring_is_full_goes_on_in_others_and_comes_back),
