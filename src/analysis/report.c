@@ -730,8 +730,18 @@ static int make_rest(struct making *making)
     return make_addresses(making);
 }
 
+/* Why something in it was not tracked, in its own words. */
+static const char *trouble_of(struct ttm_report *report, const struct ttm_ledger *ledger)
+{
+    const struct ttm_noted *note =
+        ttm_notebook_find(&ledger->notes, ledger->counters.trouble, TTM_NOTED_STRING);
+
+    return note ? ttm_arena_text(&report->arena, (const char *)note->bytes, note->length)
+                : "something in it was not tracked";
+}
+
 /* How far the numbers can be trusted; the weightiest reason is told. */
-static void judge(const struct ttm_report *report, const struct ttm_ledger *ledger,
+static void judge(struct ttm_report *report, const struct ttm_ledger *ledger,
                   struct ttm_report_process *process)
 {
     const struct ttm_recording_info *info = &report->info;
@@ -743,31 +753,40 @@ static void judge(const struct ttm_report *report, const struct ttm_ledger *ledg
     process->is_complete = (info->is_exact || process->has_ended) && is_whole && !is_end_unheard &&
                            c->unknown_frees == 0 && c->refused == 0 &&
                            !(is_original && c->lost_events > 0) && !ledger->is_loss_open &&
+                           c->untracked == 0 && c->trouble == 0 && !c->is_off && !c->is_inexact &&
                            ledger->odd == 0;
     const bool is_damaged = report->gaps > 0 || info->damaged_blocks > 0 ||
                             info->skipped_blocks > 0 || info->is_head_damaged;
-    process->is_history_complete =
-        process->is_complete && c->lost_events == 0 && !is_damaged && ledger->told == 0;
+    process->is_history_complete = process->is_complete && c->lost_events == 0 && !is_damaged &&
+                                   ledger->told == 0 && !c->has_gap;
+    process->has_missed =
+        c->has_gap || c->is_off || c->untracked > 0 || (c->refused > 0 && !process->is_logged);
     process->why_incomplete =
         is_end_unheard || (is_damaged && !process->is_complete)
             ? "a part of the recording is damaged, and with it the end of this process"
         : !is_whole ? "the recording breaks off: what came later is not in it"
         : !info->is_exact && !process->has_ended
             ? "the recording is damaged: what was live at its end is not known"
-        : c->unknown_frees > 0
-            ? (process->is_logged ? "it freed what its log has no allocation of"
-                                  : "it freed what it had allocated before tracking began")
-        : c->refused > 0  ? (process->is_logged ? "some lines of its log cannot be read"
-                                                : "some of its messages made no sense")
-        : ledger->odd > 0 ? "the recording refers to what is not in it"
+        : c->trouble != 0      ? trouble_of(report, ledger)
+        : c->is_off            ? (process->has_ended ? "tracking was off when it ended"
+                                                     : "tracking is switched off in it")
+        : c->unknown_frees > 0 ? (process->is_logged ? "it freed what its log has no allocation of"
+                                  : process->source == TTM_SOURCE_TRACKED
+                                      ? "it freed what was not allocated, or freed it twice"
+                                      : "it freed what it had allocated before tracking began")
+        : c->refused > 0       ? (process->is_logged ? "some lines of its log cannot be read"
+                                                     : "some of its messages made no sense")
+        : c->untracked > 0     ? "it had no room to keep track of some of its allocations"
+        : ledger->odd > 0      ? "the recording refers to what is not in it"
         : ledger->is_loss_open
             ? (process->has_ended
                    ? "some of its events were lost, and it ended before that was made good"
                    : "some of its events were lost, and that was not made good yet")
+        : c->is_inexact      ? "it ended before it had told all that it held"
         : c->lost_events > 0 ? "some of its events were lost; peaks may have been higher"
         : is_damaged         ? "a part of the recording is damaged: its history has a gap"
-        : ledger->told > 0   ? "it was not listened to from its start without a break"
-                             : "";
+        : c->has_gap || ledger->told > 0 ? "it was not listened to from its start without a break"
+                                         : "";
 }
 
 static int make_process(struct making *making)

@@ -116,6 +116,7 @@ struct ttm_report_process {
     struct ttm_recorded_process_end end;
     bool is_complete;
     bool is_history_complete;
+    bool has_missed; /* it allocated or freed what the numbers here do not have */
     const char *why_incomplete;
     struct ttm_recorded_counters counters;
     uint64_t allocs; /* of all devices, a life once */

@@ -597,6 +597,7 @@ static void put_head(const struct part *part)
     ttm_json_put_bool(json, "complete", process->is_complete);
     ttm_json_put_string(json, "why", process->why_incomplete);
     ttm_json_put_u64(json, "lost", process->counters.lost_events);
+    ttm_json_put_bool(json, "missed", process->has_missed);
     ttm_json_put_u64(json, "allocs", process->allocs);
     ttm_json_put_u64(json, "frees", process->frees);
 }

@@ -265,6 +265,10 @@ void ttm_report_findings_json(struct ttm_json *json, const struct ttm_report_pro
     put_finding(json, "refused", process->counters.refused,
                 process->is_logged ? "places of the log that cannot be read"
                                    : "messages with values that no device has");
+    put_finding(json, "untracked", process->counters.untracked,
+                "events that the program had no room to keep track of");
+    put_finding(json, "notes_left_out", process->counters.notes_left_out,
+                "no room for more names, contexts and stacks: later ones are missing");
     ttm_json_array_end(json);
 }
 

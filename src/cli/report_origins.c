@@ -644,7 +644,9 @@ void ttm_report_nothing(struct sheet *sheet)
         ttm_text_append(&text, "nothing");
         ttm_report_part(&part, &text);
         ttm_text_append(&text, part.at != TTM_AT_REMAINING ? " was live then" : " remains");
-        if (part.at == TTM_AT_REMAINING && part.min_bytes == 0)
+        if (part.at == TTM_AT_REMAINING && sheet->process->has_missed)
+            ttm_text_append(&text, sheet->process->is_complete ? "" : ", as far as was heard");
+        else if (part.at == TTM_AT_REMAINING && part.min_bytes == 0)
             ttm_text_format(&text, ": all that was allocated%s was freed%s",
                             ttm_report_is_narrowed(&part) ? " there" : "",
                             was_replaced(sheet) ? " or replaced" : "");

@@ -85,7 +85,7 @@ static void put_head(struct sheet *sheet)
                     ttm_format_count(process->frees, frees),
                     plural(process->frees, "free", "frees"));
     if (process->counters.lost_events == 0) {
-        put(sheet, "nothing lost");
+        put(sheet, process->has_missed ? "not all was heard" : "nothing lost");
     } else {
         char text[64];
         (void)snprintf(text, sizeof(text), "%s lost",
@@ -326,6 +326,8 @@ static void put_findings(struct sheet *sheet)
                 plural(unknown, "free of something unknown", "frees of something unknown"));
     put_finding(sheet, ambiguous,
                 plural(ambiguous, "free that fitted several", "frees that fitted several"));
+    put_finding(sheet, process->counters.notes_left_out,
+                "without room: later names, contexts and stacks are missing");
 }
 
 /* ---- sizes, addresses ---- */

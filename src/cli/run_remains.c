@@ -247,6 +247,17 @@ static void put_program_parts(const struct sheet *sheet)
                         ttm_format_bytes(sums->program_footprint_bytes, sum));
 }
 
+/* What "nothing remains" means. */
+static const char *nothing_remains_as(const struct ttm_departed *d)
+{
+    if (ttm_departed_is_inexact(d))
+        return ", as far as was heard";
+    if (d->sums.births == 0 || d->sums.lost_events > 0 || ttm_departed_has_missed(d))
+        return "";
+    return d->sums.replaced > 0 ? ": all that was allocated was freed or replaced"
+                                : ": all that was allocated was freed";
+}
+
 void ttm_run_remains(const struct sheet *sheet, uint32_t row_max, size_t analysis_rows)
 {
     const struct ttm_departed *d = sheet->departed;
@@ -261,16 +272,15 @@ void ttm_run_remains(const struct sheet *sheet, uint32_t row_max, size_t analysi
     if (d->sums.remaining == d->sums.program_parts) {
         put(sheet, "  ");
         put_in(sheet, TTM_GREEN, "nothing remains");
-        put(sheet, d->sums.births == 0 || d->sums.lost_events > 0 ? "\n"
-                   : d->sums.replaced > 0 ? ": all that was allocated was freed or replaced\n"
-                                          : ": all that was allocated was freed\n");
+        put(sheet, nothing_remains_as(d));
+        put(sheet, "\n");
         put_program_parts(sheet);
         return;
     }
     ttm_text_init(&head);
     const uint64_t remaining = d->sums.remaining - d->sums.program_parts;
     ttm_text_format(
-        &head, "%s%s %s, %s", d->inexact_count > 0 ? "as far as was heard, " : "",
+        &head, "%s%s %s, %s", ttm_departed_is_inexact(d) ? "as far as was heard, " : "",
         ttm_format_count(remaining, count),
         plural(remaining, "allocation remains", "allocations remain"),
         ttm_format_bytes(d->sums.remaining_footprint_bytes - d->sums.program_footprint_bytes, sum));

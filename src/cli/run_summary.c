@@ -86,12 +86,13 @@ static const char *reason_of(const struct ttm_run_summary *summary)
     return "it reported no TT-Metal";
 }
 
-static void put_lost(const struct sheet *sheet, uint64_t lost_events)
+static void put_lost(const struct sheet *sheet)
 {
+    const uint64_t lost_events = sheet->departed->sums.lost_events;
     char text[TTM_NUMBER_SIZE + 16], number[TTM_NUMBER_SIZE];
 
     if (lost_events == 0) {
-        put(sheet, "nothing lost");
+        put(sheet, ttm_departed_has_missed(sheet->departed) ? "not all was heard" : "nothing lost");
         return;
     }
     (void)snprintf(text, sizeof(text), "%s %s lost", ttm_format_count(lost_events, number),
@@ -118,7 +119,7 @@ static void put_counts(const struct sheet *sheet)
                     ttm_format_count(d->sums.births, births),
                     plural(d->sums.births, "allocation", "allocations"),
                     ttm_format_count(d->sums.ends, ends), plural(d->sums.ends, "free", "frees"));
-    put_lost(sheet, d->sums.lost_events);
+    put_lost(sheet);
 }
 
 /* How the command ended, and what was heard of it: one line where both fit, else two. */
@@ -193,6 +194,22 @@ static void add_oddity(const struct sheet *sheet, struct ttm_text *list, uint64_
     ttm_text_format(list, "%s %s", ttm_format_count(count, number), what);
 }
 
+/* How far what is below can be trusted, when that is not all the way. */
+static const char *caution_of(const struct ttm_departed *departed)
+{
+    if (departed->inexact_count > 0)
+        return "it ended before that was made good: nothing below is exact";
+    if (departed->off_count > 0)
+        return "tracking was off in the end: nothing below is exact";
+    if (ttm_departed_is_inexact(departed))
+        return "nothing below is exact";
+    if (departed->gap_count > 0)
+        return "its history has a gap: what remains is exact, allocations and frees were more";
+    return departed->sums.lost_events > 0
+               ? "what remains is exact; allocations and frees were more, peaks perhaps"
+               : "";
+}
+
 /* What should not be there, in one line, when there is any. */
 static void put_oddities(const struct sheet *sheet)
 {
@@ -200,16 +217,17 @@ static void put_oddities(const struct sheet *sheet)
     struct ttm_text list;
 
     ttm_text_init(&list);
-    if (sheet->departed->inexact_count > 0)
-        ttm_text_append(&list, "it ended before that was made good: nothing below is exact");
-    else if (sums->lost_events > 0)
-        ttm_text_append(&list,
-                        "what remains is exact; allocations and frees were more, peaks perhaps");
+    ttm_text_append(&list, caution_of(sheet->departed));
+    add_oddity(sheet, &list, sums->untracked, "not tracked for want of room");
+    add_oddity(
+        sheet, &list, sums->refused,
+        plural(sums->refused, "refused, as it makes no sense", "refused, as they make no sense"));
     add_oddity(sheet, &list, sums->unknown_frees,
                plural(sums->unknown_frees, "free of something unknown", "unknown frees"));
     add_oddity(sheet, &list, sums->replaced, "replaced without a free");
     add_oddity(sheet, &list, sums->failures,
                plural(sums->failures, "allocation failed", "allocations failed"));
+    add_oddity(sheet, &list, sums->notes_left_out, "names and contexts without room");
     if (sheet->departed->is_short)
         ttm_text_format(&list, "%smemory was short: the lists are not whole",
                         list.length > 0 ? ttm_terminal_dot(sheet->terminal) : "");

@@ -214,6 +214,9 @@ static void add_sums(struct ttm_departed_sums *all, const struct ttm_departed_su
     all->lost_events += own->lost_events;
     all->unknown_frees += own->unknown_frees;
     all->replaced += own->replaced;
+    all->refused += own->refused;
+    all->untracked += own->untracked;
+    all->notes_left_out += own->notes_left_out;
     all->failures += own->failures;
 }
 
@@ -239,6 +242,7 @@ void ttm_departed_put_process(struct ttm_departed *departed,
 static bool is_of_interest(const struct ttm_process *proc)
 {
     return proc->device_count > 0 || proc->sites.count > 0 || proc->counters.lost_events > 0 ||
+           proc->counters.untracked > 0 || ttm_process_refused(&proc->counters) > 0 ||
            proc->story.failure_count > 0 || proc->runtime[0] != '\0' || proc->trouble[0] != '\0';
 }
 
@@ -251,6 +255,9 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
         .sums = {.lost_events = proc->counters.lost_events,
                  .unknown_frees = proc->counters.unknown_frees,
                  .replaced = proc->counters.replaced,
+                 .refused = ttm_process_refused(&proc->counters),
+                 .untracked = proc->counters.untracked,
+                 .notes_left_out = proc->counters.notes_left_out,
                  .failures = proc->story.failure_count},
     };
     struct translation translation = {.departed = departed, .proc = proc};
@@ -272,6 +279,8 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
     add_closed(&translation, &process.sums);
     ttm_u64_map_done(&translation.numbers);
     departed->inexact_count += proc->counters.is_inexact;
+    departed->gap_count += proc->counters.has_gap;
+    departed->off_count += proc->counters.is_disabled;
     ttm_departed_put_process(departed, &process);
 }
 
@@ -282,6 +291,18 @@ const char *ttm_departed_trouble(const struct ttm_departed *departed)
             return departed->processes[i].trouble;
     }
     return NULL;
+}
+
+bool ttm_departed_has_missed(const struct ttm_departed *departed)
+{
+    return departed->gap_count > 0 || departed->off_count > 0 || departed->sums.untracked > 0 ||
+           departed->sums.refused > 0;
+}
+
+bool ttm_departed_is_inexact(const struct ttm_departed *departed)
+{
+    return departed->inexact_count > 0 || departed->off_count > 0 || departed->sums.untracked > 0 ||
+           departed->sums.refused > 0 || ttm_departed_trouble(departed);
 }
 
 bool ttm_departed_has_news(const struct ttm_departed *departed)

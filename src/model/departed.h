@@ -35,7 +35,10 @@ struct ttm_departed_sums {
     uint64_t lost_events;
     uint64_t unknown_frees;
     uint64_t replaced;
-    uint64_t failures; /* allocations that could not be made */
+    uint64_t refused;        /* as they make no sense */
+    uint64_t untracked;      /* events that the process had no room for */
+    uint64_t notes_left_out; /* names, contexts and stacks likewise */
+    uint64_t failures;       /* allocations that could not be made */
 };
 
 struct ttm_departed_process {
@@ -62,6 +65,8 @@ struct ttm_departed {
     uint32_t processes_left_out; /* over the bound; in the sums they are */
     uint32_t running_count;
     uint32_t inexact_count;              /* ended before they could make good what was lost */
+    uint32_t gap_count;                  /* were not listened to without a break */
+    uint32_t off_count;                  /* in which tracking was off in the end */
     struct ttm_departed_device *devices; /* by id, ascending */
     uint32_t device_count;
     struct ttm_remains_set remains;
@@ -89,6 +94,12 @@ struct ttm_departed_device *ttm_departed_device_of(struct ttm_departed *departed
 
 /* Why something is not tracked, by the first process that has a reason; NULL: none has. */
 const char *ttm_departed_trouble(const struct ttm_departed *departed);
+
+/* Whether a process has allocated or freed what is in no sum here. */
+bool ttm_departed_has_missed(const struct ttm_departed *departed);
+
+/* Whether there may be more, or less, that remains. */
+bool ttm_departed_is_inexact(const struct ttm_departed *departed);
 
 /*
  * Whether there is anything to tell. There is not where no process was heard of, and

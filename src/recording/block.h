@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define TTM_RECORDING_MAJOR 1
-#define TTM_RECORDING_MINOR 2
+#define TTM_RECORDING_MINOR 3
 #define TTM_MINOR_MADE_GOOD 2 /* since then it is said when losses are made good */
 
 #define TTM_FILE_HEAD_SIZE 32
@@ -54,7 +54,8 @@ enum ttm_column_name {
     TTM_COLUMN_DISTANCE,
     TTM_COLUMN_MISC,
     TTM_COLUMN_BYTES,
-    TTM_COLUMN_BANKS, /* since minor version 1 */
+    TTM_COLUMN_BANKS,  /* since minor version 1 */
+    TTM_COLUMN_DOUBTS, /* since minor version 3 */
     TTM_COLUMN_COUNT
 };
 

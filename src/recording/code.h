@@ -41,6 +41,11 @@ enum ttm_code_op {
 #define OP_MASK 0x1f
 #define OP_OTHER_PROCESS 0x80 /* its number is in the column of the rest */
 
+/* Of counters, in the column of doubts. */
+#define COUNTERS_GAP 1u
+#define COUNTERS_OFF 2u
+#define COUNTERS_INEXACT 4u
+
 #define SERIAL_STREAMS 16
 
 /* What both sides guess about a process. */

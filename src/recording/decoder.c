@@ -658,13 +658,31 @@ static int read_loss(struct ttm_decoder *dec)
     return r;
 }
 
+/* Writers before minor version 3 did not say it. */
+static bool get_doubts(struct ttm_decoder *dec, struct ttm_recorded_counters *ret)
+{
+    uint64_t flags, trouble;
+
+    if (dec->block->columns[TTM_COLUMN_DOUBTS].length == 0)
+        return true;
+    if (!get(dec, TTM_COLUMN_DOUBTS, &flags) || !get(dec, TTM_COLUMN_DOUBTS, &ret->untracked) ||
+        !get(dec, TTM_COLUMN_DOUBTS, &ret->notes_left_out) ||
+        !get(dec, TTM_COLUMN_DOUBTS, &trouble) || trouble > UINT32_MAX)
+        return false;
+    ret->trouble = (uint32_t)trouble;
+    ret->has_gap = (flags & COUNTERS_GAP) != 0;
+    ret->is_off = (flags & COUNTERS_OFF) != 0;
+    ret->is_inexact = (flags & COUNTERS_INEXACT) != 0;
+    return true;
+}
+
 static int read_counters(struct ttm_decoder *dec, struct process *proc)
 {
-    struct ttm_recorded_counters counters;
+    struct ttm_recorded_counters counters = {0};
 
     if (!get_misc(dec, &counters.unknown_frees) || !get_misc(dec, &counters.ambiguous_frees) ||
         !get_misc(dec, &counters.replaced) || !get_misc(dec, &counters.refused) ||
-        !get_misc(dec, &counters.lost_events))
+        !get_misc(dec, &counters.lost_events) || !get_doubts(dec, &counters))
         return -EBADMSG;
     if (!is_news(dec, proc))
         return 0;

@@ -321,13 +321,26 @@ static int put_device(struct ttm_encoder *enc, const struct ttm_recorded_device 
     return put_bytes(enc, device->board, device->board_length);
 }
 
-static void put_counters(struct ttm_encoder *enc, const struct ttm_recorded_counters *counters)
+static int put_counters(struct ttm_encoder *enc, const struct ttm_recorded_counters *counters)
 {
+    const unsigned flags = (counters->has_gap ? COUNTERS_GAP : 0) |
+                           (counters->is_off ? COUNTERS_OFF : 0) |
+                           (counters->is_inexact ? COUNTERS_INEXACT : 0);
+
+    if (ttm_block_reserve(enc->block, TTM_COLUMN_DOUBTS, (size_t)4 * TTM_VARINT_MAX) < 0) {
+        lose_block(enc); /* it ends in half a record */
+        return -ENOMEM;
+    }
     put_misc(enc, counters->unknown_frees);
     put_misc(enc, counters->ambiguous_frees);
     put_misc(enc, counters->replaced);
     put_misc(enc, counters->refused);
     put_misc(enc, counters->lost_events);
+    put(enc, TTM_COLUMN_DOUBTS, flags);
+    put(enc, TTM_COLUMN_DOUBTS, counters->untracked);
+    put(enc, TTM_COLUMN_DOUBTS, counters->notes_left_out);
+    put(enc, TTM_COLUMN_DOUBTS, counters->trouble);
+    return 0;
 }
 
 static int tell_note(struct ttm_encoder *enc, struct ttm_kept_process *proc,
@@ -391,7 +404,7 @@ static int tell_facts(struct ttm_encoder *enc, struct ttm_kept_process *proc)
     if (r >= 0 && proc->has_counters) {
         r = open_again(enc, proc, OP_COUNTERS);
         if (r > 0)
-            put_counters(enc, &proc->counters);
+            r = put_counters(enc, &proc->counters);
     }
     return r < 0 ? r : tell_notes(enc, proc);
 }
@@ -872,9 +885,7 @@ int ttm_encoder_counters(struct ttm_encoder *enc, uint64_t time_ns, uint32_t pro
         return r;
     proc->counters = *counters;
     proc->has_counters = true;
-    if (r > 0)
-        put_counters(enc, counters);
-    return 0;
+    return r > 0 ? put_counters(enc, counters) : 0;
 }
 
 /* ---- the whole ---- */

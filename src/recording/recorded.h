@@ -128,6 +128,13 @@ struct ttm_recorded_counters {
     uint64_t replaced;
     uint64_t refused;
     uint64_t lost_events;
+    /* What follows older writers did not say, and then it is 0. */
+    uint64_t untracked;      /* events that the process had no room for */
+    uint64_t notes_left_out; /* names, contexts and stacks likewise */
+    uint32_t trouble;        /* note that says why something in it is not tracked; 0: none */
+    bool has_gap;            /* it was not listened to for a while, at its start or later */
+    bool is_off;             /* tracking is switched off in it */
+    bool is_inexact;         /* it ended before it had told all that it held */
 };
 
 /* Events that were lost on their way from the process to the writer. */

@@ -51,7 +51,7 @@ static struct ttm_recorded_process_end how_it_ended(const struct ttm_client *cli
     return end;
 }
 
-void ttm_record_process_end(struct ttm_client *client)
+void ttm_record_counters(struct ttm_client *client)
 {
     struct ttm_encoder *encoder = encoder_of(client);
     const struct ttm_process_counters *c = &client->process->counters;
@@ -59,16 +59,29 @@ void ttm_record_process_end(struct ttm_client *client)
         .unknown_frees = c->unknown_frees,
         .ambiguous_frees = c->ambiguous_frees,
         .replaced = c->replaced,
-        .refused = c->refused,
+        .refused = ttm_process_refused(c),
         .lost_events = c->lost_events,
+        .untracked = c->untracked,
+        .notes_left_out = c->notes_left_out,
+        .trouble = client->process->trouble_note,
+        .has_gap = c->has_gap,
+        .is_off = c->is_disabled,
+        .is_inexact = c->is_inexact,
     };
+
+    if (encoder)
+        (void)ttm_encoder_counters(encoder, client->server->now_ns, client->number, &counters);
+}
+
+void ttm_record_process_end(struct ttm_client *client)
+{
+    struct ttm_encoder *encoder = encoder_of(client);
     struct ttm_recorded_process_end end = how_it_ended(client);
-    const uint64_t now_ns = client->server->now_ns;
 
     if (!encoder)
         return;
-    (void)ttm_encoder_counters(encoder, now_ns, client->number, &counters);
-    (void)ttm_encoder_process_end(encoder, now_ns, client->number, &end);
+    ttm_record_counters(client);
+    (void)ttm_encoder_process_end(encoder, client->server->now_ns, client->number, &end);
     ttm_u64_set_done(&client->recorded_notes);
 }
 

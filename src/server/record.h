@@ -20,6 +20,9 @@ void ttm_record_process(struct ttm_client *client);
 /* It has ended, with all that it still held. */
 void ttm_record_process_end(struct ttm_client *client);
 
+/* How far what is known of it can be trusted has changed, or is told for the last time. */
+void ttm_record_counters(struct ttm_client *client);
+
 /* Whether the note has to be said: it is new, and somebody records. */
 bool ttm_record_wants_note(struct ttm_client *client, uint32_t number);
 void ttm_record_note(struct ttm_client *client, uint32_t number, uint32_t kind,

@@ -670,10 +670,11 @@ void ttm_server_settle(struct ttm_server *server)
 void ttm_server_each_process(struct ttm_server *server, ttm_process_fn fn, void *context)
 {
     TTM_LIST_FOR_EACH(pos, &server->clients) {
-        const struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
+        struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
         if (client->tracked) {
             ttm_tracked_drain(client->tracked);
             ttm_tracked_refresh(client->tracked);
+            ttm_record_counters(client);
         }
         fn(context, server->reg, client->process, true);
     }

@@ -139,8 +139,10 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd,
     ttm_notes_init(&tracked->notes, &tracked->reader, client);
     client->process->info.run = run;
     client->process->counters.is_disabled = false;
-    if (!is_back && ttm_ring_reader_is_late(&tracked->reader))
+    if (!is_back && ttm_ring_reader_is_late(&tracked->reader)) {
         client->process->counters.has_gap = true;
+        ttm_record_counters(client);
+    }
     ttm_intake_devices(tracked);
     ttm_tracked_activate(tracked); /* what is in the rings is read first, then all is asked for */
     return 0;
@@ -245,6 +247,7 @@ void ttm_tracked_refresh(struct ttm_tracked *tracked)
     process->counters.ring_permille = (uint16_t)ttm_ring_reader_fill(&tracked->reader);
     ttm_notes_text(&tracked->notes, state.runtime_note, process->runtime);
     ttm_notes_text(&tracked->notes, state.trouble_note, process->trouble);
+    process->trouble_note = process->trouble[0] != '\0' ? state.trouble_note : 0;
     count_rate(tracked, 0);
     ttm_resident_sum(tracked);
 }
@@ -288,6 +291,7 @@ int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, si
     }
     tracked->is_off = is_on == 0;
     process->counters.is_disabled = tracked->is_off;
+    ttm_record_counters(tracked->client);
     return 0;
 }
 

@@ -31,6 +31,7 @@ from support import (
     needs_root,
     rows_of,
     run,
+    run_json,
     wait_for,
 )
 from terminals import Terminal
@@ -566,6 +567,69 @@ def test_circular_buffers_go_with_a_process_that_is_killed(place: Place) -> None
     assert row.findall(text) == [("0", "1.0 MiB")], text
     report = run("report", str(place.work_folder / "x.ttmem")).out
     assert row.findall(report) == [("0", "1.0 MiB")], report
+
+
+WHILE_OFF = "it allocated while tracking was off: what is left of that is not known"
+
+
+def has_heard_of_switch(it: Run, is_on: bool) -> bool:
+    (client,) = run_json("status", env={"TTMEM_SOCKET": it.socket})["clients"]
+    return client["resyncs"] > 0 and not client["catching_up"] if is_on else client["disabled"]
+
+
+def story_of(place: Place, *lines: str) -> tuple[str, dict[str, Any], str]:
+    """What the summary says of a program that does this, and what the report."""
+    with place.start("-o", "x.ttmem", LIBRARY_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 1 100")
+        wait_for(lambda: it.knows(it.child()), "the program to be known")
+        for line in lines:
+            it.do(line)
+        if "disable" in lines:
+            wait_for(lambda: has_heard_of_switch(it, "enable" in lines), "the switch")
+        text = summary_of(it.end())
+    path = str(place.work_folder / "x.ttmem")
+    (process,) = run_json("report", path)["processes"]
+    return text, process, run("report", path).out
+
+
+def test_what_was_allocated_while_tracking_was_off_is_not_called_exact(place: Place) -> None:
+    lines = ("alloc 2 100", "disable", "alloc 3 100", "free 1", "enable", "alloc 4 100", "free 4")
+    text, process, report = story_of(place, *lines)
+    assert "3 allocations, 1 free, not all was heard" in text and WHILE_OFF in text
+    assert "nothing remains, as far as was heard" in text
+    assert process["complete"] is process["history_complete"] is False
+    assert process["why_incomplete"] == WHILE_OFF and process["unknown_frees"] == 0
+    assert f"not exact: {WHILE_OFF}" in report and "nothing lost" not in report
+    assert "nothing remains, as far as was heard" in report
+
+
+def test_a_break_while_nothing_was_held_costs_the_history_alone(place: Place) -> None:
+    text, process, report = story_of(
+        place, "free 1", "disable", "enable", "alloc 2 100", "free 2"
+    )
+    assert "its history has a gap: what remains is exact" in text
+    assert process["complete"] is True and process["history_complete"] is False
+    assert process["why_incomplete"] == "it was not listened to from its start without a break"
+    for words in (text, report):
+        assert "not all was heard" in words and "all that was allocated" not in words
+
+
+def test_a_program_that_ends_with_tracking_off_is_not_exact(place: Place) -> None:
+    text, process, _ = story_of(place, "free 1", "disable", "alloc 2 100")
+    assert "tracking was off in the end: nothing below is exact" in text
+    assert process["complete"] is process["history_complete"] is False
+    assert process["why_incomplete"] == "tracking was off when it ended"
+
+
+def test_what_a_program_got_wrong_is_in_summary_and_report(place: Place) -> None:
+    text, process, report = story_of(place, "alloc 2 0", "free 1", "free 1", "fill_notes")
+    assert "nothing below is exact · 1 refused, as it makes no sense" in text
+    assert "1 free of something unknown" in text and "names and contexts without room" in text
+    assert process["complete"] is process["history_complete"] is False
+    found = {finding["kind"]: finding["count"] for finding in process["findings"]}
+    assert (found["unknown_free"], found["refused"]) == (1, 1) and process["unknown_frees"] == 1
+    assert found["notes_left_out"] > 0
+    assert "later names, contexts and stacks are missing" in report
 
 
 def test_a_forked_child_is_a_process_of_its_own(place: Place) -> None:

@@ -23,6 +23,23 @@
 #define START_NS 1000000000000ull
 #define WALL_OFFSET_NS 1700000000000000000ll
 
+/* What is in doubt follows where there is any: older recordings do not have it. */
+static inline void put_counters_line(const struct ttm_recorded *r, char *ret)
+{
+    const struct ttm_recorded_counters *c = &r->counters;
+    const int n =
+        snprintf(ret, 512, "p%u counters %llu %llu %llu %llu %llu%s%s%s", r->process,
+                 (unsigned long long)c->unknown_frees, (unsigned long long)c->ambiguous_frees,
+                 (unsigned long long)c->replaced, (unsigned long long)c->refused,
+                 (unsigned long long)c->lost_events, c->has_gap ? " gap" : "",
+                 c->is_off ? " off" : "", c->is_inexact ? " inexact" : "");
+
+    if (c->untracked || c->notes_left_out || c->trouble)
+        (void)snprintf(ret + n, 512 - (size_t)n, " untracked %llu left out %llu trouble %u",
+                       (unsigned long long)c->untracked, (unsigned long long)c->notes_left_out,
+                       c->trouble);
+}
+
 /* A record as one line. */
 static inline void describe(const struct ttm_recorded *r, char ret[512])
 {
@@ -92,12 +109,7 @@ static inline void describe(const struct ttm_recorded *r, char ret[512])
                        r->loss.is_open ? " open" : "");
         break;
     case TTM_RECORDED_COUNTERS:
-        (void)snprintf(ret, 512, "p%u counters %llu %llu %llu %llu %llu", r->process,
-                       (unsigned long long)r->counters.unknown_frees,
-                       (unsigned long long)r->counters.ambiguous_frees,
-                       (unsigned long long)r->counters.replaced,
-                       (unsigned long long)r->counters.refused,
-                       (unsigned long long)r->counters.lost_events);
+        put_counters_line(r, ret);
         break;
     case TTM_RECORDED_GAP:
         (void)snprintf(at, room, "gap of %llu events in %llu blocks",
@@ -294,7 +306,16 @@ static inline void sample_run(struct ttm_encoder *enc)
 {
     const struct ttm_recorded_mark mark = {.name = "warm", .name_length = 4};
     const struct ttm_recorded_dispatch dispatch = {.program = 77, .devices = 0};
-    const struct ttm_recorded_counters counters = {1, 2, 3, 4, 5};
+    const struct ttm_recorded_counters counters = {.unknown_frees = 1,
+                                                   .ambiguous_frees = 2,
+                                                   .replaced = 3,
+                                                   .refused = 4,
+                                                   .lost_events = 5,
+                                                   .untracked = 6,
+                                                   .notes_left_out = 7,
+                                                   .trouble = 1101,
+                                                   .has_gap = true,
+                                                   .is_inexact = true};
     const struct ttm_recorded_failure failure = {.wanted_bytes = 1 << 30,
                                                  .bank_wanted_bytes = 1 << 26,
                                                  .bank_free_bytes = 1 << 25,

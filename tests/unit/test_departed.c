@@ -330,6 +330,42 @@ static void one_that_ended_with_losses_is_not_exact(void **state)
     assert_int_equal(departed.inexact_count, 1);
 }
 
+static void what_was_missed_is_remembered(void **state)
+{
+    struct ttm_process *process = new_process(1, "gap");
+    (void)state;
+
+    process->counters.has_gap = true;
+    memcpy(process->runtime, "ttnn", 5);
+    depart(process);
+    assert_int_equal(departed.gap_count, 1);
+    assert_true(ttm_departed_has_missed(&departed));
+    assert_false(ttm_departed_is_inexact(&departed)); /* it was asked what is live */
+    process = new_process(2, "full");                 /* nothing of it was tracked */
+    process->counters.untracked = 5;
+    process->counters.refused = 1;
+    process->counters.senseless = 2;
+    process->counters.notes_left_out = 7;
+    depart(process);
+    assert_int_equal(departed.process_count, 2);
+    assert_int_equal(departed.sums.untracked, 5);
+    assert_int_equal(departed.sums.refused, 3);
+    assert_int_equal(departed.sums.notes_left_out, 7);
+    assert_true(ttm_departed_is_inexact(&departed));
+}
+
+static void one_that_ended_with_tracking_off_is_not_exact(void **state)
+{
+    struct ttm_process *process = new_process(1, "off");
+    (void)state;
+
+    process->counters.is_disabled = true;
+    memcpy(process->runtime, "ttnn", 5);
+    depart(process);
+    assert_int_equal(departed.off_count, 1);
+    assert_true(ttm_departed_is_inexact(&departed));
+}
+
 static void one_that_never_did_anything_is_left_out(void **state)
 {
     struct ttm_process *process = new_process(1, "true");
@@ -504,6 +540,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_is_running_is_left_as_it_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(circular_buffers_go_with_their_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_ended_with_losses_is_not_exact, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_missed_is_remembered, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_ended_with_tracking_off_is_not_exact, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(one_that_never_did_anything_is_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_ended_with_its_device_remained_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts_of_programs_are_in_the_sums_alone, set_up, tear_down),

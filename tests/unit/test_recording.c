@@ -122,7 +122,7 @@ static void everything_that_was_written_is_read(void **state)
         "origin 1101\n",
         "1000001100900 p2 loss 12 open\n",
         "1000001100900 p2 loss 0\n",
-        "p2 counters 1 2 3 4 5\n",
+        "p2 counters 1 2 3 4 5 gap inexact untracked 6 left out 7 trouble 1101\n",
         "1000001650900 p1 rename 0 serial 100000000001e birth 1000001650000 id 130 at 1060 bytes "
         "4096/24576 allocator 1 devices 1030 origin 1102 cores 0 region 0 kind 0 flags 1 banks 12\n",
         "1000005502000 p2 process end 1 code 9\n",
@@ -399,6 +399,7 @@ static void the_golden_recordings_read_as_ever(void **state)
     assert_reads_as_ever("v1-small");
     assert_reads_as_ever("v1.1-small");
     assert_reads_as_ever("v1.2-small");
+    assert_reads_as_ever("v1.3-small");
 }
 
 /* 'test_recording --golden FILE TEXT' writes what becomes golden with a new version. */

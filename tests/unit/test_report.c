@@ -1327,6 +1327,77 @@ static void losses_that_were_not_made_good_leave_nothing_exact(void **state)
     ttm_report_done(&scene.report);
 }
 
+/* Of a process with those counters, and a buffer that was freed. */
+static void say_counters(struct scene *scene, const struct ttm_recorded_counters *counters)
+{
+    static const char trouble[] = "no symbol x";
+    const struct ttm_recorded_note note = {.number = 5000,
+                                           .kind = TTM_NOTED_STRING,
+                                           .bytes = (const uint8_t *)trouble,
+                                           .length = sizeof(trouble) - 1};
+
+    begin_scene(scene);
+    run_steps(scene, 2);
+    story_must(ttm_encoder_note(scene->story.enc, 1, &note), "note");
+    story_must(ttm_encoder_counters(scene->story.enc, scene->story.now_ns, 1, counters),
+               "counters");
+    end_scene(scene);
+}
+
+static void a_gap_costs_the_history_alone(void **state)
+{
+    const struct ttm_recorded_counters counters = {.has_gap = true};
+    struct scene scene;
+    (void)state;
+
+    say_counters(&scene, &counters);
+    assert_true(scene.process->is_complete);
+    assert_false(scene.process->is_history_complete);
+    assert_true(scene.process->has_missed);
+    assert_non_null(strstr(scene.process->why_incomplete, "without a break"));
+    ttm_report_done(&scene.report);
+}
+
+static void each_doubt_about_what_remains_is_said(void **state)
+{
+    static const struct {
+        struct ttm_recorded_counters counters;
+        bool has_missed;
+        const char *why;
+    } doubts[] = {
+        {{.untracked = 1}, true, "no room"},
+        {{.refused = 1}, true, "made no sense"},
+        {{.unknown_frees = 1}, false, "freed it twice"},
+        {{.is_off = true}, true, "off when it ended"},
+        {{.is_inexact = true}, false, "before it had told"},
+        {{.trouble = 5000}, false, "no symbol x"},
+        {{.trouble = 5001}, false, "was not tracked"},
+    };
+    struct scene scene;
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(doubts); i++) {
+        say_counters(&scene, &doubts[i].counters);
+        assert_false(scene.process->is_complete);
+        assert_false(scene.process->is_history_complete);
+        assert_int_equal(scene.process->has_missed, doubts[i].has_missed);
+        assert_non_null(strstr(scene.process->why_incomplete, doubts[i].why));
+        ttm_report_done(&scene.report);
+    }
+}
+
+static void names_without_room_are_no_doubt_about_what_remains(void **state)
+{
+    const struct ttm_recorded_counters counters = {.notes_left_out = 3};
+    struct scene scene;
+    (void)state;
+
+    say_counters(&scene, &counters);
+    assert_true(scene.process->is_history_complete);
+    assert_int_equal(scene.process->counters.notes_left_out, 3);
+    ttm_report_done(&scene.report);
+}
+
 static void a_report_without_memory_is_no_report_and_leaks_nothing(void **state)
 {
     struct scene scene;
@@ -1449,6 +1520,9 @@ int main(void)
         cmocka_unit_test(losses_leave_the_live_set_exact_and_the_history_not),
         cmocka_unit_test(a_peak_is_what_was_held_for_sure),
         cmocka_unit_test(losses_that_were_not_made_good_leave_nothing_exact),
+        cmocka_unit_test(a_gap_costs_the_history_alone),
+        cmocka_unit_test(each_doubt_about_what_remains_is_said),
+        cmocka_unit_test(names_without_room_are_no_doubt_about_what_remains),
         cmocka_unit_test(a_report_without_memory_is_no_report_and_leaks_nothing),
         cmocka_unit_test(every_flipped_byte_gives_an_honest_report),
     };

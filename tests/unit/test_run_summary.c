@@ -411,6 +411,26 @@ static void losses_are_not_hidden(void **state)
     assert_has(text_on(&plain), "  as far as was heard, 4 allocations remain");
 }
 
+static void what_was_missed_is_not_hidden(void **state)
+{
+    (void)state;
+    add_process(1, 10, 0, 0);
+    assert_has(text_on(&plain), "nothing remains: all that was allocated was freed\n");
+    departed.gap_count = 1;
+    assert_has(text_on(&plain), "10 allocations, 10 frees, not all was heard\n");
+    assert_has(text_on(&plain), "its history has a gap: what remains is exact, ");
+    assert_has(text_on(&plain), "  nothing remains\n");
+    departed.sums.notes_left_out = 9;
+    assert_has(text_on(&plain), "9 names and contexts without room\n");
+    departed.sums.untracked = 2000;
+    assert_has(text_on(&plain), "nothing below is exact · 2,000 not tracked for want of room");
+    assert_has(text_on(&plain), "  nothing remains, as far as was heard\n");
+    departed.sums.refused = 1;
+    assert_has(text_on(&plain), "1 refused, as it makes no sense");
+    departed.off_count = 1;
+    assert_has(text_on(&plain), "tracking was off in the end: nothing below is exact");
+}
+
 static void a_server_elsewhere_knows_less(void **state)
 {
     (void)state;
@@ -513,6 +533,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(several_processes_get_a_row_each, set_up, tear_down),
         cmocka_unit_test_setup_teardown(those_that_still_run_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(losses_are_not_hidden, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_missed_is_not_hidden, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_server_elsewhere_knows_less, set_up, tear_down),
         cmocka_unit_test_setup_teardown(colours_are_only_where_they_are_wanted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_utf8_all_is_ascii, set_up, tear_down),

@@ -21,7 +21,7 @@ function run_facts(p) {
 
 function make_facts() {
     const p = process();
-    const lost = p.lost === 0 ? make("b", "", "nothing lost")
+    const lost = p.lost === 0 ? make("b", "", p.missed ? "not all was heard" : "nothing lost")
                               : make("b", "bad", plural(p.lost, "event", "events") + " lost");
     fill($("facts"), ...run_facts(p), " · ", plural(p.devices.length, "device", "devices"), " · ",
          plural(p.allocs, "allocation", "allocations") + ", " + plural(p.frees, "free", "frees") +
@@ -106,6 +106,7 @@ function make_verdict() {
                            (unsure === 1 ? "is" : "are") + " unsure"
         : left > 0 ? "No suspects: the " + plural(left, "buffer", "buffers") + " left " +
                          (left === 1 ? "looks" : "look") + " intended"
+        : p.missed ? "Nothing remains" + (p.complete ? "" : ", as far as was heard")
         : p.allocs > 0
             ? "Nothing remains: all that was allocated was freed" +
                   (p.findings.some((finding) => finding.kind === "replaced") ? " or replaced" : "")
