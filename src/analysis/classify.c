@@ -64,6 +64,7 @@ enum course {
     COURSE_SETTLED,
     COURSE_OVER,
     COURSE_NEWEST,
+    COURSE_BLENDED,
     COURSE_GROWING
 };
 
@@ -214,7 +215,7 @@ static enum course course_of(const struct ttm_evidence *e)
         return COURSE_SETTLED;
     if (has_stopped(e))
         return has_settled(e) ? COURSE_SETTLED : COURSE_OVER;
-    return COURSE_GROWING;
+    return e->is_blended ? COURSE_BLENDED : COURSE_GROWING;
 }
 
 static bool has_many_rounds(const struct ttm_evidence *e)
@@ -248,7 +249,7 @@ static bool is_doubtful(const struct ttm_evidence *e, enum course course)
 static bool was_kept_to_the_end(const struct ttm_evidence *e)
 {
     return e->remaining == 0 && e->late >= GROWING_LEAST && e->late >= e->allocs - e->allocs / 10 &&
-           is_loop(e) && !has_stopped(e);
+           is_loop(e) && !has_stopped(e) && !e->is_blended;
 }
 
 static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
@@ -269,7 +270,7 @@ static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
         return TTM_CLASS_PROGRAM_CACHE;
     if (course == COURSE_GROWING)
         return TTM_CLASS_GROWING;
-    if (course == COURSE_FEW || !e->has_origin)
+    if (course == COURSE_FEW || course == COURSE_BLENDED || !e->has_origin)
         return TTM_CLASS_UNSURE;
     if (course == COURSE_OVER)
         return class_of_over(e);
@@ -405,6 +406,8 @@ static void tell_unsure(const struct ttm_evidence *e, enum course course, struct
         WHY("%s born at different times: too few to tell growth from intent", count);
     else if (!e->has_origin)
         WHY("%s remain and nothing is known of where they come from", count);
+    else if (course == COURSE_BLENDED)
+        WHY("%s remain of sessions of the device that are too many to be told apart", count);
     else if (course == COURSE_OVER)
         WHY("%s were kept by a loop that is over: a leak of each round, or meant to stay", count);
     else if (course == COURSE_SETTLED)

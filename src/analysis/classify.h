@@ -6,7 +6,8 @@
  * all through the run and are not given back. Time is counted in what the process
  * does rather than seconds, so that neither a slow start nor a long sleep at the
  * end changes the verdict: in births, and in visits, which is how often the process
- * came from one line of code that allocates to another.
+ * came from one line of code that allocates to another. The end is that of a session:
+ * of the process, or before when the device was closed.
  */
 #ifndef TTM_ANALYSIS_CLASSIFY_H
 #define TTM_ANALYSIS_CLASSIFY_H
@@ -41,6 +42,7 @@ struct ttm_evidence {
     bool has_origin;
     bool is_creation;   /* makes a tensor from data rather than from other tensors */
     bool is_conversion; /* gives a tensor another form, as is done while weights are loaded */
+    bool is_blended;    /* of many sessions of a device that are not told apart */
     bool has_successor; /* code that was new allocated after its last birth */
     bool is_followed;   /* the same, and the program came back to it: another loop */
     /* Of the last round of its loop: */

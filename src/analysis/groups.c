@@ -2,7 +2,6 @@
 #include "analysis/groups.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,6 +12,7 @@
 #ifndef TTM_ANALYSIS_GROUPS_H
 #define TTM_ANALYSIS_GROUPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/course.h"
@@ -86,6 +87,9 @@ struct ttm_group_set {
     uint32_t group_count;
     uint16_t *devices; /* ascending */
     uint16_t device_count;
+    uint32_t session; /* + 1: of the ledger, the one that lives are born in; 0: none yet */
+    uint64_t live;    /* lives */
+    bool is_closing;  /* some ended with the device, and nothing was born since */
 };
 
 struct ttm_groups {

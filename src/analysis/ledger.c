@@ -19,6 +19,7 @@
 #include "analysis/ledger_cbs.h"
 #include "analysis/ledger_cells.h"
 #include "analysis/ledger_failures.h"
+#include "analysis/origin_words.h"
 #include "base/hash.h"
 #include "wire/life_row.h"
 
@@ -63,6 +64,7 @@ void ttm_ledger_done(struct ttm_ledger *ledger)
     free(ledger->cells);
     free(ledger->cell_index);
     free(ledger->kins);
+    free(ledger->sessions);
     free(ledger->threads);
     free(ledger->lives);
     free(ledger->marks);
@@ -240,10 +242,14 @@ static int add_to_groups(struct ttm_ledger *ledger, const struct ttm_cell *cell,
     return r;
 }
 
+static bool is_closing_end(uint8_t how)
+{
+    return how == TTM_ENDED_DEVICE_CLOSED || how == TTM_ENDED_ALLOCATOR_CLOSED;
+}
+
 static bool is_remaining_end(uint8_t how)
 {
-    return how == TTM_ENDED_DEVICE_CLOSED || how == TTM_ENDED_ALLOCATOR_CLOSED ||
-           how == TTM_ENDED_PROCESS_ENDED;
+    return is_closing_end(how) || how == TTM_ENDED_PROCESS_ENDED;
 }
 
 /* Whether its owner gave it back: a program gives back what is its own when it goes. */
@@ -461,8 +467,10 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
     if (r != 0)
         return r;
     struct ttm_cell *cell = &ledger->cells[index];
-    const struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+    struct ttm_group_set *set = &ledger->groups.sets[cell->set];
     struct ttm_live *live = &ledger->lives[life->slot];
+    set->live++;
+    set->is_closing = false;
     *live = (struct ttm_live){.birth_ns = life->birth_ns,
                               .birth = ledger->births,
                               .address = life->address,
@@ -516,6 +524,25 @@ static void count_given_back(struct ttm_ledger *ledger, const struct ttm_live *l
         ledger->visit_live--;
 }
 
+/*
+ * A device that is closed leaves nothing: what ends with an allocator while others stay, as that
+ * of a sub-device, closes no session. A log tells it of each life when another takes its place.
+ */
+static int count_close(struct ttm_ledger *ledger, const struct ttm_cell *cell, uint8_t how,
+                       uint64_t time_ns)
+{
+    struct ttm_group_set *set = &ledger->groups.sets[cell->set];
+    struct ttm_log_note log;
+
+    set->live--;
+    set->is_closing |= is_closing_end(how);
+    if (!set->is_closing || !ttm_cell_is_current(ledger, cell))
+        return 0;
+    if (set->live > 0 && !(is_closing_end(how) && ttm_origin_log(&ledger->notes, &log)))
+        return 0;
+    return ttm_ledger_close_session(ledger, cell->set, time_ns);
+}
+
 static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint8_t how,
                     uint64_t time_ns)
 {
@@ -566,7 +593,8 @@ static int take_end(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
         cell->unheard += how != TTM_ENDED_REPLACED;
     }
     live->cell = 0;
-    return r;
+    const int closed = count_close(ledger, cell, how, time_ns);
+    return r < 0 ? r : closed;
 }
 
 static void move_saved(struct ttm_saved *from, struct ttm_saved *to, const struct ttm_held *held)
@@ -777,6 +805,7 @@ int ttm_ledger_finish(struct ttm_ledger *ledger)
         if (live->cell != 0)
             r = add_remaining(ledger, &ledger->cells[live->cell - 1], live, UINT64_MAX);
     }
+    ttm_ledger_end_sessions(ledger);
     for (uint32_t i = 0; i < ledger->cell_count; i++) {
         if (ledger->cells[i].late.births != ledger->births)
             ledger->cells[i].late = (struct ttm_late){.first_ns = UINT64_MAX};

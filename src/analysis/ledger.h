@@ -5,7 +5,7 @@
  * Records go in one after the other, in one pass; at the end the ledger has totals
  * and peaks of each device, and of each cell what it allocated, what remains of it
  * and what it held at the peaks. A cell is what lives have in common: origin,
- * devices, region and kind. Time is O(1) a record, amortised; memory follows what is
+ * devices, region, kind and session. Time is O(1) a record, amortised; memory follows what is
  * live and the number of cells, never the length of the recording.
  *
  * One thread, no I/O, no clock, no logging.
@@ -54,8 +54,24 @@ struct ttm_remaining {
 };
 
 /*
+ * From the opening of devices to their close: a story of its own, as nothing stays beyond it.
+ * There is one after the other of each set of devices.
+ */
+struct ttm_ledger_session {
+    bool is_closed;
+    bool is_blended;       /* there were too many: the later ones are in it too */
+    uint64_t first_births; /* of the process until it began */
+    uint64_t births;       /* and until it was closed, or all; likewise the visits and the times */
+    uint64_t visits;
+    uint64_t first_ns;
+    uint64_t last_ns;
+};
+
+#define TTM_LEDGER_REOPENED 4096 /* sessions that are told apart, besides the first of each set */
+
+/*
  * Cells that differ in name, context, thread or native stack alone: the same code that
- * does the same. Whether it leaks is asked of all of them together.
+ * does the same, in one session. Whether it leaks is asked of all of them together.
  */
 struct ttm_kin {
     /* In visits of the process: it comes from one line to another, or passes a mark. */
@@ -77,6 +93,7 @@ struct ttm_kin {
     uint32_t function;        /* number of a note, 0: not known */
     uint32_t spot;            /* the first kin of the same line, whoever called its function */
     uint32_t before;          /* + 1: whose turn it was in its thread before its last; 0: none's */
+    uint32_t session;
 };
 
 /* A thread that allocates. */
@@ -102,6 +119,7 @@ struct ttm_cell {
     uint8_t kind;
     bool is_program;
     uint32_t set; /* of the groups */
+    uint32_t session;
     uint32_t kin;
     uint32_t thread; /* index */
     uint64_t line;   /* the code of the kin, in its context */
@@ -193,9 +211,12 @@ struct ttm_ledger {
     struct ttm_kin *kins;
     uint32_t kin_count;
     struct ttm_u64_map kin_places;
+    struct ttm_ledger_session *sessions;
+    uint32_t session_count;
+    uint32_t reopened;                 /* of these, not the first of their set */
     struct ttm_ledger_thread *threads; /* the first is the first that has allocated */
     uint32_t thread_count;
-    uint64_t last_line;
+    uint64_t last_line;    /* 0: none, or a mark has passed since */
     uint64_t visit;        /* goes up as another line allocates */
     uint32_t visit_births; /* buffers born in it so far */
     uint32_t visit_live;   /* of these, live */

@@ -52,6 +52,58 @@ int ttm_ledger_set(struct ttm_ledger *ledger, uint32_t number)
     return r == -EINVAL ? 0 : r;
 }
 
+/* ---- sessions ---- */
+
+/* The set goes on in a new one. Returns 0 or -ENOMEM. */
+static int begin_session(struct ttm_ledger *ledger, uint32_t set, uint64_t time_ns)
+{
+    const uint32_t n = ledger->session_count;
+
+    if ((n & (n - 1)) == 0) { /* full at each power of two */
+        struct ttm_ledger_session *grown =
+            realloc(ledger->sessions, (n ? n * 2 : 1) * sizeof(grown[0]));
+        if (!grown)
+            return -ENOMEM;
+        ledger->sessions = grown;
+    }
+    ledger->sessions[n] =
+        (struct ttm_ledger_session){.first_births = ledger->births, .first_ns = time_ns};
+    ledger->groups.sets[set].session = ++ledger->session_count;
+    return 0;
+}
+
+static void end_session(const struct ttm_ledger *ledger, struct ttm_ledger_session *session,
+                        uint64_t time_ns)
+{
+    session->births = ledger->births;
+    session->visits = ledger->visit;
+    session->last_ns = time_ns;
+}
+
+int ttm_ledger_close_session(struct ttm_ledger *ledger, uint32_t set, uint64_t time_ns)
+{
+    struct ttm_ledger_session *session = &ledger->sessions[ledger->groups.sets[set].session - 1];
+
+    ledger->groups.sets[set].is_closing = false;
+    if (ledger->reopened == TTM_LEDGER_REOPENED) {
+        session->is_blended = true;
+        return 0;
+    }
+    ledger->reopened++;
+    end_session(ledger, session, time_ns);
+    session->is_closed = true;
+    ledger->last_line = 0;
+    return begin_session(ledger, set, time_ns);
+}
+
+void ttm_ledger_end_sessions(struct ttm_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->session_count; i++) {
+        if (!ledger->sessions[i].is_closed)
+            end_session(ledger, &ledger->sessions[i], ledger->last_ns);
+    }
+}
+
 /* ---- cells, their kin and their threads ---- */
 
 static uint64_t hash_of(const struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
@@ -72,6 +124,8 @@ static int grow_index(struct ttm_ledger *ledger)
         return -ENOMEM;
     for (uint32_t i = 0; i < ledger->cell_count; i++) {
         const struct ttm_cell *cell = &ledger->cells[i];
+        if (!ttm_cell_is_current(ledger, cell)) /* nobody will look for it */
+            continue;
         const struct ttm_recorded_life like = {
             .origin = cell->origin,
             .devices = cell->devices,
@@ -124,10 +178,11 @@ static int thread_of(struct ttm_ledger *ledger, uint32_t note)
 
 /* The kin of a new cell, or -ENOMEM. */
 static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
-                  struct ttm_origin_line line)
+                  struct ttm_origin_line line, uint32_t session)
 {
+    /* A session has devices of its own. */
     const uint64_t key =
-        ttm_hash_u64(line.code ^ ttm_hash_u64(((uint64_t)life->devices << 16) +
+        ttm_hash_u64(line.code ^ ttm_hash_u64(((uint64_t)session << 16) +
                                               ((uint64_t)life->region << 8) + life->kind));
     uint32_t place;
 
@@ -143,7 +198,8 @@ static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *lif
     if (ttm_u64_map_add(&ledger->kin_places, key, ledger->kin_count) < 0)
         return -ENOMEM;
     /* Regions apart, as a kin is of one; keys of both kinds are hashes, in one map. */
-    const uint64_t spot = ttm_hash_u64(line.spot ^ ((uint64_t)life->region << 56));
+    const uint64_t spot =
+        ttm_hash_u64(line.spot ^ ((uint64_t)life->region << 56) ^ ttm_hash_u64(session));
     if (!ttm_u64_map_find(&ledger->kin_places, spot, &place)) {
         place = ledger->kin_count;
         if (ttm_u64_map_add(&ledger->kin_places, spot, place) < 0)
@@ -153,6 +209,7 @@ static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *lif
         .code = line.code,
         .function = line.function,
         .spot = place,
+        .session = session,
         .first_birth = ledger->births,
         .given_back = ledger->given_back,
     };
@@ -161,12 +218,13 @@ static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *lif
 
 static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life, uint32_t *ret)
 {
-    if (ledger->cell_count * 2 >= ledger->cell_index_size && grow_index(ledger) < 0)
-        return -ENOMEM;
     const int set = ttm_ledger_set(ledger, life->devices);
     if (set < 0)
         return set;
     if (ledger->cell_count == CELLS_MAX || make_cell_room(ledger) < 0)
+        return -ENOMEM;
+    if (ledger->groups.sets[set].session == 0 &&
+        begin_session(ledger, (uint32_t)set, ledger->first_ns) < 0)
         return -ENOMEM;
     struct ttm_cell cell = {
         .origin = life->origin,
@@ -175,13 +233,15 @@ static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
         .kind = life->kind,
         .is_program = (life->flags & TTM_SITE_PROGRAM) != 0,
         .set = (uint32_t)set,
+        .session = ledger->groups.sets[set].session - 1,
         .first_ns = UINT64_MAX,
         .lowest_address = UINT64_MAX,
         .remaining = {.first_ns = UINT64_MAX, .first_birth = UINT64_MAX},
     };
     ttm_u64_map_init(&cell.remaining.size_places, ledger->seed);
     const struct ttm_origin_line line = ttm_origin_line(&ledger->notes, life->origin);
-    const int kin = kin_of(ledger, life, line), thread = thread_of(ledger, line.thread);
+    const int kin = kin_of(ledger, life, line, cell.session);
+    const int thread = thread_of(ledger, line.thread);
     if (kin < 0 || thread < 0)
         return -ENOMEM;
     cell.kin = (uint32_t)kin;
@@ -193,30 +253,28 @@ static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     if (!cell.peaks)
         return -ENOMEM;
     ledger->cells[ledger->cell_count] = cell;
-    uint64_t at = hash_of(ledger, life) & (ledger->cell_index_size - 1);
-    while (ledger->cell_index[at] != 0)
-        at = (at + 1) & (ledger->cell_index_size - 1);
     *ret = ledger->cell_count++;
-    ledger->cell_index[at] = *ret + 1;
     return 0;
 }
 
 int ttm_ledger_find_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
                          uint32_t *ret)
 {
-    if (ledger->cell_count > 0) {
-        uint64_t at = hash_of(ledger, life) & (ledger->cell_index_size - 1);
-        while (ledger->cell_index[at] != 0) {
-            const uint32_t i = ledger->cell_index[at] - 1;
-            if (ttm_cell_is_of(&ledger->cells[i], life)) {
-                *ret = ledger->last_cell = i;
-                return 0;
-            }
-            at = (at + 1) & (ledger->cell_index_size - 1);
-        }
+    if (ledger->cell_count * 2 >= ledger->cell_index_size && grow_index(ledger) < 0)
+        return -ENOMEM;
+    uint64_t at = hash_of(ledger, life) & (ledger->cell_index_size - 1);
+    while (ledger->cell_index[at] != 0 &&
+           !ttm_cell_is_of(&ledger->cells[ledger->cell_index[at] - 1], life))
+        at = (at + 1) & (ledger->cell_index_size - 1);
+    const uint32_t known = ledger->cell_index[at];
+    if (known != 0 && ttm_cell_is_current(ledger, &ledger->cells[known - 1])) {
+        *ret = ledger->last_cell = known - 1;
+        return 0;
     }
     const int r = add_cell(ledger, life, ret);
-    if (r == 0)
-        ledger->last_cell = *ret;
-    return r;
+    if (r < 0)
+        return r;
+    ledger->cell_index[at] = *ret + 1; /* in the place of that of an earlier session */
+    ledger->last_cell = *ret;
+    return 0;
 }

@@ -17,6 +17,15 @@
  */
 int ttm_ledger_set(struct ttm_ledger *ledger, uint32_t number);
 
+/*
+ * A set of devices was closed: what is born there from now on is another session's. Returns 0 or
+ * -ENOMEM.
+ */
+int ttm_ledger_close_session(struct ttm_ledger *ledger, uint32_t set, uint64_t time_ns);
+
+/* After the last record. */
+void ttm_ledger_end_sessions(struct ttm_ledger *ledger);
+
 /* Looks for the cell of a life, and adds it if there is none. Returns 0 or -ENOMEM. */
 int ttm_ledger_find_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
                          uint32_t *ret);
@@ -28,11 +37,18 @@ static inline bool ttm_cell_is_of(const struct ttm_cell *cell, const struct ttm_
            cell->is_program == ((life->flags & TTM_SITE_PROGRAM) != 0);
 }
 
+/* Whether lives that are born now can be of it. */
+static inline bool ttm_cell_is_current(const struct ttm_ledger *ledger, const struct ttm_cell *cell)
+{
+    return ledger->groups.sets[cell->set].session == cell->session + 1;
+}
+
 /* The same; most lives are like the one before. */
 static inline int ttm_ledger_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
                                   uint32_t *ret)
 {
-    if (ledger->cell_count > 0 && ttm_cell_is_of(&ledger->cells[ledger->last_cell], life)) {
+    if (ledger->cell_count > 0 && ttm_cell_is_of(&ledger->cells[ledger->last_cell], life) &&
+        ttm_cell_is_current(ledger, &ledger->cells[ledger->last_cell])) {
         *ret = ledger->last_cell;
         return 0;
     }

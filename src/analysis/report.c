@@ -789,6 +789,22 @@ static void judge(struct ttm_report *report, const struct ttm_ledger *ledger,
                                          : "";
 }
 
+static int make_sessions(struct making *making)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+    struct ttm_report_session *sessions =
+        ttm_arena_take(&making->report->arena, ledger->session_count, sizeof(sessions[0]));
+
+    if (!sessions)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < ledger->session_count; i++)
+        sessions[i] = (struct ttm_report_session){.first = ledger->sessions[i].first_births,
+                                                  .last = ledger->sessions[i].births};
+    making->process->sessions = sessions;
+    making->process->session_count = ledger->session_count;
+    return 0;
+}
+
 static int make_process(struct making *making)
 {
     const struct ttm_ledger *ledger = making->ledger;
@@ -816,7 +832,9 @@ static int make_process(struct making *making)
     process->is_logged = ttm_origin_log(&ledger->notes, &log);
     process->is_untimed = process->is_logged && log.is_untimed;
     judge(making->report, ledger, process);
-    int r = make_origins(making);
+    int r = make_sessions(making);
+    if (r == 0)
+        r = make_origins(making);
     if (r == 0)
         r = make_devices(making);
     if (r == 0)
@@ -906,22 +924,54 @@ static bool is_unsure(const struct ttm_verdict *verdict)
     return verdict->class == TTM_CLASS_UNSURE;
 }
 
-/* What those of a process that count take of one of its devices. */
-static uint64_t taken_of(const struct ttm_report_process *process,
-                         const struct ttm_report_device *device, counts_fn counts)
+static bool is_on(const struct ttm_report_origin *origin, const struct ttm_report_device *device)
+{
+    for (uint16_t d = 0; d < origin->device_count; d++) {
+        if (origin->devices[d] == device->id)
+            return true;
+    }
+    return false;
+}
+
+/* What of an origin was there, at last, when the process had so many births. */
+static uint64_t stayed_at(const struct ttm_report_process *process,
+                          const struct ttm_report_origin *origin, uint64_t births)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < origin->stay_count; i++) {
+        const struct ttm_report_session *session = &process->sessions[origin->stays[i].session];
+        if (session->first < births && births <= session->last)
+            sum += origin->stays[i].footprint_bytes;
+    }
+    return sum;
+}
+
+/* What those of a process that count took of one of its devices when a session was at its end. */
+static uint64_t taken_at(const struct ttm_report_process *process,
+                         const struct ttm_report_device *device, counts_fn counts, uint64_t births)
 {
     const uint64_t most = ttm_report_cb_peak(device);
     uint64_t sum = 0, cbs = 0;
 
     for (uint32_t o = 0; o < process->origin_count; o++) {
         const struct ttm_report_origin *origin = &process->origins[o];
-        for (uint16_t d = 0; counts(&origin->verdict) && d < origin->device_count; d++) {
-            if (origin->devices[d] == device->id)
-                *(origin->region == TTM_REGION_CB ? &cbs : &sum) +=
-                    origin->remaining.footprint_bytes;
-        }
+        if (counts(&origin->verdict) && is_on(origin, device))
+            *(origin->region == TTM_REGION_CB ? &cbs : &sum) += stayed_at(process, origin, births);
     }
     return sum + (most > 0 && most < cbs ? most : cbs);
+}
+
+static uint64_t taken_of(const struct ttm_report_process *process,
+                         const struct ttm_report_device *device, counts_fn counts)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < process->session_count; i++) {
+        const uint64_t taken = taken_at(process, device, counts, process->sessions[i].last);
+        most = taken > most ? taken : most;
+    }
+    return most;
 }
 
 static uint64_t taken_at_worst(const struct ttm_report *report, counts_fn counts)

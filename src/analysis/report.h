@@ -21,6 +21,18 @@
 
 #define TTM_REPORT_BARS 24
 
+/* What remained of an origin in one session of its devices. */
+struct ttm_report_stay {
+    uint32_t session; /* index */
+    uint64_t footprint_bytes;
+};
+
+/* See analysis/ledger.h; in births of the process. */
+struct ttm_report_session {
+    uint64_t first;
+    uint64_t last;
+};
+
 struct ttm_report_origin {
     struct ttm_origin_words words;
     const uint16_t *devices; /* ascending */
@@ -32,10 +44,12 @@ struct ttm_report_origin {
     uint64_t born_bytes; /* footprints of all that were allocated */
     uint64_t frees;
     uint64_t replaced;
-    uint64_t lifetime_ns;      /* of all that were freed */
-    struct ttm_held late;      /* freed only after the last birth of the process */
-    struct ttm_held remaining; /* on each device */
-    struct ttm_held peak;      /* at the peak of its region, on the device with most of it */
+    uint64_t lifetime_ns;                /* of all that were freed */
+    struct ttm_held late;                /* freed only after the last birth of the process */
+    struct ttm_held remaining;           /* on each device, of all sessions */
+    const struct ttm_report_stay *stays; /* of which its verdict is true */
+    uint32_t stay_count;
+    struct ttm_held peak; /* at the peak of its region, on the device with most of it */
     struct ttm_held moments[TTM_MOMENTS];
     uint64_t first_ns; /* births: of what remains, else of all */
     uint64_t last_ns;
@@ -125,6 +139,8 @@ struct ttm_report_process {
     uint32_t device_count;
     struct ttm_report_origin *origins; /* largest remaining footprint first */
     uint32_t origin_count;
+    const struct ttm_report_session *sessions;
+    uint32_t session_count;
     const struct ttm_ledger_mark *marks;
     uint32_t mark_count;
     struct ttm_report_failure *failures;
@@ -179,7 +195,10 @@ static inline uint64_t ttm_report_cb_peak(const struct ttm_report_device *device
  */
 uint64_t ttm_report_cb_taken(const struct ttm_report_process *process, uint64_t bytes);
 
-/* What suspects take of the device that has most of it, of all processes together. */
+/*
+ * What suspects take of the device that has most of it, of all processes together: at a time,
+ * not the sum of what one session after the other left.
+ */
 uint64_t ttm_report_leaked_bytes(const struct ttm_report *report);
 
 /* The same of what may be a leak or meant. */

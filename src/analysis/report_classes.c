@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The evidence for ttm_classify(). Cells of code that is alike (a kin: the same lines,
- * whatever the thread, name or context) are judged together, as a leak is one of the code.
+ * whatever the thread, name or context) are judged together, as a leak is one of the code;
+ * but each session of a device for itself, as what one left is not there in the next.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +57,7 @@ static void begin_kindred(const struct making *making, const struct named *named
 {
     const struct ttm_ledger *ledger = making->ledger;
     const struct ttm_kin *kin = &ledger->kins[named->cell->kin];
+    const struct ttm_ledger_session *session = &ledger->sessions[kin->session];
 
     kindred->evidence = (struct ttm_evidence){
         .region = named->cell->region,
@@ -62,24 +65,25 @@ static void begin_kindred(const struct making *making, const struct named *named
         .has_origin = kin->code != 0,
         .is_creation = is_creation(named->words.operation),
         .is_conversion = is_conversion(named->words.operation),
+        .is_blended = session->is_blended,
         .is_logged = making->process->is_logged,
         .is_native = making->first_users_ns == UINT64_MAX && named->words.operation[0] == '\0' &&
                      !making->process->is_logged,
         .is_untimed = making->process->is_untimed,
         .is_l1_base = named->cell->region == TTM_REGION_L1,
-        .births = ledger->births,
+        .births = session->births,
         .first_birth = kin->first_birth,
         .visits = kin->visits,
         .first_visit = kin->first_visit,
         .last_visit = kin->last_visit,
         .longest_gap = kin->longest_gap,
-        .all_visits = ledger->visit,
+        .all_visits = session->visits,
         .work = kin->work,
         .since_most = kin->births - kin->most_birth - 1,
         .remaining_ranks = kin->remaining_ranks,
         .first_ns = UINT64_MAX,
-        .run_first_ns = ledger->first_ns,
-        .run_last_ns = ledger->last_ns,
+        .run_first_ns = session->first_ns,
+        .run_last_ns = session->last_ns,
     };
     kindred->is_known = true;
 }
@@ -207,20 +211,63 @@ static int add_threads(const struct making *making, uint32_t count, struct kindr
     return 0;
 }
 
-/* The last visit of code that the program had not come to before, and comes so often to. */
-static uint64_t last_beginning(const struct making *making, const struct kindred *kindred,
-                               uint64_t visits)
-{
-    const struct ttm_ledger *ledger = making->ledger;
-    uint64_t last = 0;
+/* Code that the program had not come to before; in visits. */
+struct beginning {
+    uint64_t visit;
+    uint64_t loop; /* the last one up to this of code that it comes back to */
+};
 
-    for (uint32_t i = 0; i < ledger->kin_count; i++) {
+static int by_visit(const void *a, const void *b)
+{
+    const struct beginning *x = a, *y = b;
+
+    return compare_numbers(x->visit, y->visit);
+}
+
+/* All of them, in order, in 'ret', which has room for as many as there are kin. */
+static uint32_t list_beginnings(const struct making *making, const struct kindred *kindred,
+                                struct beginning *ret)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < making->ledger->kin_count; i++) {
         const struct ttm_evidence *e = &kindred[i].evidence;
-        if (kindred[i].is_known && e->region < TTM_REGION_CB && e->visits >= visits &&
-            e->first_visit > last)
-            last = e->first_visit;
+        const bool is_loop = e->visits >= TTM_LOOP_VISITS;
+        if (!kindred[i].is_known || e->region >= TTM_REGION_CB || e->visits == 0)
+            continue;
+        ret[n++] =
+            (struct beginning){.visit = e->first_visit, .loop = is_loop ? e->first_visit : 0};
     }
-    return last;
+    qsort(ret, n, sizeof(ret[0]), by_visit);
+    for (uint32_t i = 1; i < n; i++) {
+        if (ret[i].loop == 0)
+            ret[i].loop = ret[i - 1].loop;
+    }
+    return n;
+}
+
+/* The last one up to a visit. */
+static struct beginning last_beginning(const struct beginning *list, uint32_t count, uint64_t visit)
+{
+    uint32_t low = 0, high = count;
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (list[middle].visit <= visit)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? list[low - 1] : (struct beginning){0};
+}
+
+/* What the session had besides, while this code came and then. */
+static void add_others(const struct beginning *list, uint32_t count, struct ttm_evidence *e)
+{
+    const struct beginning last = last_beginning(list, count, e->all_visits);
+
+    e->has_successor = e->last_visit < last.visit;
+    e->is_followed = e->last_visit < last.loop;
 }
 
 /*
@@ -265,23 +312,11 @@ static void add_round(const struct ttm_ledger *ledger, struct kindred *kindred, 
     }
 }
 
-int ttm_report_classify(struct making *making, uint32_t count)
+static void judge_kindred(const struct making *making, const struct beginning *beginnings,
+                          uint32_t beginning_count, struct kindred *kindred)
 {
     const uint32_t kin_count = making->ledger->kin_count;
-    struct kindred *kindred = calloc(kin_count + 1, sizeof(kindred[0]));
 
-    if (!kindred)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < count; i++)
-        add_kindred(making, &making->named[i], &kindred[making->named[i].cell->kin]);
-    for (uint32_t i = 0; i < count; i++)
-        add_late(making->named[i].cell, &kindred[making->named[i].cell->kin].evidence);
-    if (add_threads(making, count, kindred) < 0) {
-        free(kindred);
-        return -ENOMEM;
-    }
-    const uint64_t begun = last_beginning(making, kindred, 1);
-    const uint64_t loop = last_beginning(making, kindred, TTM_LOOP_VISITS);
     for (uint32_t i = 0; i < kin_count; i++) {
         struct kindred *spot = &kindred[making->ledger->kins[i].spot];
         if (kindred[i].evidence.last_visit > spot->spot_visit)
@@ -289,22 +324,110 @@ int ttm_report_classify(struct making *making, uint32_t count)
     }
     for (uint32_t i = 0; i < kin_count; i++) {
         kindred[i].evidence.remaining_births = &kindred[i].births;
-        kindred[i].evidence.has_successor = kindred[i].evidence.last_visit < begun;
-        kindred[i].evidence.is_followed = kindred[i].evidence.last_visit < loop;
+        add_others(beginnings, beginning_count, &kindred[i].evidence);
         add_round(making->ledger, kindred, i);
         if (kindred[i].is_known)
             ttm_classify(&kindred[i].evidence, &kindred[i].verdict);
     }
-    /* From the last to the first, so that the largest cell of an origin has the word. */
-    for (uint32_t i = count; i-- > 0;) {
-        struct ttm_report_origin *origin = &making->process->origins[making->named[i].origin];
-        origin->verdict = kindred[making->named[i].cell->kin].verdict;
-        /* Nobody is suspected for what is not there. */
-        if (origin->remaining.count == 0)
-            origin->verdict.is_suspect = false;
-        if (origin->verdict.is_suspect)
-            ttm_keepers_advise(&origin->keepers, origin->verdict.advice);
+}
+
+/* Those in which something remained of an origin. */
+static uint32_t count_sessions(const struct named *first, uint32_t count)
+{
+    uint32_t sessions = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_cell *cell = first[i].cell;
+        uint32_t k = 0;
+        while (k < i && first[k].cell->session != cell->session)
+            k++;
+        sessions += k == i && cell->remaining.held.count > 0; /* the largest first */
     }
-    free(kindred);
+    return sessions;
+}
+
+/* The evidence is that of one session; the others may have been the like. */
+static void tell_session(uint32_t sessions, bool are_alike, struct ttm_verdict *verdict)
+{
+    const size_t length = strlen(verdict->why);
+
+    if (sessions > 1)
+        (void)snprintf(verdict->why + length, sizeof(verdict->why) - length,
+                       are_alike ? "; the like in all %u sessions of the device"
+                                 : ", in one of %u sessions of the device",
+                       sessions);
+}
+
+/*
+ * The verdict of an origin from those of its cells, largest first: a leak of one session is one,
+ * and else the largest has the word. 'stays' has room for each.
+ */
+static void give_verdict(const struct kindred *kindred, const struct named *first, uint32_t count,
+                         struct ttm_report_stay *stays, struct ttm_report_origin *origin)
+{
+    const struct ttm_verdict *word = &kindred[first->cell->kin].verdict;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_verdict *verdict = &kindred[first[i].cell->kin].verdict;
+        if (!word->is_suspect && verdict->is_suspect && first[i].cell->remaining.held.count > 0)
+            word = verdict;
+    }
+    bool are_alike = true;
+    origin->verdict = *word;
+    origin->stays = stays;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_verdict *verdict = &kindred[first[i].cell->kin].verdict;
+        if (first[i].cell->remaining.held.count == 0)
+            continue;
+        if (verdict->class != word->class || verdict->is_suspect != word->is_suspect)
+            are_alike = false;
+        else
+            stays[origin->stay_count++] = (struct ttm_report_stay){
+                .session = first[i].cell->session,
+                .footprint_bytes = first[i].cell->remaining.held.footprint_bytes};
+    }
+    /* Nobody is suspected for what is not there. */
+    if (origin->remaining.count == 0)
+        origin->verdict.is_suspect = false;
+    if (origin->verdict.is_suspect)
+        ttm_keepers_advise(&origin->keepers, origin->verdict.advice);
+    tell_session(count_sessions(first, count), are_alike, &origin->verdict);
+}
+
+static int give_verdicts(const struct making *making, const struct kindred *kindred, uint32_t count)
+{
+    struct ttm_report_stay *stays = ttm_arena_take(&making->report->arena, count, sizeof(stays[0]));
+
+    if (!stays)
+        return -ENOMEM;
+    for (uint32_t i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && making->named[next].origin == making->named[i].origin;)
+            next++;
+        give_verdict(kindred, &making->named[i], next - i, stays + i,
+                     &making->process->origins[making->named[i].origin]);
+    }
     return 0;
+}
+
+int ttm_report_classify(struct making *making, uint32_t count)
+{
+    const uint32_t kin_count = making->ledger->kin_count;
+    struct kindred *kindred = calloc(kin_count + 1, sizeof(kindred[0]));
+    struct beginning *beginnings = malloc((kin_count + 1) * sizeof(beginnings[0]));
+    int r = kindred && beginnings ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; r == 0 && i < count; i++)
+        add_kindred(making, &making->named[i], &kindred[making->named[i].cell->kin]);
+    for (uint32_t i = 0; r == 0 && i < count; i++)
+        add_late(making->named[i].cell, &kindred[making->named[i].cell->kin].evidence);
+    if (r == 0)
+        r = add_threads(making, count, kindred);
+    if (r == 0) {
+        const uint32_t n = list_beginnings(making, kindred, beginnings);
+        judge_kindred(making, beginnings, n, kindred);
+        r = give_verdicts(making, kindred, count);
+    }
+    free(beginnings);
+    free(kindred);
+    return r;
 }

@@ -28,6 +28,7 @@ import ttnn
 
 KEPT: list[Any] = []
 CACHE: dict[Any, Any] = {}
+OPENED: list[Any] = []  # devices, the last is open
 
 PROGRAMS: dict[str, Callable[[Any, int], Any]] = {}
 
@@ -45,6 +46,20 @@ def zeros(dev: Any, *shape: int, memory: Any = None) -> Any:
         device=dev,
         memory_config=memory or ttnn.DRAM_MEMORY_CONFIG,
     )
+
+
+def open_device(chips: int) -> Any:
+    if chips == 1:
+        OPENED.append(ttnn.open_device(device_id=0))
+    else:
+        OPENED.append(ttnn.open_mesh_device(ttnn.MeshShape(2, chips // 2)))
+    return OPENED[-1]
+
+
+def reopened(old: Any) -> Any:
+    chips = old.get_num_devices()
+    ttnn.close_mesh_device(old)
+    return open_device(chips)
 
 
 # ---- leaks ----
@@ -299,6 +314,28 @@ def all_lines_leak(dev: Any, steps: int) -> None:
 def tight(dev: Any, steps: int) -> None:
     for _ in range(4 * steps):
         KEPT.append(zeros(dev))  # leak: 4 * steps
+
+
+@program
+def in_one_of_several_sessions(dev: Any, steps: int) -> None:
+    for session in range(4):
+        x = zeros(dev)
+        for _ in range(steps):
+            y = ttnn.add(x, x)
+            z = ttnn.multiply(y, y)  # leak: steps + 3
+            if session == 3:
+                KEPT.append(z)
+        dev = reopened(dev) if session < 3 else dev
+
+
+@program
+def in_each_session(dev: Any, steps: int) -> None:
+    for session in range(3):
+        x = zeros(dev)
+        for _ in range(steps):
+            y = ttnn.add(x, x)
+            KEPT.append(ttnn.multiply(y, y))  # leak: 3 * steps
+        dev = reopened(dev) if session < 2 else dev
 
 
 @program
@@ -631,6 +668,18 @@ def weights(dev: Any, steps: int) -> Any:
 @program
 def only_weights(dev: Any, steps: int) -> Any:
     return [zeros(dev, 32 * (i + 1), 64) for i in range(8)]
+
+
+@program
+def models_of_several_sessions(dev: Any, steps: int) -> Any:
+    """Each session has its own; the last result of one is still there when it is closed."""
+    for session in range(5):
+        loaded = [zeros(dev) for _ in range(4)]  # steady: 20
+        for _ in range(steps):
+            y = ttnn.add(loaded[0], loaded[1])  # steady: 5
+            z = ttnn.matmul(y, y)  # steady: 5
+        dev = reopened(dev) if session < 4 else dev
+    return loaded, y, z
 
 
 @program
@@ -1139,12 +1188,8 @@ def masks_from_data(dev: Any, steps: int) -> Any:
 
 
 def run(name: str, steps: int, chips: int) -> None:
-    if chips == 1:
-        dev = ttnn.open_device(device_id=0)
-    else:
-        dev = ttnn.open_mesh_device(ttnn.MeshShape(2, chips // 2))
-    kept = PROGRAMS[name](dev, steps)
-    ttnn.close_mesh_device(dev)
+    kept = PROGRAMS[name](open_device(chips), steps)
+    ttnn.close_mesh_device(OPENED[-1])
     del kept
 
 

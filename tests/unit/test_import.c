@@ -426,6 +426,53 @@ static void python_lines_of_our_own_logs_come_back(void **state)
     ttm_report_done(&report);
 }
 
+static const struct ttm_verdict *verdict_of(const char *native)
+{
+    for (uint32_t i = 0; i < report.processes[0].origin_count; i++) {
+        const struct ttm_report_origin *origin = &report.processes[0].origins[i];
+        if (strcmp(origin->words.native[0], native) == 0)
+            return &origin->verdict;
+    }
+    fail_msg("nothing of %s", native);
+    return NULL;
+}
+
+/* So many steps that give back, and keep one buffer each from 'first' on, if it is not 0. */
+static void put_steps(struct ttm_text *out, unsigned steps, uint64_t first)
+{
+    for (unsigned i = 0; i < steps; i++) {
+        put_block(out, TTM_DEBUG_ALLOCATED, "11:00:00", 0x90000, 0x9, 64, "    a.so: step()\n");
+        if (first)
+            put_block(out, TTM_DEBUG_ALLOCATED, "11:00:00", first + 64 * i, first + i, 64,
+                      "    a.so: keep()\n");
+        put_block(out, TTM_DEBUG_DEALLOCATED, "11:00:00", 0x90000, 0x9, 64, "");
+    }
+}
+
+/* What a closed device took with it has a destructor in the log, and no free. */
+static void what_each_session_of_a_log_left_does_not_grow(void **state)
+{
+    struct ttm_text text;
+    (void)state;
+
+    ttm_text_init(&text);
+    for (unsigned session = 0; session < 6; session++) {
+        for (unsigned i = 0; i < 3; i++)
+            put_block(&text, TTM_DEBUG_ALLOCATED, "11:00:00", 0x1000 + 64 * i,
+                      0x100 + 8 * session + i, 64, "    a.so: load()\n");
+        put_steps(&text, 10, 0);
+        for (unsigned i = 0; i < 3; i++)
+            put_block(&text, TTM_DEBUG_DESTRUCTOR, "11:00:00", 0x1000 + 64 * i,
+                      0x100 + 8 * session + i, 64, "");
+    }
+    take(ttm_text_string(&text));
+    ttm_text_done(&text);
+    assert_region(TTM_REGION_L1, 78, 60, 18, 18 * 64);
+    assert_int_equal(verdict_of("load()")->class, TTM_CLASS_STEADY);
+    assert_int_equal(ttm_report_leaked_bytes(&report), 0);
+    ttm_report_done(&report);
+}
+
 /* ---- both ---- */
 
 static void logs_are_recognised_by_what_is_in_them(void **state)
@@ -611,6 +658,7 @@ int main(void)
         cmocka_unit_test(views_and_hooked_buffers_add_nothing),
         cmocka_unit_test(midnight_is_passed),
         cmocka_unit_test(python_lines_of_our_own_logs_come_back),
+        cmocka_unit_test(what_each_session_of_a_log_left_does_not_grow),
         cmocka_unit_test(logs_are_recognised_by_what_is_in_them),
         cmocka_unit_test(a_recording_survives_the_way_out_and_in),
         cmocka_unit_test(short_memory_is_an_error_and_leaks_nothing),

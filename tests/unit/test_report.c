@@ -3,43 +3,7 @@
  * Reports of made-up programs whose truth is known: totals, peaks, classes, and what
  * is said when a recording is not whole.
  */
-#include "recording_testing.h"
-
-#include "analysis/report.h"
-#include "recording_story.h"
-
-#define KIB 1024ull
-
-static void read_report(const void *bytes, size_t length, const char *mark, struct ttm_report *ret)
-{
-    const struct ttm_report_options options = {
-        .moments = {mark}, .wants_drawings = true, .seed = 9};
-    struct ttm_recording *recording;
-
-    assert_int_equal(ttm_recording_open_fd(memory_fd(bytes, length), &recording), 0);
-    assert_int_equal(ttm_report_read(recording, &options, ret), 0);
-    ttm_recording_close(recording);
-}
-
-static void end_story(struct memory_file *file, const char *mark, struct ttm_report *ret)
-{
-    struct bytes bytes = memory_end(file, true);
-
-    read_report(bytes.data, bytes.length, mark, ret);
-    bytes_done(&bytes);
-}
-
-static const struct ttm_report_origin *find(const struct ttm_report_process *process,
-                                            const char *operation, const char *name)
-{
-    for (uint32_t i = 0; i < process->origin_count; i++) {
-        const struct ttm_origin_words *words = &process->origins[i].words;
-        if (strcmp(words->operation, operation) == 0 && strcmp(words->name, name) == 0)
-            return &process->origins[i];
-    }
-    fail_msg("no origin %s '%s'", operation, name);
-    return NULL;
-}
+#include "report_scene.h"
 
 /* ---- random histories against a reference that recomputes everything ---- */
 
@@ -346,50 +310,6 @@ static void a_bank_shows_what_lay_there_when_the_device_was_last_closed(void **s
 }
 
 /* ---- classes ---- */
-
-struct scene {
-    struct memory_file file;
-    struct story story;
-    struct ttm_report report;
-    const struct ttm_report_process *process;
-    uint32_t other; /* a line that allocates something else */
-};
-
-static void begin_scene(struct scene *scene)
-{
-    memory_begin(&scene->file, 0);
-    scene->story = story_begin(scene->file.encoder, 1, START_NS, 7, "python3 x.py");
-    story_devices(&scene->story, 1);
-    scene->other = story_line(&scene->story, "x.py:99:step", "ttnn.add");
-}
-
-static void end_scene(struct scene *scene)
-{
-    story_exit(&scene->story, 0);
-    end_story(&scene->file, NULL, &scene->report);
-    assert_int_equal(scene->report.process_count, 1);
-    scene->process = &scene->report.processes[0];
-}
-
-static void run_steps(struct scene *scene, unsigned steps)
-{
-    for (unsigned i = 0; i < steps; i++) {
-        story_flash(&scene->story, scene->other, TTM_REGION_L1, 4 * KIB);
-        story_wait(&scene->story, STORY_MS);
-    }
-}
-
-static void expect(const struct scene *scene, const char *operation, enum ttm_class class,
-                   bool is_suspect)
-{
-    const struct ttm_report_origin *origin = find(scene->process, operation, "");
-
-    if (origin->verdict.class != class || origin->verdict.is_suspect != is_suspect)
-        fail_msg("%s is %s%s: %s", operation, ttm_class_name(origin->verdict.class),
-                 origin->verdict.is_suspect ? ", suspect" : "", origin->verdict.why);
-    assert_true(origin->verdict.why[0] != '\0');
-    assert_true(origin->verdict.advice[0] != '\0');
-}
 
 static void what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary(void **state)
 {
@@ -812,14 +732,6 @@ static void run_another_phase(struct scene *scene, unsigned steps)
         story_flash(&scene->story, a, TTM_REGION_L1, 4 * KIB);
         story_flash(&scene->story, b, TTM_REGION_L1, 4 * KIB);
     }
-}
-
-static void expect_why(const struct scene *scene, const char *operation, const char *part)
-{
-    const char *why = find(scene->process, operation, "")->verdict.why;
-
-    if (!strstr(why, part))
-        fail_msg("%s: %s", operation, why);
 }
 
 static void results_kept_by_a_loop_that_is_over_are_growing_or_unsure(void **state)

@@ -272,12 +272,16 @@ static void what_was_held_when_a_device_was_closed_remains(void **state)
 static void suspects_of_other_processes_are_told(void **state)
 {
     const uint16_t device = 0;
+    const struct ttm_report_stay stay = {.footprint_bytes = 4096};
+    const struct ttm_report_session session = {.last = 3};
     struct ttm_report_origin suspect = {
         .words = {.operation = "ttnn.add", .name = "", .context = "", .thread = ""},
         .devices = &device,
         .device_count = 1,
         .allocs = 3,
         .remaining = {.count = 3, .bytes = 4096, .footprint_bytes = 4096},
+        .stays = &stay,
+        .stay_count = 1,
         .verdict = {.class = TTM_CLASS_GROWING, .is_suspect = true},
     };
     struct ttm_report_device devices[] = {{.id = device, .board = ""}};
@@ -292,6 +296,8 @@ static void suspects_of_other_processes_are_told(void **state)
     for (unsigned i = 0; i < 2; i++) {
         processes[i].devices = devices;
         processes[i].device_count = 1;
+        processes[i].sessions = &session;
+        processes[i].session_count = 1;
     }
     summary.report = &report;
     add_process(1, 20, 10, 4096);
