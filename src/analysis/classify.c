@@ -79,18 +79,27 @@ static bool is_mixed(const struct ttm_evidence *e)
     return e->remaining > 0 && e->frees > e->late;
 }
 
-/* A loop that is all the program does, up to its end. */
+/* A loop that is all the program does, up to its end. Without any line it may be many lines. */
 static bool is_lonely_loop(const struct ttm_evidence *e)
 {
-    if (e->last_visit < e->all_visits)
+    if (e->visits == 0 || e->last_visit < e->all_visits || !e->has_origin)
         return false;
     const bool is_long = (e->last_ns - e->first_ns) >= (e->run_last_ns - e->run_first_ns) / 2;
     return kept_by(e) >= (is_long ? SLOW_LEAST : TIGHT_LEAST);
 }
 
+/* All at one moment and without a line, where others have one: told when tracking began. */
+static bool is_of_one_moment(const struct ttm_evidence *e)
+{
+    return !e->has_origin && e->have_others &&
+           (e->last_ns - e->first_ns) < (e->run_last_ns - e->run_first_ns) / 20;
+}
+
 /* A loop, as far as can be told from how often the program came back and left something. */
 static bool is_loop(const struct ttm_evidence *e)
 {
+    if (is_of_one_moment(e))
+        return false;
     return e->visits * kept_by(e) >= TTM_LOOP_VISITS * e->allocs || is_lonely_loop(e);
 }
 
@@ -108,9 +117,15 @@ static double older_half(const struct ttm_evidence *e)
     return all > 0 ? (double)older / (double)all : 0;
 }
 
+/* By an operation that loads, as far as is known. */
+static bool is_loaded(const struct ttm_evidence *e)
+{
+    return e->is_creation || e->is_conversion;
+}
+
 static bool is_result(const struct ttm_evidence *e)
 {
-    return !e->is_creation && !e->is_conversion;
+    return !is_loaded(e) && !e->is_unknown;
 }
 
 /* Something was given back while these were born. */
@@ -122,7 +137,7 @@ static bool has_worked(const struct ttm_evidence *e)
 /* Nothing was given back, or only what a conversion began with. */
 static bool is_loading(const struct ttm_evidence *e)
 {
-    return !has_worked(e) || (!is_result(e) && !e->is_computing);
+    return !has_worked(e) || (is_loaded(e) && !e->is_computing);
 }
 
 static bool has_stopped_keeping(const struct ttm_evidence *e)
@@ -226,7 +241,9 @@ static bool has_many_rounds(const struct ttm_evidence *e)
 /* Of what a loop kept that is over. */
 static enum ttm_class class_of_over(const struct ttm_evidence *e)
 {
-    if (!is_result(e))
+    if (e->is_unknown)
+        return is_loading(e) ? TTM_CLASS_STEADY : TTM_CLASS_UNSURE;
+    if (is_loaded(e))
         return has_many_rounds(e) && e->is_computing ? TTM_CLASS_UNSURE : TTM_CLASS_STEADY;
     return has_many_rounds(e) && (e->is_computing || !e->is_fed) ? TTM_CLASS_GROWING
                                                                  : TTM_CLASS_UNSURE;
@@ -235,11 +252,9 @@ static enum ttm_class class_of_over(const struct ttm_evidence *e)
 /* Whether what did not grow to the end, and is not of a loop that is over, is told by nothing. */
 static bool is_doubtful(const struct ttm_evidence *e, enum course course)
 {
-    if (!is_result(e))
-        return false;
     /* A loop of one line, or one statement; a leak that ended, or a cache that is full. */
-    return (course == COURSE_AT_ONCE && e->remaining >= TIGHT_LEAST) ||
-           (course == COURSE_SETTLED && has_many_rounds(e));
+    return (course == COURSE_AT_ONCE && e->remaining >= TIGHT_LEAST && is_result(e)) ||
+           (course == COURSE_SETTLED && has_many_rounds(e) && !is_loaded(e));
 }
 
 /*

@@ -40,8 +40,10 @@ struct ttm_evidence {
     bool is_program;     /* a part of a program, or its binary */
     bool is_device_open; /* allocated by opening a device */
     bool has_origin;
+    bool have_others;   /* others of the process have lines of the user's */
     bool is_creation;   /* makes a tensor from data rather than from other tensors */
     bool is_conversion; /* gives a tensor another form, as is done while weights are loaded */
+    bool is_unknown;    /* nothing tells which of these it is, or whether it computes */
     bool is_blended;    /* of many sessions of a device that are not told apart */
     bool has_successor; /* code that was new allocated after its last birth */
     bool is_followed;   /* the same, and the program came back to it: another loop */

@@ -488,7 +488,8 @@ static int take_birth(struct ttm_ledger *ledger, const struct ttm_recorded_life 
         live->is_placed = ttm_addresses_put(&ledger->addresses, life,
                                             bank_bytes_of(ledger, cell, life->footprint_bytes));
     }
-    count_visit(ledger, cell, life->bytes);
+    if (!life->is_told) /* else nobody knows what it came after */
+        count_visit(ledger, cell, life->bytes);
     count_kin(ledger, cell, live);
     count_birth(ledger, cell, live, life->address);
     live->reused = ttm_addresses_count(&ledger->addresses, life);

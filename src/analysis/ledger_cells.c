@@ -199,7 +199,7 @@ static int kin_of(struct ttm_ledger *ledger, const struct ttm_recorded_life *lif
         return -ENOMEM;
     /* Regions apart, as a kin is of one; keys of both kinds are hashes, in one map. */
     const uint64_t spot =
-        ttm_hash_u64(line.spot ^ ((uint64_t)life->region << 56) ^ ttm_hash_u64(session));
+        ttm_hash_u64(line.spot ^ ((uint64_t)life->region << 56) ^ ttm_hash_u64(~(uint64_t)session));
     if (!ttm_u64_map_find(&ledger->kin_places, spot, &place)) {
         place = ledger->kin_count;
         if (ttm_u64_map_add(&ledger->kin_places, spot, place) < 0)

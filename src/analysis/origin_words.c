@@ -258,6 +258,8 @@ static void note_occasion(const struct ttm_notebook *notes,
                                                  "::configure_fabric",
                                                  NULL};
     static const char *const ttnns[] = {"ttnn::", NULL};
+    static const char *const upload[] = {"::to_device", "enqueue_write_tensor", "::from_torch",
+                                         NULL};
     static const char *const program[] = {"kernel_bin_buf", "load_binaries", "upload_program_binar",
                                           NULL};
     struct ttm_code_note code;
@@ -273,6 +275,7 @@ static void note_occasion(const struct ttm_notebook *notes,
         const size_t length = strlen(ret->native[i]);
         ret->is_device_open |= has_word(ret->native[i], length, native_opening);
         ret->is_ttnns |= has_word(ret->native[i], length, ttnns);
+        ret->is_upload |= has_word(ret->native[i], length, upload);
         ret->is_program |= has_word(ret->native[i], length, program);
     }
 }

@@ -34,6 +34,7 @@ struct ttm_origin_words {
     const char *thread;
     bool is_device_open;               /* it happened while a device was opened */
     bool is_ttnns;                     /* by a native function of ttnn's, not by TT-Metal alone */
+    bool is_upload;                    /* by native functions that bring data to a device */
     bool is_program;                   /* it is a part of a program that is kept to be used again */
     const char *const *native_modules; /* of each native frame: the file, without its folders */
     uint32_t native_place;             /* the native frame that says where: the user's, else 0 */

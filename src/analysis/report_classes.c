@@ -31,7 +31,7 @@ static bool is_creation(const char *operation)
         if (strstr(operation, words[i]))
             return true;
     }
-    return operation[0] == '\0';
+    return false;
 }
 
 /* By how its name begins: ttnn.to_layout, ttnn.typecast. */
@@ -63,8 +63,11 @@ static void begin_kindred(const struct making *making, const struct named *named
         .region = named->cell->region,
         .device_count = ledger->groups.sets[named->cell->set].device_count,
         .has_origin = kin->code != 0,
-        .is_creation = is_creation(named->words.operation),
+        .have_others = making->first_users_ns != UINT64_MAX,
+        .is_creation = named->words.operation[0] != '\0' ? is_creation(named->words.operation)
+                                                         : named->words.is_upload,
         .is_conversion = is_conversion(named->words.operation),
+        .is_unknown = named->words.operation[0] == '\0' && !named->words.is_upload,
         .is_blended = session->is_blended,
         .is_logged = making->process->is_logged,
         .is_native = making->first_users_ns == UINT64_MAX && named->words.operation[0] == '\0' &&

@@ -449,6 +449,25 @@ static void put_steps(struct ttm_text *out, unsigned steps, uint64_t first)
     }
 }
 
+static void what_a_loop_of_a_log_kept_was_not_loaded(void **state)
+{
+    struct ttm_text text;
+    (void)state;
+
+    ttm_text_init(&text);
+    for (unsigned i = 0; i < 30; i++)
+        put_block(&text, TTM_DEBUG_ALLOCATED, "11:00:00", 0x1000 + 64 * i, 0x1000 + i, 64,
+                  "    a.so: tt::tt_metal::to_device\n");
+    put_steps(&text, 60, 0x20000);
+    put_block(&text, TTM_DEBUG_ALLOCATED, "11:00:00", 0x80000, 0x8, 64, "    a.so: last()\n");
+    take(ttm_text_string(&text));
+    ttm_text_done(&text);
+    assert_int_equal(verdict_of("keep()")->class, TTM_CLASS_GROWING);
+    assert_true(verdict_of("keep()")->is_suspect);
+    assert_int_equal(verdict_of("tt::tt_metal::to_device")->class, TTM_CLASS_STEADY);
+    ttm_report_done(&report);
+}
+
 /* What a closed device took with it has a destructor in the log, and no free. */
 static void what_each_session_of_a_log_left_does_not_grow(void **state)
 {
@@ -658,6 +677,7 @@ int main(void)
         cmocka_unit_test(views_and_hooked_buffers_add_nothing),
         cmocka_unit_test(midnight_is_passed),
         cmocka_unit_test(python_lines_of_our_own_logs_come_back),
+        cmocka_unit_test(what_a_loop_of_a_log_kept_was_not_loaded),
         cmocka_unit_test(what_each_session_of_a_log_left_does_not_grow),
         cmocka_unit_test(logs_are_recognised_by_what_is_in_them),
         cmocka_unit_test(a_recording_survives_the_way_out_and_in),

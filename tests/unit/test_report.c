@@ -397,6 +397,127 @@ static void weights_of_one_comprehension_are_steady_also_at_the_very_end(void **
     ttm_report_done(&scene.report);
 }
 
+/* As when tracking was stopped and begins again: all that is live is told at once. */
+static void what_was_told_later_is_no_loop(void **state)
+{
+    (void)state;
+    for (unsigned has_line = 0; has_line < 2; has_line++) {
+        struct scene scene;
+        begin_scene(&scene);
+        const uint32_t line =
+            has_line ? story_line(&scene.story, "x.py:3:step", "ttnn.multiply") : 0;
+        for (unsigned i = 0; i < 36; i++) {
+            struct ttm_recorded_life life =
+                story_life(&scene.story, line, TTM_REGION_DRAM, (1 + i % 2) * 4 * KIB);
+            life.is_told = true;
+            story_must(ttm_encoder_birth(scene.story.enc, &life), "birth");
+        }
+        end_scene(&scene);
+        const struct ttm_report_origin *origin = &scene.process->origins[0];
+        assert_int_equal(origin->remaining.count, 36);
+        assert_int_equal(origin->verdict.class, TTM_CLASS_UNSURE);
+        assert_false(origin->verdict.is_suspect);
+        ttm_report_done(&scene.report);
+    }
+}
+
+static void births_of_one_size_without_an_origin_are_no_loop(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    for (unsigned i = 0; i < 36; i++)
+        story_birth(&scene.story, 0, TTM_REGION_DRAM, 4 * KIB);
+    end_scene(&scene);
+    expect(&scene, "", TTM_CLASS_UNSURE, false);
+    expect_why(&scene, "", "nothing is known of where they come from");
+    ttm_report_done(&scene.report);
+}
+
+/* As the hook tells what is live when tracking begins again. */
+static void births_of_one_moment_without_an_origin_are_no_loop(void **state)
+{
+    (void)state;
+    for (unsigned is_spread = 0; is_spread < 2; is_spread++) {
+        struct scene scene;
+        begin_scene(&scene);
+        const uint64_t begin_ns = scene.story.now_ns;
+        const uint32_t line = story_line(&scene.story, "x.py:3:main", "ttnn.zeros");
+        story_free(&scene.story, story_birth(&scene.story, line, TTM_REGION_DRAM, 4 * KIB));
+        for (unsigned i = 0; i < 36; i++) {
+            story_birth(&scene.story, 0, TTM_REGION_DRAM, (1 + i % 2) * 4 * KIB);
+            story_wait(&scene.story, is_spread ? 100000000 : 0);
+        }
+        story_wait(&scene.story, 100 * (scene.story.now_ns - begin_ns) * !is_spread + 1000000);
+        end_scene(&scene);
+        expect(&scene, "", is_spread ? TTM_CLASS_GROWING : TTM_CLASS_UNSURE, is_spread);
+        ttm_report_done(&scene.report);
+    }
+}
+
+static uint32_t named_stack(struct story *story, const char *caller)
+{
+    static uint8_t buf[TTM_NAMED_STACK_NOTE_SIZE_MAX];
+    static const char callee[] = "tt::tt_metal::BufferImpl::create";
+    const struct ttm_named_stack_note stack = {
+        .count = 2,
+        .frames = {{.name = {callee, sizeof(callee) - 1}},
+                   {.name = {caller, (uint16_t)strlen(caller)}}},
+    };
+
+    story_note(story, story->next_note, TTM_NOTE_NAMED_STACK, buf,
+               ttm_named_stack_note_encode(&stack, buf));
+    return story->next_note++;
+}
+
+static const struct ttm_verdict *verdict_of_line(const struct scene *scene, uint32_t line)
+{
+    for (uint32_t i = 0; i < scene->process->origin_count; i++) {
+        const struct ttm_report_origin *origin = &scene->process->origins[i];
+        if (origin->words.python_count > 0 && origin->words.python[0].line == line)
+            return &origin->verdict;
+    }
+    fail_msg("nothing of line %u", line);
+    return NULL;
+}
+
+/* As a log has it: native functions tell at most that data was brought to a device. */
+static void an_operation_that_is_not_known_does_not_load(void **state)
+{
+    (void)state;
+    for (unsigned rounds = 20; rounds <= 200; rounds += 180) {
+        for (unsigned is_over = 0; is_over < 2; is_over++) {
+            struct scene scene;
+            uint32_t lines[3];
+            begin_scene(&scene);
+            for (unsigned i = 0; i < 3; i++) {
+                char python[32];
+                (void)snprintf(python, sizeof(python), "x.py:%u:step", 5 + i);
+                const struct story_words words = {
+                    .python = python,
+                    .native_note = named_stack(&scene.story, i == 0 ? "tt::tt_metal::to_device"
+                                                                    : "ttnn::prim::binary_ng")};
+                lines[i] = story_origin(&scene.story, &words);
+            }
+            for (unsigned i = 0; i < 30; i++)
+                story_birth(&scene.story, lines[0], TTM_REGION_DRAM, 64 * KIB);
+            for (unsigned i = 0; i < rounds; i++) {
+                const uint64_t serial =
+                    story_birth(&scene.story, lines[1], TTM_REGION_DRAM, 64 * KIB);
+                story_birth(&scene.story, lines[2], TTM_REGION_DRAM, 64 * KIB);
+                story_free(&scene.story, serial);
+            }
+            run_steps(&scene, is_over ? 4 * rounds : 1);
+            end_scene(&scene);
+            assert_int_equal(verdict_of_line(&scene, 5)->class, TTM_CLASS_STEADY);
+            assert_int_equal(verdict_of_line(&scene, 7)->class,
+                             is_over ? TTM_CLASS_UNSURE : TTM_CLASS_GROWING);
+            ttm_report_done(&scene.report);
+        }
+    }
+}
+
 static void weights_loaded_layer_by_layer_before_the_loop_are_steady(void **state)
 {
     struct scene scene;
@@ -963,21 +1084,6 @@ static void what_opening_a_device_allocates_is_the_systems(void **state)
     ttm_report_done(&scene.report);
 }
 
-static uint32_t named_stack(struct story *story, const char *caller)
-{
-    static uint8_t buf[TTM_NAMED_STACK_NOTE_SIZE_MAX];
-    static const char callee[] = "tt::tt_metal::BufferImpl::create";
-    const struct ttm_named_stack_note stack = {
-        .count = 2,
-        .frames = {{.name = {callee, sizeof(callee) - 1}},
-                   {.name = {caller, (uint16_t)strlen(caller)}}},
-    };
-
-    story_note(story, story->next_note, TTM_NOTE_NAMED_STACK, buf,
-               ttm_named_stack_note_encode(&stack, buf));
-    return story->next_note++;
-}
-
 /* Threads of TT-Metal have no lines; one of the user's may have none either. */
 static void without_lines_what_no_operation_has_called_is_the_systems(void **state)
 {
@@ -1398,6 +1504,10 @@ int main(void)
         cmocka_unit_test(what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary),
         cmocka_unit_test(the_last_word_on_what_keeps_an_origin_is_told_and_no_other),
         cmocka_unit_test(weights_of_one_comprehension_are_steady_also_at_the_very_end),
+        cmocka_unit_test(what_was_told_later_is_no_loop),
+        cmocka_unit_test(births_of_one_size_without_an_origin_are_no_loop),
+        cmocka_unit_test(births_of_one_moment_without_an_origin_are_no_loop),
+        cmocka_unit_test(an_operation_that_is_not_known_does_not_load),
         cmocka_unit_test(weights_loaded_layer_by_layer_before_the_loop_are_steady),
         cmocka_unit_test(buffers_that_take_turns_are_a_working_set),
         cmocka_unit_test(a_free_that_is_sometimes_missing_is_growing),
