@@ -173,6 +173,7 @@ def test_a_tail_has_the_time_of_the_event_and_not_when_it_was_read(server: Serve
                 moments.append(time.time_ns())
                 time.sleep(0.01)
             server.thaw()
+            worker.wait_for_ids(3)  # the marker comes another way, and may be faster
             told = [json.loads(line) for line in tail.lines_until_mark()]
     times = [event["time_ns"] for event in told if event["pid"] == worker.pid]
     assert len(times) == 4
