@@ -354,9 +354,15 @@ static void report(enum ttm_happening_op op, const struct ttm_live *live)
     ttm_tracker_report(&ttm_own_tracker, slot, &event);
 }
 
+/* A device or an allocator was closed: what it had may be freed later, and has ended. */
+static _Atomic bool has_closed;
+
 /* A mistake only where all that it can free was told of, and not forgotten at this moment. */
 static __attribute__((noinline, cold)) void miss_free(uint32_t epoch)
 {
+    /* relaxed: a number to be shown. */
+    if (atomic_load_explicit(&has_closed, memory_order_relaxed))
+        return;
     /* acquire: pairs with the release of the switch, after which the table was forgotten. */
     if (atomic_load_explicit(&ttm_own_tracker.epoch, memory_order_acquire) == epoch &&
         ttm_switch_knows_all())
@@ -440,6 +446,7 @@ void ttmem_allocator_close(uint16_t allocator)
 {
     const struct ttm_live live = {.allocator = allocator};
 
+    atomic_store_explicit(&has_closed, true, memory_order_relaxed); /* see miss_free() */
     report(TTM_HAPPENING_ALLOCATOR_CLOSE, &live);
 }
 
@@ -654,6 +661,7 @@ void ttmem_device_close(uint16_t id)
 
     if (!ttm_switch_is_on() || id >= TTM_DEVICE_COUNT)
         return;
+    atomic_store_explicit(&has_closed, true, memory_order_relaxed); /* see miss_free() */
     report(TTM_HAPPENING_DEVICE_CLOSE, &live);
     set_device(id, 0);
 }

@@ -1164,7 +1164,7 @@ def test_what_is_refused_is_not_said_to_have_found_no_room(server: Server) -> No
 
 
 def test_a_free_of_what_was_not_told_of_is_no_mistake(server: Server) -> None:
-    """It was allocated while tracking was off, or by the parent."""
+    """It was allocated while tracking was off, or by the parent, or ended with its device."""
     with Library(server, DISABLED) as worker:
         worker.do("alloc 1 100")
         run_ok("enable", str(worker.pid))
@@ -1172,6 +1172,16 @@ def test_a_free_of_what_was_not_told_of_is_no_mistake(server: Server) -> None:
         worker.wait_for_ids(2)
         assert worker.client()["unknown_ends"] == 1
         assert worker.row()["unknown_frees"] == 0
+    with Library(server) as worker:
+        worker.do("open 0 n150", "alloc 2 100", "alloc 3 100 1")
+        worker.do("close 0", "free 2")
+        worker.wait_for_ids(3)
+        assert worker.client()["unknown_ends"] == 1
+        row = worker.row()
+        assert row["unknown_frees"] == 0 and row["complete"]
+    with Library(server) as worker:
+        worker.do("alloc 2 100")
+        worker.wait_for_ids(2)
         child = worker.do("child fork alloc 3 100/free 2")
         wait_for(lambda: (client_of(server, child) or {}).get("unknown_ends") == 1)
         row = row_of(server, child)
