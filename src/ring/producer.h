@@ -73,8 +73,11 @@ __attribute__((cold, noinline)) void ttm_ring_call_reader(struct ttm_producer *p
 
 #define TTM_RING_PREFETCH 8 /* records ahead */
 
-/* A reader that dozes is woken from here on: the rest of the ring lasts until it is there. */
-#define TTM_RING_WAKE_AT (TTM_RING_SLOTS / 4)
+/*
+ * A reader that dozes is woken from here on. Of a million events a second the rest of the ring lasts
+ * for two milliseconds; where the reader does not get to run for longer, the thread goes on in spare ones.
+ */
+#define TTM_RING_WAKE_AT (TTM_RING_SLOTS - TTM_RING_SLOTS / 4)
 
 /* Where the next record is to be written, and its number; NULL when the ring is full. */
 static inline struct ttm_record *ttm_ring_next(struct ttm_ring *ring, uint64_t *ret_tail)

@@ -73,7 +73,7 @@ bool ttm_ring_reader_sleep(struct ttm_ring_reader *reader);
 
 /*
  * Announces that the reader looks again by itself in a while, and wants to be woken
- * by the socket only when a quarter of a ring is full or it has lost something.
+ * by the socket only when three quarters of a ring are full or it has lost something.
  */
 void ttm_ring_reader_doze(struct ttm_ring_reader *reader);
 

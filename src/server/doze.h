@@ -2,7 +2,7 @@
 /*
  * doze - how long rings that were read are left alone.
  *
- * To wake up costs as much as some hundred records. A ring that fills up earlier
+ * To wake up costs as much as some thousand records. A ring that fills up earlier
  * wakes us, and who asks gets what is in the rings. Pure, one thread.
  */
 #ifndef TTM_SERVER_DOZE_H
@@ -12,7 +12,7 @@
 
 #define TTM_DOZE_NS UINT64_C(10000000)
 /* Where so little comes that this long does not fill a ring enough for it to wake us. */
-#define TTM_DOZE_MOST_NS UINT64_C(40000000)
+#define TTM_DOZE_MOST_NS UINT64_C(80000000)
 
 struct ttm_doze {
     uint64_t read_ns; /* when the rings were last read to their end */

@@ -18,7 +18,7 @@
 
 #define RECORDS_PER_SLICE 1024
 #define SHARE_LEAST 16 /* records of one ring that are read at a time */
-#define CALM_READS 3   /* empty ones in a row, at 10, 20 and 40 ms, before we sleep */
+#define CALM_READS 3   /* empty ones in a row, each after twice the time, before we sleep */
 #define PACE_NS UINT64_C(50000)
 /* From the announcement that we sleep until a record that crossed it is seen by all. */
 #define SETTLE_NS UINT64_C(5000000)

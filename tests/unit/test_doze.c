@@ -29,8 +29,8 @@ static void what_is_filled_slowly_is_looked_at_seldom(void **state)
 {
     (void)state;
     assert_int_equal(doze_at(1), TTM_DOZE_MOST_NS);
-    assert_int_equal(doze_at(500), TTM_DOZE_NS);
-    assert_in_range(doze_at(80), 18 * MS, 21 * MS); /* 1536 records */
+    assert_int_equal(doze_at(600), TTM_DOZE_NS);
+    assert_in_range(doze_at(80), 62 * MS, 65 * MS); /* 5120 records */
 }
 
 static void it_gets_longer_by_and_by_and_shorter_at_once(void **state)
@@ -40,7 +40,7 @@ static void it_gets_longer_by_and_by_and_shorter_at_once(void **state)
 
     assert_int_equal(next_of(&doze, 1010 * MS, 1), 12500000);
     assert_int_equal(next_of(&doze, 1022 * MS, 1), 15625000);
-    assert_int_equal(next_of(&doze, 1030 * MS, 2048), TTM_DOZE_NS);
+    assert_int_equal(next_of(&doze, 1030 * MS, 6144), TTM_DOZE_NS);
 }
 
 static void rings_that_are_empty_are_looked_at_less_and_less(void **state)
@@ -50,7 +50,8 @@ static void rings_that_are_empty_are_looked_at_less_and_less(void **state)
 
     assert_int_equal(next_of(&doze, 1010 * MS, 0), 20 * MS);
     assert_int_equal(next_of(&doze, 1030 * MS, 0), 40 * MS);
-    assert_int_equal(next_of(&doze, 1070 * MS, 0), TTM_DOZE_MOST_NS);
+    assert_int_equal(next_of(&doze, 1070 * MS, 0), 80 * MS);
+    assert_int_equal(next_of(&doze, 1150 * MS, 0), TTM_DOZE_MOST_NS);
 }
 
 static void the_first_look_and_one_after_a_sleep_say_nothing_of_the_rate(void **state)

@@ -520,14 +520,14 @@ static void a_loss_wakes_a_sleeping_reader_too(void **state)
     assert_int_equal(ttm_ring_reader_lost(&reader), 1);
 }
 
-static void a_dozing_reader_is_woken_when_a_quarter_of_a_ring_is_full(void **state)
+static void a_dozing_reader_is_woken_when_three_quarters_of_a_ring_are_full(void **state)
 {
     struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
     uint64_t n = 0;
     (void)state;
 
     ttm_ring_reader_doze(&reader);
-    for (; n < TTM_RING_SLOTS / 4 - 1; n++)
+    for (; n < TTM_RING_SLOTS / 4 * 3 - 1; n++)
         assert_true(push(ring, 1, n));
     assert_int_equal(wakes(), 0);
     assert_true(push(ring, 1, n++));
@@ -1238,7 +1238,7 @@ int main(void)
         WITH_SEGMENT(a_sleeping_reader_is_woken_once),
         WITH_SEGMENT(a_loss_wakes_a_sleeping_reader_too),
         WITH_SEGMENT(a_reader_that_woke_by_itself_is_not_woken),
-        WITH_SEGMENT(a_dozing_reader_is_woken_when_a_quarter_of_a_ring_is_full),
+        WITH_SEGMENT(a_dozing_reader_is_woken_when_three_quarters_of_a_ring_are_full),
         WITH_SEGMENT(a_loss_wakes_a_dozing_reader_too),
         WITH_SEGMENT(waking_the_reader_keeps_errno_and_bears_a_closed_socket),
         WITH_SEGMENT(a_reader_that_cannot_be_woken_costs_neither_errno_nor_a_signal),
