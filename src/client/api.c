@@ -321,14 +321,31 @@ __attribute__((hot)) void ttmem_alloc(const struct ttmem_allocation *a)
         ttm_switch_miss();
 }
 
+/* The guest has none for this thread, or one of a parent. */
+static __attribute__((noinline, cold)) struct ttm_slot *find_guest_slot(void)
+{
+    struct ttm_slot *slot = ttm_switch_slot();
+
+    ttm_own_guest->on_slot(slot);
+    return slot;
+}
+
+/* Whether the guest's slot can be used, or another in its place. */
+static inline bool is_slot(struct ttm_slot **slot)
+{
+    if (__builtin_expect(!*slot || !(*slot)->ring, 0))
+        *slot = find_guest_slot();
+    return __builtin_expect(*slot != NULL, 1);
+}
+
 /* With ttmem_guest_ended() in one page: the caches of their addresses are as cold as the others. */
-__attribute__((hot, flatten, aligned(4096))) void ttmem_guest_born(struct ttm_live *live,
+__attribute__((hot, flatten, aligned(4096))) void ttmem_guest_born(struct ttm_slot *slot,
+                                                                   struct ttm_live *live,
                                                                    uint64_t key)
 {
     const uint32_t epoch = ttm_switch_epoch();
-    struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
 
-    if (__builtin_expect(!slot, 0))
+    if (__builtin_expect(epoch == 0, 0) || !is_slot(&slot))
         return;
     /* The largest number has all bits that one may have. */
     if (__builtin_expect(
@@ -393,13 +410,12 @@ __attribute__((hot)) void ttmem_free(uint16_t allocator, uint8_t region, uint64_
         end_tracked(allocator, region, id, epoch);
 }
 
-HOT void ttmem_guest_ended(uint16_t allocator, uint8_t region, uint64_t id)
+HOT void ttmem_guest_ended(struct ttm_slot *slot, uint16_t allocator, uint8_t region, uint64_t id)
 {
     const uint32_t epoch = ttm_switch_epoch();
-    struct ttm_slot *slot = epoch != 0 ? ttm_switch_slot() : NULL;
 
-    if (__builtin_expect(slot != NULL, 1))
-        (void)ttm_tracker_end(&ttm_own_tracker, slot, allocator, region, id, epoch);
+    if (__builtin_expect(epoch != 0, 1) && is_slot(&slot))
+        ttm_tracker_end_plain(&ttm_own_tracker, slot, allocator, region, id, epoch);
 }
 
 static bool has_python_stack(uint32_t number)
@@ -412,13 +428,13 @@ static bool has_python_stack(uint32_t number)
     return note && ttm_origin_note_decode(note, length, &origin) == 0 && origin.python != 0;
 }
 
-int ttmem_guest_next_live(uint32_t *at, struct ttmem_guest_live *ret)
+int ttmem_guest_next_live(struct ttm_live_walk *walk, struct ttmem_guest_live *ret)
 {
     struct ttm_live live;
 
     if (!ttm_switch_is_on())
         return 0;
-    while (ttm_live_table_next(&ttm_own_tracker.table, at, &live)) {
+    while (ttm_live_table_next(&ttm_own_tracker.table, walk, &live)) {
         if ((live.flags & TTM_LIVE_PROGRAM) != 0 || !has_python_stack(live.origin))
             continue;
         *ret = (struct ttmem_guest_live){
@@ -509,13 +525,13 @@ static bool found(struct ttm_live *ret, const struct ttm_live *live)
 /* 'ret' has region, address and id; its allocator is found. */
 static bool find_at(uint16_t device, struct ttm_live *ret)
 {
+    struct ttm_live_walk walk = {0};
     struct ttm_live live, best = {0};
     uint64_t newest_ns = 0;
-    uint32_t at = 0;
 
     if (is_named_last(ret, &live) && is_on_device(&live, device))
         return found(ret, &live);
-    while (ttm_live_table_next(&ttm_own_tracker.table, &at, &live)) {
+    while (ttm_live_table_next(&ttm_own_tracker.table, &walk, &live)) {
         if (live.region != ret->region || live.address != ret->address ||
             (live.flags & TTM_LIVE_PROGRAM) != 0 || !is_on_device(&live, device))
             continue;
@@ -530,14 +546,14 @@ static bool find_at(uint16_t device, struct ttm_live *ret)
 /* 'ret' has address and id; its allocator and region are found. */
 static bool find_unique(struct ttm_live *ret)
 {
+    struct ttm_live_walk walk = {0};
     struct ttm_live live;
-    uint32_t at = 0;
 
     for (ret->region = 0; ret->region < TTM_REGION_CB; ret->region++) {
         if (is_named_last(ret, &live))
             return found(ret, &live);
     }
-    while (ttm_live_table_next(&ttm_own_tracker.table, &at, &live)) {
+    while (ttm_live_table_next(&ttm_own_tracker.table, &walk, &live)) {
         if (live.id == ret->id && live.address == ret->address &&
             (live.flags & TTM_LIVE_PROGRAM) == 0)
             return found(ret, &live);

@@ -22,6 +22,8 @@ struct ttmem_guest_origin {
     uint32_t native;
 };
 
+struct ttm_slot;
+
 struct ttmem_guest {
     /*
      * Tracking was switched on and nothing is known of what is live: say it with
@@ -39,6 +41,11 @@ struct ttmem_guest {
      * has for it and 'context', 0 when it is not known.
      */
     uint32_t (*origin)(uint32_t context);
+    /*
+     * What this thread has of libttmem from here on, NULL for nothing, to be given with each event:
+     * it is found faster among what the guest has of the thread than by libttmem itself.
+     */
+    void (*on_slot)(struct ttm_slot *slot);
     /* It is the same for each event of a thread in a context while tracking is on. Set in time for the first. */
     bool is_lasting;
 };
@@ -61,9 +68,10 @@ TTMEM_EXPORT uint32_t ttmem_guest_origin_note(const struct ttmem_guest_origin *f
 
 /*
  * As ttmem_alloc() of a buffer, without the checks of what somebody else might say. Its origin,
- * serial and time are set here. It has neither kind nor flags; 'key' is its ttm_live_key_of().
+ * serial and time are set here. It has neither kind nor flags; 'key' is its ttm_live_key_of(). 'slot'
+ * is what on_slot() said, NULL where it has not.
  */
-TTMEM_EXPORT void ttmem_guest_born(struct ttm_live *live, uint64_t key);
+TTMEM_EXPORT void ttmem_guest_born(struct ttm_slot *slot, struct ttm_live *live, uint64_t key);
 
 /*
  * Where programs are noted that are sent to that one device; NULL for a set of several, or when
@@ -88,7 +96,8 @@ static inline void ttmem_guest_dispatch(struct ttm_device_cell *cell, uint64_t p
 }
 
 /* As ttmem_free(), of a region that there is. */
-TTMEM_EXPORT void ttmem_guest_ended(uint16_t allocator, uint8_t region, uint64_t id);
+TTMEM_EXPORT void ttmem_guest_ended(struct ttm_slot *slot, uint16_t allocator, uint8_t region,
+                                    uint64_t id);
 
 /* As ttmem_free(), but it ends with its program and not because its owner gave it back. */
 TTMEM_EXPORT void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t id);
@@ -110,10 +119,9 @@ struct ttmem_guest_live {
 };
 
 /*
- * Visits them while others go on, as ttm_live_table_next(). Start with '*at' 0. Returns whether
- * there was one.
+ * Visits them while others go on, as ttm_live_table_next(). Returns whether there was one.
  */
-TTMEM_EXPORT int ttmem_guest_next_live(uint32_t *at, struct ttmem_guest_live *ret);
+TTMEM_EXPORT int ttmem_guest_next_live(struct ttm_live_walk *walk, struct ttmem_guest_live *ret);
 
 /* What keeps the allocations of an origin alive, as in wire/keepers.h. */
 #define TTMEM_GUEST_KEEPERS_MAX 8

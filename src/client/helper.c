@@ -288,21 +288,22 @@ static void end_frame(struct telling *telling, uint16_t type, uint32_t length)
 }
 
 /* Says about how much there is to tell, so that the server is ready for it. */
-static void announce(struct telling *telling, const struct ttm_live_table *table)
+static void announce(struct telling *telling, struct ttm_live_table *table)
 {
     ttm_told_announce_encode(telling->epoch, ttm_live_table_estimate(table), begin_frame(telling));
     end_frame(telling, TTM_FRAME_TOLD, TTM_TOLD_ANNOUNCE_SIZE);
 }
 
 /* Puts the next lives into a frame. Returns whether there may be more. */
-static bool tell_some(struct telling *telling, const struct ttm_live_table *table, uint32_t *at)
+static bool tell_some(struct telling *telling, struct ttm_live_table *table,
+                      struct ttm_live_walk *walk)
 {
     uint8_t *payload = begin_frame(telling);
     uint32_t count = 0;
     bool has_more = true;
     struct ttm_live live;
 
-    while (count < TTM_TOLD_PER_FRAME && (has_more = ttm_live_table_next(table, at, &live)))
+    while (count < TTM_TOLD_PER_FRAME && (has_more = ttm_live_table_next(table, walk, &live)))
         tell_one(payload + TTM_TOLD_HEAD_SIZE + (size_t)TTM_TOLD_SIZE * count++, &live);
     ttm_told_head_encode(telling->epoch, count, payload);
     end_frame(telling, TTM_FRAME_TOLD, TTM_TOLD_HEAD_SIZE + count * TTM_TOLD_SIZE);
@@ -312,9 +313,9 @@ static bool tell_some(struct telling *telling, const struct ttm_live_table *tabl
 /* Walks the live table while the program goes on, and tells what it sees. */
 static int tell_all(struct talk *talk, uint32_t epoch)
 {
-    const struct ttm_live_table *table = &talk->helper->tracker->table;
+    struct ttm_live_table *table = &talk->helper->tracker->table;
     struct telling *telling = malloc(sizeof(*telling));
-    uint32_t at = 0;
+    struct ttm_live_walk walk = {0};
     int r = 0;
 
     if (!telling)
@@ -323,7 +324,7 @@ static int tell_all(struct talk *talk, uint32_t epoch)
     telling->epoch = epoch;
     telling->length = 0;
     announce(telling, table);
-    while (r == 0 && tell_some(telling, table, &at))
+    while (r == 0 && tell_some(telling, table, &walk))
         r = send_telling(telling, false);
     if (r == 0)
         r = send_telling(telling, false);

@@ -16,9 +16,25 @@
  * and comes there after all else is done.
  *
  * Lookups scan a whole bucket and its overflow, so a cleared entry is just a
- * zero to be filled again: there are no gravestones and nothing is ever moved.
+ * zero to be filled again: there are no gravestones.
  * When buckets begin to overflow, a larger generation comes into use; lives stay in
  * the generation they were born in.
+ *
+ * The nursery has a place for each remainder of an id, which needs no entry. One who finds it taken
+ * by a life that is not young any more moves that to the table, while others may end or read it. At
+ * each moment one word says where it lives:
+ *
+ *   place in the nursery   place in the table
+ *   its serial             (nothing, or a copy)     it lives in the nursery
+ *   serial | APART         serial | APART           in the table; whoever finds it finishes the move
+ *   serial | APART         its serial               in the table
+ *   serial | APART         0                        it has ended, as who did so is about to say
+ *   anything else          its serial               in the table
+ *   anything else          serial | APART           it has ended; the copy is nobody's
+ *
+ * The rows follow each other. To end it is to swap that word for 0, which fails when it has gone on
+ * to the next row: then it is looked for again. Who is moving it may end at any instruction, and it
+ * stays where it is. APART without a serial is a place in the nursery that is being filled.
  */
 #include "client/live_table.h"
 
@@ -53,34 +69,14 @@
 #define OVERFLOW_SHARE 8u /* one overflow bucket for so many buckets */
 #define SAMPLED 4096u     /* places that an estimate looks at, or up to twice as many */
 
-/*
- * The words of a place. All are atomic: a walk reads places that others fill. A
- * word is stored with release and loaded with acquire, so whoever has read a new
- * word also sees that the serial has changed; on x86 that costs nothing.
- */
-enum word {
-    SERIAL,  /* 0: free */
-    ID,      /* of a free place in a batch: the next place of the batch + 1 */
-    BIRTH,   /* birth / 64 ns | banks << 54; of the first place in a batch: that of the next + 1 */
-    ADDRESS, /* address | allocator << 40 | region << 56 | kind << 59 | flags << 61 */
-    BYTES,   /* bytes | devices << 40 */
-    TAKEN,   /* footprint | origin << 40 */
-    WORDS
-};
-
-struct ttm_live_place {
-    _Atomic uint64_t words[WORDS];
-};
+#define APART (UINT64_C(1) << 63)
+/* What lives for so long may live on: it makes room in the nursery. A loop's step takes less. */
+#define GROWN_UP_NS (UINT64_C(1) << 21)
 
 struct ttm_live_bucket {
     _Alignas(64) _Atomic uint32_t entries[ENTRIES]; /* hash << 24 | place + 1; 0: empty */
     _Atomic uint32_t overflow;                      /* number of a bucket + 1 */
 };
-
-/* 54 bits of 64 ns are 36 years since the machine was started. */
-#define BIRTH_SHIFT 6
-#define BANKS_AT 54
-#define BIRTH_MASK ((UINT64_C(1) << BANKS_AT) - 1)
 
 _Static_assert(sizeof(struct ttm_live_place) == 48, "with its share of a bucket 64 bytes a life");
 _Static_assert(sizeof(struct ttm_live_bucket) == 64, "one cache line");
@@ -144,6 +140,7 @@ int ttm_live_table_init(struct ttm_live_table *table, uint64_t seed)
         if (table->places)
             break;
     }
+    _Static_assert(TTM_LIVE_SERIAL_MAX < APART, "a bit that no serial has");
     if (!table->places || reserve_generations(table) < 0) {
         ttm_live_table_done(table);
         return -ENOMEM;
@@ -178,16 +175,6 @@ static struct ttm_live_place *place_at(const struct ttm_live_table *table, uint3
     return &table->places[number];
 }
 
-static uint64_t get(const struct ttm_live_place *place, enum word word)
-{
-    return atomic_load_explicit(&place->words[word], memory_order_acquire);
-}
-
-static void set(struct ttm_live_place *place, enum word word, uint64_t value)
-{
-    atomic_store_explicit(&place->words[word], value, memory_order_release);
-}
-
 static void cache_place(struct ttm_live_cache *cache, uint32_t number)
 {
     cache->places[cache->count] = number;
@@ -206,7 +193,8 @@ static __attribute__((noinline, cold)) bool take_batch(struct ttm_live_table *ta
     while ((uint32_t)head != 0) {
         const uint32_t first = (uint32_t)head - 1;
         /* Others may take it meanwhile and write there: then the swap fails. */
-        const uint32_t next_batch = (uint32_t)get(place_at(table, first), BIRTH);
+        const uint32_t next_batch =
+            (uint32_t)ttm_place_get(place_at(table, first), TTM_PLACE_BIRTH);
         const uint64_t want = ((head >> 32) + 1) << 32 | next_batch;
         /* acquire: pairs with the release in give_batch(); the chain is there. */
         if (!atomic_compare_exchange_weak_explicit(&table->spare, &head, want, memory_order_acquire,
@@ -214,7 +202,7 @@ static __attribute__((noinline, cold)) bool take_batch(struct ttm_live_table *ta
             continue;
         for (uint32_t at = first + 1; at != 0;) {
             const uint32_t number = at - 1;
-            at = (uint32_t)get(place_at(table, number), ID);
+            at = (uint32_t)ttm_place_get(place_at(table, number), TTM_PLACE_ID);
             cache_place(cache, number);
         }
         return true;
@@ -230,7 +218,7 @@ static __attribute__((noinline, cold)) void give_batch(struct ttm_live_table *ta
 
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t number = cache->places[--cache->count];
-        set(place_at(table, number), ID, chain);
+        ttm_place_set(place_at(table, number), TTM_PLACE_ID, chain);
         chain = number + 1;
     }
     if (chain == 0)
@@ -238,7 +226,7 @@ static __attribute__((noinline, cold)) void give_batch(struct ttm_live_table *ta
     uint64_t head = atomic_load_explicit(&table->spare, memory_order_relaxed);
     uint64_t want;
     do {
-        set(place_at(table, chain - 1), BIRTH, (uint32_t)head);
+        ttm_place_set(place_at(table, chain - 1), TTM_PLACE_BIRTH, (uint32_t)head);
         want = ((head >> 32) + 1) << 32 | chain;
         /* release: pairs with the acquire in take_batch(). */
     } while (!atomic_compare_exchange_weak_explicit(&table->spare, &head, want,
@@ -284,65 +272,130 @@ void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *c
         give_batch(table, cache, cache->count < BATCH ? cache->count : BATCH);
 }
 
-/* ---- the contents of a place ---- */
+/* ---- the nursery ---- */
 
-/* The part of the word ADDRESS that belongs to the key. */
-#define KEY_MASK (UINT64_C(0x7ffff) << 40 | (uint64_t)TTM_LIVE_PROGRAM << 61)
-
-/* What that word has besides the address. */
-static uint64_t top_of(const struct ttm_live *live)
+static inline struct ttm_live_place *nursery_place(struct ttm_live_table *table, uint64_t id)
 {
-    return ttm_live_key_of(live) | (uint64_t)live->kind << 59 | (uint64_t)live->flags << 61;
+    return &table->nursery[id % TTM_NURSERY_LINES].place;
 }
 
-/* All but the serial, which is stored when there is an entry. */
-static inline __attribute__((always_inline)) void fill_place(struct ttm_live_place *place,
-                                                             const struct ttm_live *live,
-                                                             uint64_t top)
+/* A life that lives there, and is not on its way out. */
+static inline bool is_nursed(uint64_t serial)
 {
-    set(place, ID, live->id);
-    set(place, BIRTH,
-        (live->birth_ns >> BIRTH_SHIFT & BIRTH_MASK) | (uint64_t)live->banks << BANKS_AT);
-    set(place, ADDRESS, live->address | top);
-    set(place, BYTES, live->bytes | (uint64_t)live->devices << 40);
-    set(place, TAKEN, live->footprint_bytes | (uint64_t)live->origin << 40);
+    return (int64_t)serial > 0; /* neither 0 nor APART */
 }
 
-static inline __attribute__((always_inline)) void read_place(const struct ttm_live_place *place,
-                                                             struct ttm_live *ret)
+static inline bool take_nursery_place(struct ttm_live_place *place)
 {
-    const uint64_t birth = get(place, BIRTH);
-    const uint64_t address = get(place, ADDRESS);
-    const uint64_t bytes = get(place, BYTES);
-    const uint64_t taken = get(place, TAKEN);
-
-    ret->id = get(place, ID);
-    ret->birth_ns = (birth & BIRTH_MASK) << BIRTH_SHIFT;
-    ret->banks = (uint16_t)(birth >> BANKS_AT);
-    ret->address = address & TTM_LIVE_NUMBER_MAX;
-    ret->bytes = bytes & TTM_LIVE_NUMBER_MAX;
-    ret->footprint_bytes = taken & TTM_LIVE_NUMBER_MAX;
-    ret->devices = (uint32_t)(bytes >> 40);
-    ret->origin = (uint32_t)(taken >> 40);
-    ret->allocator = (uint16_t)(address >> 40);
-    ret->region = (uint8_t)(address >> 56 & TTM_LIVE_REGION_MAX);
-    ret->kind = (uint8_t)(address >> 59 & TTM_LIVE_KIND_MAX);
-    ret->flags = (uint8_t)(address >> 61);
+    return ttm_place_swap_serial(place, 0, APART);
 }
 
-bool ttm_live_table_next(const struct ttm_live_table *table, uint32_t *at, struct ttm_live *ret)
+/* ---- moves ---- */
+
+/*
+ * Makes a copy the life, whose place in the nursery says that it is on its way. Any thread may; others
+ * may end it meanwhile, and use its place for another.
+ */
+static void finish_move(struct ttm_live_table *table, const struct ttm_live_place *nursed,
+                        struct ttm_live_place *copy, uint64_t serial)
 {
+    uint64_t taken = ttm_place_get(copy, TTM_PLACE_TAKEN);
+    const uint64_t named = ttm_place_get(nursed, TTM_PLACE_TAKEN);
+
+    /* It was named after the copy was made. While the copy is none yet, nobody names it there. */
+    if (named != taken && ttm_place_get(copy, TTM_PLACE_SERIAL) == serial &&
+        ttm_place_get(nursed, TTM_PLACE_SERIAL) == serial)
+        (void)atomic_compare_exchange_strong_explicit(&copy->words[TTM_PLACE_TAKEN], &taken, named,
+                                                      memory_order_acq_rel, memory_order_relaxed);
+    /* release: pairs with the acquire in has_met(). */
+    atomic_fetch_add_explicit(&table->moves, 1, memory_order_release);
+    (void)ttm_place_swap_serial(copy, serial, serial & ~APART);
+}
+
+/* The serial of a copy that has become the life; 0 when it has not, or has ended. */
+static __attribute__((noinline, cold)) uint64_t look_at_copy(struct ttm_live_table *table,
+                                                             struct ttm_live_place *copy,
+                                                             uint64_t id, uint64_t serial)
+{
+    const struct ttm_live_place *nursed = nursery_place(table, id);
+
+    if (ttm_place_get(nursed, TTM_PLACE_SERIAL) == serial)
+        finish_move(table, nursed, copy, serial);
+    /* In this order: the place in the nursery is given up when the copy says that it is none. */
+    serial = ttm_place_get(copy, TTM_PLACE_SERIAL);
+    return (serial & APART) == 0 ? serial : 0;
+}
+
+/* ---- walks ---- */
+
+/* Reads the life of a place. Returns the word of its serial, which has APART or is 0 where there is none. */
+static inline uint64_t read_life(const struct ttm_live_place *place, struct ttm_live *ret)
+{
+    uint64_t serial;
+
+    while ((serial = ttm_place_get(place, TTM_PLACE_SERIAL)) != 0) {
+        ttm_place_read(place, ret);
+        if (ttm_place_get(place, TTM_PLACE_SERIAL) == serial)
+            break;
+    }
+    ret->serial = serial;
+    return serial;
+}
+
+/* Those that are on their way out are met in the table. */
+static bool next_nursed(const struct ttm_live_table *table, struct ttm_live_walk *walk,
+                        struct ttm_live *ret)
+{
+    while (walk->at < TTM_NURSERY_LINES) {
+        const uint64_t serial = read_life(&table->nursery[walk->at++].place, ret);
+        if (!is_nursed(serial))
+            continue;
+        walk->serials[walk->count++] = serial;
+        return true;
+    }
+    return false;
+}
+
+/* Whether it was in the nursery when the walk passed there, and came to the table since. */
+static bool has_met(const struct ttm_live_table *table, const struct ttm_live_walk *walk,
+                    uint64_t serial)
+{
+    bool is_there = false;
+
+    /* acquire: pairs with the release in finish_move(); a move that was seen was counted before. */
+    if (atomic_load_explicit(&table->moves, memory_order_acquire) == walk->moves)
+        return false;
+    for (uint32_t i = 0; i < walk->count; i++)
+        is_there |= walk->serials[i] == serial;
+    return is_there;
+}
+
+static uint64_t read_copied(struct ttm_live_table *table, struct ttm_live_place *place,
+                            struct ttm_live *ret)
+{
+    const uint64_t serial = read_life(place, ret);
+
+    if (__builtin_expect((serial & APART) == 0, 1))
+        return serial;
+    return look_at_copy(table, place, ret->id, serial) != 0 ? read_life(place, ret) : 0;
+}
+
+bool ttm_live_table_next(struct ttm_live_table *table, struct ttm_live_walk *walk,
+                         struct ttm_live *ret)
+{
+    if (walk->at == 0)
+        walk->moves = atomic_load_explicit(&table->moves, memory_order_acquire);
+    if (next_nursed(table, walk, ret))
+        return true;
+    /* After that: what has moved before it was met is there. */
     uint32_t used = atomic_load_explicit(&table->next_place, memory_order_acquire);
-
     if (used > table->place_count)
         used = table->place_count;
-    while (*at < used) {
-        const struct ttm_live_place *place = place_at(table, (*at)++);
-        while ((ret->serial = get(place, SERIAL)) != 0) {
-            read_place(place, ret);
-            if (get(place, SERIAL) == ret->serial)
-                return true;
-        }
+    while (walk->at - TTM_NURSERY_LINES < used) {
+        const uint64_t serial =
+            read_copied(table, place_at(table, walk->at++ - TTM_NURSERY_LINES), ret);
+        if (serial != 0 && (serial & APART) == 0 && !has_met(table, walk, serial))
+            return true;
     }
     return false;
 }
@@ -357,9 +410,12 @@ uint32_t ttm_live_table_estimate(const struct ttm_live_table *table)
     /* Odd, as threads take places by the batch and begin each with the same ones. */
     const uint32_t step = used > SAMPLED ? used / SAMPLED | 1 : 1;
     for (uint32_t at = 0; at < used; at += step)
-        live +=
-            atomic_load_explicit(&place_at(table, at)->words[SERIAL], memory_order_relaxed) != 0;
-    return live * step < used ? live * step : used;
+        live += atomic_load_explicit(&place_at(table, at)->words[TTM_PLACE_SERIAL],
+                                     memory_order_relaxed) != 0;
+    live = live * step < used ? live * step : used;
+    for (uint32_t i = 0; i < TTM_NURSERY_LINES; i++)
+        live += ttm_place_get(&table->nursery[i].place, TTM_PLACE_SERIAL) != 0;
+    return live;
 }
 
 /* ---- the index ---- */
@@ -437,16 +493,16 @@ static inline uint32_t empty_entries(const struct tags *tags)
     return entries_with(tags, 0) & ((1u << ENTRIES) - 1);
 }
 
-/* Where an entry was found. */
+/* Where a life was found. */
 struct spot {
-    _Atomic uint32_t *entry;
+    _Atomic uint32_t *entry; /* NULL: in the nursery */
     struct ttm_live_place *place;
     uint32_t number;
     uint64_t serial;
 };
 
 /* Looks for the key in one bucket. */
-static inline bool search_bucket(const struct ttm_live_table *table, struct ttm_live_bucket *bucket,
+static inline bool search_bucket(struct ttm_live_table *table, struct ttm_live_bucket *bucket,
                                  uint64_t hash, uint64_t key, uint64_t id, struct spot *ret)
 {
     const struct tags tags = tags_in(bucket);
@@ -459,9 +515,11 @@ static inline bool search_bucket(const struct ttm_live_table *table, struct ttm_
             continue;
         const uint32_t number = (entry & 0xffffff) - 1;
         struct ttm_live_place *place = place_at(table, number);
-        const uint64_t serial = get(place, SERIAL);
-        if (__builtin_expect(
-                serial == 0 || get(place, ID) != id || (get(place, ADDRESS) & KEY_MASK) != key, 0))
+        uint64_t serial = ttm_place_get(place, TTM_PLACE_SERIAL);
+        if (__builtin_expect(serial == 0 || !ttm_place_has_key(place, key, id), 0))
+            continue;
+        if (__builtin_expect((serial & APART) != 0, 0) &&
+            (serial = look_at_copy(table, place, id, serial)) == 0)
             continue;
         /*
          * The life we saw may have ended and its key been born again in the same place, with its
@@ -494,8 +552,8 @@ static struct ttm_live_bucket *bucket_of(const struct ttm_live_table *table, uin
     return &of->buckets[hash & (of->bucket_count - 1)];
 }
 
-static bool find(const struct ttm_live_table *table, uint64_t hash, uint64_t key, uint64_t id,
-                 struct spot *ret)
+static bool find_in_table(struct ttm_live_table *table, uint64_t hash, uint64_t key, uint64_t id,
+                          struct spot *ret)
 {
     uint32_t generation = atomic_load_explicit(&table->generation_count, memory_order_acquire);
 
@@ -507,6 +565,20 @@ static bool find(const struct ttm_live_table *table, uint64_t hash, uint64_t key
         }
     }
     return false;
+}
+
+/* First in the nursery: what is not there any more is in the table already. */
+static bool find(struct ttm_live_table *table, uint64_t hash, uint64_t key, uint64_t id,
+                 struct spot *ret)
+{
+    struct ttm_live_place *nursed = nursery_place(table, id);
+    const uint64_t serial = ttm_place_get(nursed, TTM_PLACE_SERIAL);
+
+    if (!is_nursed(serial) || !ttm_place_has_key(nursed, key, id) ||
+        ttm_place_get(nursed, TTM_PLACE_SERIAL) != serial)
+        return find_in_table(table, hash, key, id, ret);
+    *ret = (struct spot){NULL, nursed, 0, serial};
+    return true;
 }
 
 /*
@@ -603,26 +675,35 @@ static bool put_entry(struct ttm_live_table *table, uint64_t hash, uint32_t entr
     return true;
 }
 
-/* Ends the life at the spot if it still is the one that was seen. */
+/* Ends the life at a spot in the table if it still is the one that was seen. */
 static inline __attribute__((always_inline)) bool end_life(struct ttm_live_table *table,
                                                            struct ttm_live_cache *cache,
-                                                           const struct spot *spot)
+                                                           uint64_t id, const struct spot *spot)
 {
-    uint64_t serial = spot->serial;
+    struct ttm_live_place *nursed = nursery_place(table, id);
+    const uint64_t moving = spot->serial | APART;
 
-    /* acq_rel: whoever reads 0 or a later serial sees that this life is over. */
-    if (!atomic_compare_exchange_strong_explicit(&spot->place->words[SERIAL], &serial, 0,
-                                                 memory_order_acq_rel, memory_order_relaxed))
+    if (!ttm_place_swap_serial(spot->place, spot->serial, 0))
         return false;
+    /* Whoever was moving it may be gone, and a walk would meet it there. */
+    if (__builtin_expect(ttm_place_get(nursed, TTM_PLACE_SERIAL) == moving, 0))
+        (void)ttm_place_swap_serial(nursed, moving, 0);
     /* The place is ours now, and so is its entry. */
     atomic_store_explicit(spot->entry, 0, memory_order_release);
     give_place(table, cache, spot->number);
     return true;
 }
 
+/* The same for any spot. */
+static bool end_anywhere(struct ttm_live_table *table, struct ttm_live_cache *cache, uint64_t id,
+                         const struct spot *spot)
+{
+    return spot->entry ? end_life(table, cache, id, spot)
+                       : ttm_place_swap_serial(spot->place, spot->serial, 0);
+}
+
 /* Finds the life of a key, of any serial or of the one that is given. */
-static bool find_live(const struct ttm_live_table *table, const struct ttm_live *live,
-                      struct spot *ret)
+static bool find_live(struct ttm_live_table *table, const struct ttm_live *live, struct spot *ret)
 {
     const uint64_t key = ttm_live_key_of(live);
 
@@ -639,7 +720,7 @@ static __attribute__((noinline, cold)) uint64_t remove_slowly(struct ttm_live_ta
     struct spot spot;
 
     while (find(table, hash, key, id, &spot) && (serial == 0 || serial == spot.serial)) {
-        if (end_life(table, cache, &spot))
+        if (end_anywhere(table, cache, id, &spot))
             return spot.serial;
     }
     return 0;
@@ -656,23 +737,64 @@ __attribute__((hot)) uint64_t ttm_live_table_remove(struct ttm_live_table *table
     if (__builtin_expect(!is_only_bucket(table, bucket), 0) ||
         __builtin_expect(!search_bucket(table, bucket, hash, key, id, &spot), 0) ||
         __builtin_expect(serial != 0 && serial != spot.serial, 0) ||
-        __builtin_expect(!end_life(table, cache, &spot), 0))
+        __builtin_expect(!end_life(table, cache, id, &spot), 0))
         return remove_slowly(table, cache, key, id, serial);
     return spot.serial;
 }
 
-int ttm_live_table_get(const struct ttm_live_table *table, const struct ttm_live *key,
+/* Cold for the compiler alone: where it is called from, that is what is rare. */
+static __attribute__((noinline, cold)) uint64_t remove_grown_up(struct ttm_live_table *table,
+                                                                struct ttm_live_cache *cache,
+                                                                uint64_t key, uint64_t id)
+{
+    return ttm_live_table_remove(table, cache, key, id, 0);
+}
+
+__attribute__((hot)) uint64_t ttm_live_table_remove_plain(struct ttm_live_table *table,
+                                                          struct ttm_live_cache *cache,
+                                                          uint64_t key, uint64_t id)
+{
+    struct ttm_live_place *nursed = nursery_place(table, id);
+    const uint64_t serial = ttm_place_get(nursed, TTM_PLACE_SERIAL);
+
+    if (!is_nursed(serial) || !ttm_place_has_key(nursed, key, id) ||
+        !ttm_place_swap_serial(nursed, serial, 0))
+        return remove_grown_up(table, cache, key, id);
+    return serial;
+}
+
+int ttm_live_table_get(struct ttm_live_table *table, const struct ttm_live *key,
                        struct ttm_live *ret)
 {
     struct spot spot;
 
     while (find_live(table, key, &spot)) {
-        read_place(spot.place, ret);
+        ttm_place_read(spot.place, ret);
         ret->serial = spot.serial;
-        if (get(spot.place, SERIAL) == spot.serial)
+        if (ttm_place_get(spot.place, TTM_PLACE_SERIAL) == spot.serial)
             return 0;
     }
     return -ENOENT;
+}
+
+/*
+ * Returns false when the life is not there any more. One that ends just now and is followed in its
+ * place by one of the same size and origin would pass its new name on to it. Who names what another
+ * thread frees has to live with that.
+ */
+static bool change_origin(const struct spot *spot, uint32_t origin)
+{
+    _Atomic uint64_t *word = &spot->place->words[TTM_PLACE_TAKEN];
+    uint64_t taken = ttm_place_get(spot->place, TTM_PLACE_TAKEN);
+
+    do {
+        if (ttm_place_get(spot->place, TTM_PLACE_SERIAL) != spot->serial)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        word, &taken, (taken & TTM_LIVE_NUMBER_MAX) | (uint64_t)origin << 40, memory_order_acq_rel,
+        memory_order_acquire));
+    /* Else it may have been moved with the origin that it had. */
+    return ttm_place_get(spot->place, TTM_PLACE_SERIAL) == spot->serial;
 }
 
 int ttm_live_table_set_origin(struct ttm_live_table *table, const struct ttm_live *key,
@@ -680,20 +802,11 @@ int ttm_live_table_set_origin(struct ttm_live_table *table, const struct ttm_liv
 {
     struct spot spot;
 
-    if (!find_live(table, key, &spot))
-        return -ENOENT;
-    uint64_t taken = get(spot.place, TAKEN);
-    /*
-     * A life that ends just now and is followed in its place by one of the same size and origin
-     * would pass its new name on to it. Who names what another thread frees has to live with that.
-     */
-    do {
-        if (get(spot.place, SERIAL) != spot.serial)
-            return -ENOENT;
-    } while (!atomic_compare_exchange_weak_explicit(
-        &spot.place->words[TAKEN], &taken, (taken & TTM_LIVE_NUMBER_MAX) | (uint64_t)origin << 40,
-        memory_order_acq_rel, memory_order_acquire));
-    return 0;
+    while (find_live(table, key, &spot)) {
+        if (change_origin(&spot, origin))
+            return 0;
+    }
+    return -ENOENT;
 }
 
 static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *table,
@@ -701,7 +814,7 @@ static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *tab
                                                       const struct ttm_live *live, uint64_t top,
                                                       uint64_t *ret_replaced)
 {
-    const uint64_t key = top & KEY_MASK;
+    const uint64_t key = top & TTM_PLACE_KEY_MASK;
     const uint64_t hash = key_hash(table, key, live->id);
     struct spot old;
     uint32_t number;
@@ -709,13 +822,13 @@ static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *tab
     const bool has_old = find(table, hash, key, live->id, &old);
     if (!take_place(table, cache, &number))
         return -ENOSPC;
-    fill_place(place_at(table, number), live, top);
+    ttm_place_fill(place_at(table, number), live, top);
     if (!put_entry(table, hash, entry_of(hash, number))) {
         give_place(table, cache, number);
         return -ENOSPC;
     }
-    set(place_at(table, number), SERIAL, live->serial);
-    if (!has_old || !end_life(table, cache, &old))
+    ttm_place_set(place_at(table, number), TTM_PLACE_SERIAL, live->serial);
+    if (!has_old || !end_anywhere(table, cache, live->id, &old))
         return 0;
     *ret_replaced = old.serial;
     return 1;
@@ -729,7 +842,8 @@ static inline __attribute__((always_inline)) int add(struct ttm_live_table *tabl
     const uint64_t hash = key_hash(table, key, live->id);
     struct ttm_live_bucket *bucket = bucket_of(table, 0, hash);
 
-    if (__builtin_expect(!is_only_bucket(table, bucket), 0))
+    if (__builtin_expect(!is_only_bucket(table, bucket), 0) ||
+        __builtin_expect(ttm_place_get(nursery_place(table, live->id), TTM_PLACE_SERIAL) != 0, 0))
         return add_slowly(table, cache, live, top, ret_replaced);
     const struct tags tags = tags_in(bucket);
     const uint32_t empty = empty_entries(&tags);
@@ -740,7 +854,7 @@ static inline __attribute__((always_inline)) int add(struct ttm_live_table *tabl
     const uint32_t number = cache->places[--cache->count];
     struct ttm_live_place *place = place_at(table, number);
     uint32_t none = 0;
-    fill_place(place, live, top);
+    ttm_place_fill(place, live, top);
     /* release: pairs with the acquire in search_bucket(). */
     if (__builtin_expect(!atomic_compare_exchange_strong_explicit(
                              &bucket->entries[(uint32_t)__builtin_ctz(empty)], &none,
@@ -749,7 +863,7 @@ static inline __attribute__((always_inline)) int add(struct ttm_live_table *tabl
         cache_place(cache, number);
         return add_slowly(table, cache, live, top, ret_replaced);
     }
-    set(place, SERIAL, live->serial);
+    ttm_place_set(place, TTM_PLACE_SERIAL, live->serial);
     return 0;
 }
 
@@ -757,7 +871,87 @@ __attribute__((hot)) int ttm_live_table_add(struct ttm_live_table *table,
                                             struct ttm_live_cache *cache,
                                             const struct ttm_live *live, uint64_t *ret_replaced)
 {
-    return add(table, cache, live, ttm_live_key_of(live), top_of(live), ret_replaced);
+    return add(table, cache, live, ttm_live_key_of(live), ttm_place_top(live), ret_replaced);
+}
+
+/* Takes back the copy of a life that has ended meanwhile. */
+static void withdraw(struct ttm_live_table *table, struct ttm_live_cache *cache, uint64_t hash,
+                     uint32_t number)
+{
+    uint32_t generation = atomic_load_explicit(&table->generation_count, memory_order_acquire);
+
+    ttm_place_set(place_at(table, number), TTM_PLACE_SERIAL, 0);
+    while (generation-- > 0) {
+        struct ttm_live_bucket *bucket = bucket_of(table, generation, hash);
+        for (; bucket; bucket = overflow_of(table, generation, bucket)) {
+            for (uint32_t i = 0; i < ENTRIES; i++) {
+                uint32_t entry = entry_of(hash, number); /* there is one with that place */
+                (void)atomic_compare_exchange_strong_explicit(
+                    &bucket->entries[i], &entry, 0, memory_order_release, memory_order_relaxed);
+            }
+        }
+    }
+    give_place(table, cache, number);
+}
+
+/* Makes a copy in the table, which is not the life yet. Returns false when there is no room. */
+static bool copy_out(struct ttm_live_table *table, struct ttm_live_cache *cache, uint64_t hash,
+                     const struct ttm_live *live, uint32_t *ret_number)
+{
+    if (!take_place(table, cache, ret_number))
+        return false;
+    struct ttm_live_place *copy = place_at(table, *ret_number);
+    ttm_place_fill(copy, live, ttm_place_top(live));
+    if (!put_entry(table, hash, entry_of(hash, *ret_number))) {
+        give_place(table, cache, *ret_number);
+        return false;
+    }
+    ttm_place_set(copy, TTM_PLACE_SERIAL, live->serial | APART);
+    return true;
+}
+
+/* Moves a life to the table. Returns whether it lives there now, or has ended there. */
+static bool move_out(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                     struct ttm_live_place *nursed, const struct ttm_live *live)
+{
+    const uint64_t hash = key_hash(table, ttm_live_key_of(live), live->id);
+    uint32_t number;
+
+    if (!copy_out(table, cache, hash, live, &number))
+        return false;
+    if (!ttm_place_swap_serial(nursed, live->serial, live->serial | APART)) {
+        withdraw(table, cache, hash, number);
+        return false;
+    }
+    finish_move(table, nursed, place_at(table, number), live->serial | APART);
+    return true;
+}
+
+/* Takes a place in the nursery that was found taken, if it is free now or who is there has grown up. */
+static bool take_over(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                      struct ttm_live_place *nursed, uint64_t now_ns)
+{
+    struct ttm_live old;
+    const uint64_t serial = read_life(nursed, &old);
+
+    if (!is_nursed(serial))
+        return serial == 0 && take_nursery_place(nursed);
+    return now_ns - old.birth_ns >= GROWN_UP_NS && move_out(table, cache, nursed, &old) &&
+           ttm_place_swap_serial(nursed, serial | APART, APART);
+}
+
+static __attribute__((noinline, cold)) int add_grown_up(struct ttm_live_table *table,
+                                                        struct ttm_live_cache *cache,
+                                                        const struct ttm_live *live, uint64_t key,
+                                                        uint64_t *ret_replaced)
+{
+    struct ttm_live_place *nursed = nursery_place(table, live->id);
+
+    if (!take_over(table, cache, nursed, live->birth_ns))
+        return add_slowly(table, cache, live, key, ret_replaced);
+    ttm_place_fill(nursed, live, key);
+    ttm_place_set(nursed, TTM_PLACE_SERIAL, live->serial);
+    return 0;
 }
 
 __attribute__((hot)) int ttm_live_table_add_plain(struct ttm_live_table *table,
@@ -765,5 +959,11 @@ __attribute__((hot)) int ttm_live_table_add_plain(struct ttm_live_table *table,
                                                   const struct ttm_live *live, uint64_t key,
                                                   uint64_t *ret_replaced)
 {
-    return add(table, cache, live, key, key, ret_replaced);
+    struct ttm_live_place *nursed = nursery_place(table, live->id);
+
+    if (__builtin_expect(!take_nursery_place(nursed), 0))
+        return add_grown_up(table, cache, live, key, ret_replaced);
+    ttm_place_fill(nursed, live, key);
+    ttm_place_set(nursed, TTM_PLACE_SERIAL, live->serial);
+    return 0;
 }

@@ -16,52 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * One live allocation, as others see it. Laid out as a record of it is (ring/segment.h), which is
- * then a copy.
- */
-struct ttm_live {
-    uint64_t birth_ns; /* kept to 64 ns */
-    uint64_t serial;   /* never 0, never used twice */
-    uint64_t id;
-    uint64_t address;
-    uint64_t bytes;
-    uint64_t footprint_bytes;
-    uint16_t allocator;
-    uint16_t banks; /* 0: not known */
-    uint32_t devices;
-    uint32_t origin;
-    uint8_t unused; /* of a record: what it tells */
-    uint8_t region;
-    uint8_t kind;
-    uint8_t flags;
-};
-
-/* What is kept of a life is packed; whoever adds one sees to it that it fits. */
-#define TTM_LIVE_NUMBER_MAX ((1ull << 40) - 1) /* addresses and sizes: a terabyte */
-#define TTM_LIVE_NOTE_MAX ((1u << 24) - 1)     /* devices, origin: 128 MiB of notes */
-#define TTM_LIVE_BANKS_MAX 1023
-#define TTM_LIVE_REGION_MAX 7
-#define TTM_LIVE_KIND_MAX 3
-#define TTM_LIVE_FLAGS_MAX 7
-
-/* enum ttm_record_flags; this one belongs to the key: 'id' is a program, 'allocator' its part. */
-#define TTM_LIVE_PROGRAM 4
-
-/*
- * What tells lives of the same id apart: allocator, region and that flag, in the bits that they
- * have in the table.
- */
-static inline uint64_t ttm_live_key(uint16_t allocator, uint8_t region, uint8_t flags)
-{
-    return (uint64_t)allocator << 40 | (uint64_t)region << 56 |
-           (uint64_t)(flags & TTM_LIVE_PROGRAM) << 61;
-}
-
-static inline uint64_t ttm_live_key_of(const struct ttm_live *live)
-{
-    return ttm_live_key(live->allocator, live->region, live->flags);
-}
+#include "client/live.h"
+#include "client/live_place.h"
 
 #define TTM_LIVE_GENERATIONS 9
 #define TTM_LIVES_PER_PROCESS ((1u << 24) - 2)
@@ -74,8 +30,17 @@ struct ttm_live_cache {
     uint32_t places[TTM_LIVE_CACHE];
 };
 
-struct ttm_live_place;
 struct ttm_live_bucket;
+
+/*
+ * Newborns, each by its id in a cache line of its own: most allocations of a loop are given back
+ * soon, and to come and go here touches that line and nothing else of the table.
+ */
+#define TTM_NURSERY_LINES 32
+
+struct ttm_nursery_line {
+    _Alignas(64) struct ttm_live_place place;
+};
 
 struct ttm_live_generation {
     struct ttm_live_bucket *buckets;
@@ -83,7 +48,8 @@ struct ttm_live_generation {
 };
 
 struct ttm_live_table {
-    /* What every event looks at, in one cache line; it hardly ever changes. */
+    struct ttm_nursery_line nursery[TTM_NURSERY_LINES];
+    /* What every other event looks at, in one cache line; it hardly ever changes. */
     _Alignas(64) struct ttm_live_place *places; /* reserved whole, used from the start on */
     uint64_t seed;
     uint32_t place_count;
@@ -99,6 +65,7 @@ struct ttm_live_table {
     _Alignas(64) _Atomic uint32_t next_place; /* places from here on were never used */
     _Alignas(
         64) _Atomic uint64_t spare; /* batches of places given back: place + 1 | version << 32 */
+    _Alignas(64) _Atomic uint32_t moves; /* of lives out of the nursery */
 };
 
 /* Reserves address space. Returns 0 or -ENOMEM. */
@@ -112,7 +79,10 @@ void ttm_live_table_done(struct ttm_live_table *table);
 int ttm_live_table_add(struct ttm_live_table *table, struct ttm_live_cache *cache,
                        const struct ttm_live *live, uint64_t *ret_replaced);
 
-/* The same for one of that key, without a kind or flags. */
+/*
+ * The same for one of that key, without a kind or flags, whose id was never used before. Ids that
+ * are counted upwards find room in the nursery.
+ */
 int ttm_live_table_add_plain(struct ttm_live_table *table, struct ttm_live_cache *cache,
                              const struct ttm_live *live, uint64_t key, uint64_t *ret_replaced);
 
@@ -123,8 +93,12 @@ int ttm_live_table_add_plain(struct ttm_live_table *table, struct ttm_live_cache
 uint64_t ttm_live_table_remove(struct ttm_live_table *table, struct ttm_live_cache *cache,
                                uint64_t key, uint64_t id, uint64_t serial);
 
+/* The same for one that was added as plain, and most likely is in the nursery. */
+uint64_t ttm_live_table_remove_plain(struct ttm_live_table *table, struct ttm_live_cache *cache,
+                                     uint64_t key, uint64_t id);
+
 /* Reads the life of that key. Returns 0 or -ENOENT. */
-int ttm_live_table_get(const struct ttm_live_table *table, const struct ttm_live *key,
+int ttm_live_table_get(struct ttm_live_table *table, const struct ttm_live *key,
                        struct ttm_live *ret);
 
 /* Gives the life of that key and serial another origin. Returns 0 or -ENOENT. */
@@ -134,12 +108,21 @@ int ttm_live_table_set_origin(struct ttm_live_table *table, const struct ttm_liv
 /* Gives back the places a thread had at hand, when it ends. */
 void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *cache);
 
+/* All zero at first. */
+struct ttm_live_walk {
+    uint32_t at;
+    uint32_t moves; /* of the table, when it began */
+    uint32_t count; /* of those that it met in the nursery */
+    uint64_t serials[TTM_NURSERY_LINES];
+};
+
 /*
  * Visits what is live, while others go on: a life that is there from before the
  * walk began until after it ended is visited once; one that comes or goes
- * meanwhile may or may not be. Start with '*at' 0. Returns whether there was one.
+ * meanwhile may or may not be. Returns whether there was one.
  */
-bool ttm_live_table_next(const struct ttm_live_table *table, uint32_t *at, struct ttm_live *ret);
+bool ttm_live_table_next(struct ttm_live_table *table, struct ttm_live_walk *walk,
+                         struct ttm_live *ret);
 
 /* About how many are live. Looks at a share of the places, of small tables at all. */
 uint32_t ttm_live_table_estimate(const struct ttm_live_table *table);

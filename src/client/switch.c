@@ -55,12 +55,19 @@ __thread struct ttm_slot *_Atomic ttm_own_slot __attribute__((tls_model("initial
 
 static bool leave_parent(void);
 
+static void forget_slot(void)
+{
+    atomic_store_explicit(&ttm_own_slot, NULL, memory_order_relaxed); /* one thread */
+    if (ttm_own_guest && ttm_own_guest->on_slot)
+        ttm_own_guest->on_slot(NULL);
+}
+
 static void release_slot(void *slot)
 {
     if (!((struct ttm_slot *)slot)->ring) /* it was a parent's */
         return;
     /* First, so that a signal handler does not report into what is another thread's by then. */
-    atomic_store_explicit(&ttm_own_slot, NULL, memory_order_relaxed); /* one thread */
+    forget_slot();
     atomic_signal_fence(memory_order_seq_cst);
     ttm_tracker_release(&ttm_own_tracker, slot);
 }
@@ -401,7 +408,7 @@ static void forget_in_child(void)
     const bool was_on = is_on() || was_wanted();
 
     init_lock();
-    atomic_store_explicit(&ttm_own_slot, NULL, memory_order_relaxed); /* one thread is left */
+    forget_slot();
     if (has_helper)
         ttm_helper_forget(&helper);
     if (has_tracker) {

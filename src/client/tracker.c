@@ -240,23 +240,17 @@ uint32_t ttm_tracker_origin(struct ttm_tracker *tracker, const struct ttm_origin
     return ttm_tracker_note(tracker, TTM_NOTE_ORIGIN, buf, sizeof(buf));
 }
 
-/* Ends a life of that key and id (and serial, unless it is 0). Returns whether there was one. */
-static inline __attribute__((always_inline)) bool end_key(struct ttm_tracker *tracker,
-                                                          struct ttm_slot *slot, uint64_t key,
-                                                          uint64_t id, uint64_t serial, uint8_t how)
-{
-    const uint64_t ended = ttm_live_table_remove(&tracker->table, &slot->cache, key, id, serial);
-
-    if (__builtin_expect(ended == 0, 0))
-        return false;
-    push_end(tracker, slot, how, id, ended, ttm_tick_clock_ns(&tracker->clock));
-    return true;
-}
-
+/* Ends a life (of that serial, unless it is 0). Returns whether there was one. */
 static __attribute__((noinline)) bool end_life(struct ttm_tracker *tracker, struct ttm_slot *slot,
                                                const struct ttm_live *live, uint8_t how)
 {
-    return end_key(tracker, slot, ttm_live_key_of(live), live->id, live->serial, how);
+    const uint64_t ended = ttm_live_table_remove(&tracker->table, &slot->cache,
+                                                 ttm_live_key_of(live), live->id, live->serial);
+
+    if (ended == 0)
+        return false;
+    push_end(tracker, slot, how, live->id, ended, ttm_tick_clock_ns(&tracker->clock));
+    return true;
 }
 
 /* What is rare at a birth, by what the table said of it. Returns whether the life has begun. */
@@ -358,10 +352,10 @@ static bool is_on_device(const struct ttm_tracker *tracker, const struct ttm_liv
 static void report_close(struct ttm_tracker *tracker, struct ttm_slot *slot,
                          const struct ttm_happening *report)
 {
+    struct ttm_live_walk walk = {0};
     struct ttm_live live;
-    uint32_t at = 0;
 
-    while (ttm_live_table_next(&tracker->table, &at, &live)) {
+    while (ttm_live_table_next(&tracker->table, &walk, &live)) {
         const bool has_ended =
             report->op == TTM_HAPPENING_DEVICE_CLOSE
                 ? is_on_device(tracker, &live, report->live.devices)
@@ -439,11 +433,11 @@ static void report_one(struct ttm_tracker *tracker, struct ttm_slot *slot,
 bool ttm_tracker_forget(struct ttm_tracker *tracker)
 {
     struct ttm_live_cache cache = {0};
+    struct ttm_live_walk walk = {0};
     struct ttm_live live;
     bool was_any = false;
-    uint32_t at = 0;
 
-    while (ttm_live_table_next(&tracker->table, &at, &live)) {
+    while (ttm_live_table_next(&tracker->table, &walk, &live)) {
         (void)ttm_live_table_remove(&tracker->table, &cache, ttm_live_key_of(&live), live.id,
                                     live.serial);
         was_any = true;
@@ -610,24 +604,44 @@ static __attribute__((noinline, cold)) void report_end_slowly(struct ttm_tracker
     report_slowly(tracker, slot, TTM_HAPPENING_END, &key, epoch);
 }
 
-__attribute__((hot)) bool ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
-                                          uint16_t allocator, uint8_t region, uint64_t id,
-                                          uint32_t epoch)
+static inline __attribute__((always_inline)) bool end(struct ttm_tracker *tracker,
+                                                      struct ttm_slot *slot, uint16_t allocator,
+                                                      uint8_t region, uint64_t id, uint32_t epoch,
+                                                      bool is_plain)
 {
+    struct ttm_live_table *table = &tracker->table;
+    const uint64_t key = ttm_live_key(allocator, region, 0);
+
     if (!is_idle(slot)) {
         report_end_slowly(tracker, slot, allocator, region, id, epoch);
         return true;
     }
     slot->busy_id = id;
     set_busy(slot, true);
-    const bool was_live =
-        end_key(tracker, slot, ttm_live_key(allocator, region, 0), id, 0, TTM_RECORD_END);
-    if (__builtin_expect(!was_live, 0))
+    const uint64_t ended = is_plain ? ttm_live_table_remove_plain(table, &slot->cache, key, id)
+                                    : ttm_live_table_remove(table, &slot->cache, key, id, 0);
+    if (__builtin_expect(ended != 0, 1))
+        push_end(tracker, slot, TTM_RECORD_END, id, ended, ttm_tick_clock_ns(&tracker->clock));
+    else
         ttm_tracker_count_unknown_end(tracker);
     set_busy(slot, false);
     if (__builtin_expect(has_deferred(slot), 0))
         report_rest(tracker, slot);
-    return was_live;
+    return ended != 0;
+}
+
+__attribute__((hot)) bool ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                          uint16_t allocator, uint8_t region, uint64_t id,
+                                          uint32_t epoch)
+{
+    return end(tracker, slot, allocator, region, id, epoch, false);
+}
+
+__attribute__((hot)) void ttm_tracker_end_plain(struct ttm_tracker *tracker, struct ttm_slot *slot,
+                                                uint16_t allocator, uint8_t region, uint64_t id,
+                                                uint32_t epoch)
+{
+    (void)end(tracker, slot, allocator, region, id, epoch, true);
 }
 
 bool ttm_tracker_settle(struct ttm_tracker *tracker)

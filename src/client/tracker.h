@@ -101,6 +101,8 @@ void ttm_tracker_begin_plain(struct ttm_tracker *tracker, struct ttm_slot *slot,
 /* Returns false when there was no such life, which is counted; true too when that is not known yet. */
 bool ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, uint16_t allocator,
                      uint8_t region, uint64_t id, uint32_t epoch);
+void ttm_tracker_end_plain(struct ttm_tracker *tracker, struct ttm_slot *slot, uint16_t allocator,
+                           uint8_t region, uint64_t id, uint32_t epoch);
 
 /*
  * Waits a little until every thread has left the event that it is in the middle of, so that what

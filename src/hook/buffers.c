@@ -124,7 +124,7 @@ static __attribute__((noinline)) void tell(const struct ttm_runtime *runtime,
                                            struct ttm_allocator *allocator, const void *impl,
                                            const void *buffer)
 {
-    const int saved_errno = *ttm_errno();
+    const int saved_errno = errno;
     struct ttm_live born;
     uint64_t none = UINT64_MAX;
 
@@ -136,9 +136,9 @@ static __attribute__((noinline)) void tell(const struct ttm_runtime *runtime,
         if (atomic_load_explicit(&ttm_hot.first_own_id, memory_order_relaxed) == none)
             (void)atomic_compare_exchange_strong_explicit(
                 &ttm_hot.first_own_id, &none, born.id, memory_order_relaxed, memory_order_relaxed);
-        ttmem_guest_born(&born, ttm_live_key_of(&born));
+        ttmem_guest_born(ttm_own.slot, &born, ttm_live_key_of(&born));
     }
-    *ttm_errno() = saved_errno;
+    errno = saved_errno;
 }
 
 /*
@@ -173,7 +173,7 @@ static inline __attribute__((always_inline)) void tell_newborn(const struct ttm_
     const struct ttm_bank_size *size = read_usual(runtime, ttm_own.last.allocator, buffer, &born);
 
     if (__builtin_expect(size != NULL, 1))
-        ttmem_guest_born(&born, size->key);
+        ttmem_guest_born(ttm_own.slot, &born, size->key);
     else
         tell(runtime, ttm_own.last.allocator, ttm_own.last.impl, buffer);
 }
@@ -186,13 +186,13 @@ static inline bool is_last(const void *impl)
 
 static __attribute__((noinline, cold)) void turn_to(const void *impl)
 {
-    const int saved_errno = *ttm_errno();
+    const int saved_errno = errno;
 
     ttm_own.last.impl = impl;
     ttm_own.last.allocator = ttm_allocators_meet(impl);
     ttm_own.last.ends = ttm_allocators_ends();
     ttm_own.last.number = ttm_own.last.allocator ? ttm_allocator_number(ttm_own.last.allocator) : 0;
-    *ttm_errno() = saved_errno;
+    errno = saved_errno;
 }
 
 static void end_birth(void)
@@ -244,12 +244,12 @@ static void tell_failure(const struct ttm_runtime *runtime, const void *impl, co
 /* The runtime could not: the thread is inside the gate, with what it has noted of the buffer. */
 static void fail_birth(struct _Unwind_Context *context)
 {
-    const int saved_errno = *ttm_errno();
+    const int saved_errno = errno;
 
     if (ttm_tracking_is_on())
         tell_failure(ttm_runtime_tracked(), ttm_own.last.impl, ttm_own.newborn, context);
     end_birth();
-    *ttm_errno() = saved_errno;
+    errno = saved_errno;
 }
 
 /* Named by the assembler alone. */
@@ -280,7 +280,7 @@ static inline void end_life(uint16_t allocator, uint8_t region, uint64_t id)
     if (__builtin_expect(id < atomic_load_explicit(&ttm_hot.first_own_id, memory_order_relaxed), 0))
         return;
     if (__builtin_expect(!ttm_ending_has_begun(), 1))
-        ttmem_guest_ended(allocator, region, id);
+        ttmem_guest_ended(ttm_own.slot, allocator, region, id);
     else
         ttmem_guest_close(allocator, region, id);
 }
@@ -289,14 +289,14 @@ static inline void end_life(uint16_t allocator, uint8_t region, uint64_t id)
 static __attribute__((noinline)) void end_unusual(const struct ttm_runtime *runtime,
                                                   const void *impl, const void *buffer)
 {
-    const int saved_errno = *ttm_errno();
+    const int saved_errno = errno;
     const struct ttm_allocator *allocator = ttm_allocators_find(impl);
     uint64_t id;
     uint8_t region;
 
     if (allocator && read_key(runtime, buffer, &id, &region) && region <= TTMEM_TRACE)
         end_life(ttm_allocator_number(allocator), region, id);
-    *ttm_errno() = saved_errno;
+    errno = saved_errno;
 }
 
 __attribute__((hot)) void ttm_buffers_releasing(const struct ttm_runtime *runtime, void *self,
@@ -345,7 +345,7 @@ static void before_release_of_all(const struct ttm_runtime *runtime, void *self,
     if (allocator && ttm_tracking_is_on())
         ttmem_allocator_close(ttm_allocator_number(allocator));
     ttm_allocators_end(self);
-    *ttm_errno() = saved_errno;
+    errno = saved_errno;
 }
 
 /* An allocator that is asked for what it holds. */

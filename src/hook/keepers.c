@@ -135,10 +135,10 @@ static int by_footprint(const void *a, const void *b)
 
 static void collect(struct lives *ret)
 {
+    struct ttm_live_walk walk = {0};
     struct ttmem_guest_live live;
-    uint32_t at = 0;
 
-    while (ttmem_guest_next_live(&at, &live) && make_room(ret))
+    while (ttmem_guest_next_live(&walk, &live) && make_room(ret))
         ret->list[ret->count++] = live;
     if (ret->count > 0)
         qsort(ret->list, ret->count, sizeof(ret->list[0]), by_origin_and_age);

@@ -7,6 +7,11 @@
 
 __thread struct ttm_own ttm_own __attribute__((tls_model("initial-exec")));
 
+void ttm_own_set_slot(struct ttm_slot *slot)
+{
+    ttm_own.slot = slot;
+}
+
 /* A page to itself, see ttm_hot_begin(). */
 static union {
     _Alignas(TTM_HOT_PAGE) struct ttm_hot hot;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct ttm_allocator;
+struct ttm_slot;
 
 /* What a thread has of the gate, see gate.h. */
 struct ttm_gate_pass {
@@ -31,13 +32,16 @@ struct ttm_last_allocator {
 struct ttm_own {
     _Alignas(64) struct ttm_gate_pass gate;
     struct ttm_last_allocator last;
-    const void *newborn; /* the buffer that it has a place for and has not announced yet */
-    int *errno_place;    /* see ttm_errno() */
-    uint32_t releases;   /* buffers that it is giving back, one within another */
+    const void *newborn;   /* the buffer that it has a place for and has not announced yet */
+    struct ttm_slot *slot; /* what libttmem has of the thread, see client/guest.h */
+    uint32_t releases;     /* buffers that it is giving back, one within another */
 };
 
 _Static_assert(sizeof(struct ttm_own) == 64, "one cache line");
 
 extern __thread struct ttm_own ttm_own __attribute__((tls_model("initial-exec")));
+
+/* A guest's on_slot(). */
+void ttm_own_set_slot(struct ttm_slot *slot);
 
 #endif /* TTM_HOOK_OWN_H */

@@ -80,6 +80,7 @@ static struct ttmem_guest guest = {
     .on_enable = catch_up,
     .on_disable = stop,
     .origin = ttm_stack_origin,
+    .on_slot = ttm_own_set_slot,
 };
 
 /* In the child of a fork libttmem begins with nothing, and does not ask us. */

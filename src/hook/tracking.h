@@ -52,21 +52,13 @@ static inline bool ttm_event_enter(void)
     return ttm_event_enter_slowly();
 }
 
-/* Where this thread has its errno, once it was looked for: the C library need not be called for it. */
-static inline int *ttm_errno(void)
-{
-    if (__builtin_expect(!ttm_own.errno_place, 0))
-        ttm_own.errno_place = &errno;
-    return ttm_own.errno_place;
-}
-
 /*
  * Around a handler that may do anything: enters the gate, and keeps errno, which the
  * host may be about to read. May be nested.
  */
 static inline int ttm_event_begin(void)
 {
-    const int saved_errno = *ttm_errno();
+    const int saved_errno = errno;
 
     (void)ttm_event_enter();
     return saved_errno;
@@ -75,7 +67,7 @@ static inline int ttm_event_begin(void)
 static inline void ttm_event_end(int saved_errno)
 {
     ttm_gate_leave();
-    *ttm_errno() = saved_errno;
+    errno = saved_errno;
 }
 
 #endif /* TTM_HOOK_TRACKING_H */

@@ -106,9 +106,9 @@ static uint64_t count_lives(void)
 {
     struct ttm_live live;
     uint64_t count = 0;
-    uint32_t at = 0;
+    struct ttm_live_walk walk = {0};
 
-    while (ttm_live_table_next(&table, &at, &live))
+    while (ttm_live_table_next(&table, &walk, &live))
         count++;
     return count;
 }
@@ -119,7 +119,7 @@ static void a_life_is_kept_with_all_that_it_is_up_to_the_limits(void **state)
 {
     static const struct ttm_live lives[] = {
         {.serial = 1},
-        {.serial = UINT64_MAX,
+        {.serial = TTM_LIVE_SERIAL_MAX,
          .id = UINT64_MAX,
          .birth_ns = BIRTH_MAX,
          .address = TTM_LIVE_NUMBER_MAX,
@@ -565,8 +565,9 @@ static void *walk(void *arg)
 
     while (!atomic_load(worker->is_over)) {
         struct ttm_live live;
-        uint32_t at = 0, staying = 0;
-        while (ttm_live_table_next(&table, &at, &live)) {
+        struct ttm_live_walk walk = {0};
+        uint32_t staying = 0;
+        while (ttm_live_table_next(&table, &walk, &live)) {
             worker->wrong += !is_life_of(&live, live.serial, live.serial);
             staying += live.serial <= STAYING;
         }

@@ -120,9 +120,9 @@ static uint64_t count_lives(void)
 {
     struct ttm_live live;
     uint64_t count = 0;
-    uint32_t at = 0;
+    struct ttm_live_walk walk = {0};
 
-    while (ttm_live_table_next(&tracker.table, &at, &live))
+    while (ttm_live_table_next(&tracker.table, &walk, &live))
         count++;
     return count;
 }
@@ -133,11 +133,11 @@ static void a_life_is_told_in_the_ring_and_kept_in_the_table_until_it_ends(void 
 {
     struct ttm_slot *slot = ttm_tracker_claim(&tracker);
     struct ttm_live live;
-    uint32_t at = 0;
+    struct ttm_live_walk walk = {0};
     (void)state;
 
     birth(slot, 7);
-    assert_true(ttm_live_table_next(&tracker.table, &at, &live));
+    assert_true(ttm_live_table_next(&tracker.table, &walk, &live));
     const struct ttm_record born = assert_record(TTM_RECORD_BIRTH, 7);
     assert_true(live.serial == born.serial);
     assert_true(live.birth_ns == born.time_ns / 64 * 64);
@@ -935,7 +935,7 @@ static void a_name_and_a_context_are_given_one_by_one_and_kept(void **state)
     struct ttm_slot *slot = ttm_tracker_claim(&tracker);
     struct ttm_live live;
     struct ttm_record record;
-    uint32_t at = 0;
+    struct ttm_live_walk walk = {0};
     (void)state;
 
     birth_on(slot, 1, 0, 0, 0);
@@ -951,7 +951,7 @@ static void a_name_and_a_context_are_given_one_by_one_and_kept(void **state)
     assert_int_equal(read_some(&record, 1), 1);
     assert_int_equal(origin_of(record.origin).name, 5000);
     assert_int_equal(origin_of(record.origin).context, 6000);
-    assert_true(ttm_live_table_next(&tracker.table, &at, &live));
+    assert_true(ttm_live_table_next(&tracker.table, &walk, &live));
     assert_int_equal(live.origin, record.origin);
     report_name(slot, 2, 5000, 0); /* is not live */
     assert_no_record();
