@@ -6,9 +6,9 @@
  * wherever they are. (Py_EndInterpreter() refuses while other threads have states.
  * os._exit() frees nothing.) The second is what the door is for. A thread may read
  *
- *   - when the door is open and the thread has said that it is inside. Both sides use
- *     sequentially consistent stores and loads, so either the thread sees the door
- *     shut, or whoever shuts it sees the thread inside and waits for it;
+ *   - when the door is open and the thread has said that it is inside. Whoever shuts it
+ *     has every thread pass a barrier (base/membarrier.h) before it looks who is inside. So
+ *     either the thread sees the door shut, or it is seen inside and waited for;
  *   - when it has the GIL: nobody else finalizes meanwhile;
  *   - when it is the main thread of the process: it would be the one that finalizes.
  *     Here we rely on the program: one that finalizes in another thread while its main
@@ -72,6 +72,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/membarrier.h"
 #include "stack/python_deaths.h"
 
 #define SEATS 1024u /* threads beyond that have no Python frames, unless they have the GIL */
@@ -216,8 +217,8 @@ static void keep_memory(void)
 
 static bool is_occupied(struct ttm_python_seat *seat, pid_t process)
 {
-    /* seq_cst: pairs with the store in ttm_python_door_enter_open(), which comes after the owner's. */
-    return atomic_load_explicit(&seat->is_inside, memory_order_seq_cst) &&
+    /* acquire: pairs with the release in ttm_python_door_leave(). */
+    return atomic_load_explicit(&seat->is_inside, memory_order_acquire) &&
            atomic_load_explicit(&seat->owner, memory_order_relaxed) == process;
 }
 
@@ -228,8 +229,9 @@ static void shut_door(void)
     const uint64_t deadline_ns = ttm_clock_monotonic_ns() + WAIT_MS * 1000000ull;
 
     ttm_python_deaths_presume(); /* whatever comes after it starts anew */
-    /* seq_cst: pairs with the load in ttm_python_door_enter_open(). */
-    atomic_store_explicit(&ttm_stack_hot.door, TTM_DOOR_SHUT, memory_order_seq_cst);
+    /* relaxed: the barrier orders it against ttm_python_door_enter_open(). */
+    atomic_store_explicit(&ttm_stack_hot.door, TTM_DOOR_SHUT, memory_order_relaxed);
+    ttm_membarrier();
     for (unsigned i = 0; i < SEATS; i++) {
         while (is_occupied(&seats[i], process)) {
             if (ttm_clock_monotonic_ns() >= deadline_ns) {
@@ -318,8 +320,11 @@ static void watch(bool may_run_python)
     if (!result)
         py.clear_error();
     else
-        /* While we hold a reference: if it was dropped already, the last lines shut the door. */
-        atomic_store_explicit(&ttm_stack_hot.door, TTM_DOOR_OPEN, memory_order_seq_cst);
+        /*
+         * While we hold a reference: if it was dropped already, the last lines shut the door.
+         * release: pairs with the acquire in ttm_python_door_enter_open().
+         */
+        atomic_store_explicit(&ttm_stack_hot.door, TTM_DOOR_OPEN, memory_order_release);
     unref(result);
     unref(function);
     unref(capsule);

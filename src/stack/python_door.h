@@ -75,10 +75,15 @@ static inline bool ttm_python_door_enter_open(struct ttm_python_seat *seat)
 {
     if (__builtin_expect(!seat, 0))
         return false;
-    /* seq_cst: pairs with shut_door(), which stores and loads the other way round. */
-    atomic_store_explicit(&seat->is_inside, true, memory_order_seq_cst);
+    /*
+     * relaxed, and in this order for the compiler alone: shut_door(), which stores and loads the
+     * other way round, has every processor pass a barrier in between.
+     */
+    atomic_store_explicit(&seat->is_inside, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    /* acquire: pairs with the store in watch(). */
     if (__builtin_expect(
-            atomic_load_explicit(&ttm_stack_hot.door, memory_order_seq_cst) == TTM_DOOR_OPEN, 1))
+            atomic_load_explicit(&ttm_stack_hot.door, memory_order_acquire) == TTM_DOOR_OPEN, 1))
         return true;
     ttm_python_door_leave(seat);
     return false;
