@@ -338,20 +338,23 @@ static unsigned set_of(uint64_t sp)
 TTM_READS_FOREIGN static inline bool is_there(const struct ttm_native *native,
                                               struct remembered *stack, uint64_t sp)
 {
-    if (stack->sp != sp || stack->generation != native->places_generation)
+    if (__builtin_expect(stack->sp != sp, 0) ||
+        __builtin_expect(stack->generation != native->places_generation, 0))
         return false;
-    if ((native->high - sp) / 8 < stack->reach) /* beyond what can be read */
+    if (__builtin_expect((native->high - sp) / 8 < stack->reach, 0)) /* beyond what can be read */
         return false;
     const uint16_t *places = stack->places, *end = places + stack->count;
     const uint64_t *words = (const uint64_t *)sp - 1;
     struct lanes lanes = {0};
 
-    for (; places < end; places += STEP) {
+    do { /* there is at least one */
+
         lanes.a = hash_on(lanes.a, words[places[0]]);
         lanes.b = hash_on(lanes.b, words[places[1]]);
         lanes.c = hash_on(lanes.c, words[places[2]]);
         lanes.d = hash_on(lanes.d, words[places[3]]);
-    }
+        places += STEP;
+    } while (places < end);
     return hash_in_all(lanes) == stack->hash;
 }
 
@@ -510,11 +513,12 @@ __attribute__((hot)) uint32_t ttm_native_stack(struct ttm_native *native,
     struct remembered *stack = stack_at(native, *hint);
 
     /* The last of CHECK_EVERY is left to find_stack(). */
-    if (__builtin_expect(sp <= native->low || sp >= native->high ||
-                             (stack->hits + 1u) % CHECK_EVERY == 0 || !is_there(native, stack, sp),
-                         0))
-        return find_stack_quietly(native, registers, note, scratch, hint);
-    stack->hits++;
-    native->counts.remembered++;
-    return stack->note;
+    if (__builtin_expect(sp > native->low, 1) && __builtin_expect(sp < native->high, 1) &&
+        __builtin_expect((stack->hits + 1u) % CHECK_EVERY != 0, 1) &&
+        __builtin_expect(is_there(native, stack, sp), 1)) {
+        stack->hits++;
+        native->counts.remembered++;
+        return stack->note;
+    }
+    return find_stack_quietly(native, registers, note, scratch, hint);
 }

@@ -36,6 +36,15 @@ TTM_READS_FOREIGN static inline uint8_t ttm_load_u8(uintptr_t address)
     return *(const uint8_t *)address;
 }
 
+/*
+ * Asks for the line of the cache, and for no answer: there may be nothing. Not by
+ * __builtin_prefetch(): a function that does nothing else the compiler takes for one without effect.
+ */
+static inline void ttm_fetch(uintptr_t address)
+{
+    __asm__ volatile("prefetcht0 (%0)" : : "r"(address));
+}
+
 /* Asks first. Returns false, and 0 in 'ret', when it is not there. */
 static inline bool ttm_probe_u64(uintptr_t address, uint64_t *ret)
 {

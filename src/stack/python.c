@@ -52,6 +52,7 @@
 #define OPERATIONS_BITS 7
 #define RECALLED_BITS 9
 #define TRACED_MAX 32u          /* frames; a stack that takes more is walked each time */
+#define FETCHED 8u              /* frames that are fetched before they are traced */
 #define NO_FRAME 0xffu          /* TRACED_MAX is less */
 #define WAYS 4u                 /* places for a code object or operation: see way_of() */
 #define OPERATION_USES 1024u    /* until its name is read again */
@@ -106,8 +107,9 @@ struct ttm_python {
     bool knows_package;
     uint32_t next_way;
     struct ttm_kept kept;         /* of a stack that is not recalled */
-    uint64_t self;                /* pthread_self(), 0: not asked yet */
+    uint64_t self;                /* pthread_self(), once there is a seat */
     struct ttm_python_seat *seat; /* NULL: none yet */
+    uintptr_t last[FETCHED];      /* frames that were traced last; some of them, 0 or any address */
     struct recalled recalled[1u << RECALLED_BITS];
     struct code codes[1u << CODES_BITS];
     struct known_stack stacks[1u << STACKS_BITS];
@@ -434,23 +436,46 @@ static const struct operation *learn_operation(const struct walk *walk)
     return operation;
 }
 
-/*
- * The traces of the first 'reach' frames of a thread, in one number that is not 0. From 3.11 on
- * a frame's instruction is a pointer into its code object, and so says which; before, it takes both.
- */
-TTM_READS_FOREIGN static inline uint64_t trace(const struct ttm_python_layout *layout,
-                                               uintptr_t frame, unsigned reach, uint64_t key)
+/* ttm_python_first_frame(), with what is at hand of the layout. */
+static inline uintptr_t innermost_frame(uintptr_t thread)
 {
-    const bool has_number = layout->minor == 10;
-    const uintptr_t pointer = has_number ? layout->frame_code : layout->frame_instruction;
-    const uintptr_t rest = has_number ? layout->frame_instruction : layout->frame_owner & ~3u;
-    const uint32_t mask = has_number ? UINT32_MAX : 0xffu << layout->frame_owner % 4 * 8;
+    const uintptr_t first = ttm_load_u64(thread + ttm_stack_hot.trace.thread_frame);
+    const int16_t offset = ttm_stack_hot.trace.cframe_frame;
+
+    return offset < 0 || first == 0 ? first : ttm_load_u64(first + (uintptr_t)offset);
+}
+
+/*
+ * Frames lead from one to the next, so each would have to wait for the one before to come into the
+ * cache. Mostly they are where they were the last time: all are asked for at once. An address where
+ * nothing is any more does no harm here.
+ */
+static inline void fetch_frames(const struct ttm_python *python)
+{
+    const uintptr_t back = ttm_stack_hot.trace.frame_back, rest = ttm_stack_hot.trace.frame_rest;
+
+    for (unsigned i = 0; i < FETCHED; i++) {
+        ttm_fetch(python->last[i] + back);
+        ttm_fetch(python->last[i] + rest);
+    }
+}
+
+/* The traces of the first 'reach' frames of a thread, in one number that is not 0. */
+TTM_READS_FOREIGN static inline uint64_t trace(struct ttm_python *python, uintptr_t frame,
+                                               uint64_t key)
+{
+    unsigned reach = python->reach, i = 0;
+    const uintptr_t pointer = ttm_stack_hot.trace.frame_pointer,
+                    rest = ttm_stack_hot.trace.frame_rest, back = ttm_stack_hot.trace.frame_back;
+    const uint32_t mask = ttm_stack_hot.trace.rest_mask;
 
     for (; frame != 0 && reach > 0; reach--) {
+        python->last[i++ % FETCHED] = frame;
         /* The upper bits of an address are 0, so what is rotated has room for the rest. */
         const uint64_t word = ttm_load_u64(frame + pointer);
-        key = mix(key, (word << 17 | word >> 47) ^ (ttm_load_u32(frame + rest) & mask));
-        frame = ttm_load_u64(frame + layout->frame_back);
+        const uint64_t other = (word << 17 | word >> 47) ^ (ttm_load_u32(frame + rest) & mask);
+        key = (key ^ other) * 0x9e3779b97f4a7c15ull;
+        frame = ttm_load_u64(frame + back);
     }
     return mix(key, frame == 0) | 1;
 }
@@ -463,19 +488,20 @@ static inline struct recalled *place_of(struct ttm_python *python, uint64_t key)
 }
 
 /* Is the operation that 'recalled' has in its frame the one that it had? */
-TTM_READS_FOREIGN static inline bool has_same_operation(struct recalled *recalled,
-                                                        const struct ttm_python_layout *layout,
-                                                        uintptr_t frame)
+TTM_READS_FOREIGN static inline bool has_same_operation(struct recalled *recalled, uintptr_t frame)
 {
-    if (recalled->operation_at == NO_FRAME)
+    unsigned i = recalled->operation_at;
+
+    if (i == NO_FRAME)
         return true;
-    for (unsigned i = recalled->operation_at; i > 0; i--)
-        frame = ttm_load_u64(frame + layout->frame_back);
-    const uint64_t object = ttm_load_u64(frame + layout->frame_locals);
+    for (; __builtin_expect(i > 0, 0); i--)
+        frame = ttm_load_u64(frame + ttm_stack_hot.trace.frame_back);
+    const uint64_t object = ttm_load_u64(frame + ttm_stack_hot.trace.frame_locals);
     /* Now and then it is asked for its name again, see learn_operation(). */
-    return object == recalled->operation && object != 0 &&
-           ttm_load_u64(object + TTM_OBJECT_TYPE) == recalled->operation_type &&
-           ++recalled->uses < OPERATION_USES;
+    return __builtin_expect(object == recalled->operation, 1) && __builtin_expect(object != 0, 1) &&
+           __builtin_expect(ttm_load_u64(object + TTM_OBJECT_TYPE) == recalled->operation_type,
+                            1) &&
+           __builtin_expect(++recalled->uses < OPERATION_USES, 1);
 }
 
 static struct recalled *keep(struct walk *walk, uint64_t key, uint64_t deaths)
@@ -549,7 +575,7 @@ __attribute__((noinline)) static struct ttm_kept *learn_stack(struct ttm_python 
 /* Inlined: a call of what the caches have forgotten costs more than what it does. */
 static inline __attribute__((always_inline)) uintptr_t enter(struct ttm_python *python)
 {
-    if (__builtin_expect(python->self == 0, 0))
+    if (__builtin_expect(!python->seat, 0)) /* nobody who has one has not been here before */
         python->self = (uint64_t)pthread_self();
     return ttm_python_runtime_enter(python->self, &python->seat);
 }
@@ -563,14 +589,14 @@ __attribute__((hot)) TTM_READS_FOREIGN struct ttm_kept *ttm_python_stack(struct 
 
     if (__builtin_expect(thread == 0, 0))
         return NULL;
-    const struct ttm_python_layout *layout = &ttm_stack_hot.layout;
+    fetch_frames(python);
     const uint64_t deaths = ttm_python_deaths();
-    const uintptr_t frame = ttm_python_first_frame(layout, thread);
-    const uint64_t key = trace(layout, frame, python->reach, sp);
+    const uintptr_t frame = innermost_frame(thread);
+    const uint64_t key = trace(python, frame, sp);
     struct recalled *recalled = place_of(python, key);
     struct ttm_kept *kept = &recalled->kept;
     if (__builtin_expect(recalled->key != key || recalled->deaths != deaths ||
-                             !has_same_operation(recalled, layout, frame),
+                             !has_same_operation(recalled, frame),
                          0))
         kept = learn_stack(python, thread, key, deaths, note, scratch);
     ttm_python_door_leave(python->seat);

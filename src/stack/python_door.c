@@ -74,6 +74,7 @@
 #include "base/clock.h"
 #include "base/membarrier.h"
 #include "stack/python_deaths.h"
+#include "stack/python_slot.h"
 
 #define SEATS 1024u /* threads beyond that have no Python frames, unless they have the GIL */
 #define WAIT_MS 50u
@@ -236,11 +237,13 @@ static void shut_door(void)
         while (is_occupied(&seats[i], process)) {
             if (ttm_clock_monotonic_ns() >= deadline_ns) {
                 keep_memory();
+                ttm_python_slot_forget();
                 return;
             }
             (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_NS}, NULL);
         }
     }
+    ttm_python_slot_forget(); /* who was inside may have learned it until then */
 }
 
 void ttm_python_door_set_listener(void (*listener)(void))

@@ -67,6 +67,13 @@ static inline void ttm_python_door_leave(struct ttm_python_seat *seat)
         atomic_store_explicit(&seat->is_inside, false, memory_order_release);
 }
 
+/* Has it gone in by an open door? */
+static inline bool ttm_python_door_is_inside(const struct ttm_python_seat *seat)
+{
+    /* relaxed: only its own thread asks. */
+    return seat && atomic_load_explicit(&seat->is_inside, memory_order_relaxed);
+}
+
 /*
  * Goes in by a door that is open. Then the interpreter is there until
  * ttm_python_door_leave(); where it returns false, ttm_python_door_enter() may know more.

@@ -117,6 +117,31 @@ static bool find_type(void *library, const char *name, uintptr_t *ret)
     return *ret != 0;
 }
 
+/*
+ * From 3.11 on a frame's instruction is a pointer into its code object, and so says which; before, it
+ * takes both. Who owns it is one byte: it tells whether the frame is shown.
+ */
+static struct ttm_python_trace trace_of(const struct ttm_python_layout *layout)
+{
+    struct ttm_python_trace trace = {
+        .thread_frame = layout->thread_frame,
+        .thread_id = layout->thread_id,
+        .cframe_frame = layout->cframe_frame,
+        .frame_back = layout->frame_back,
+        .frame_locals = layout->frame_locals,
+        .frame_pointer = layout->frame_code,
+        .frame_rest = layout->frame_instruction,
+        .rest_mask = UINT32_MAX,
+    };
+
+    if (layout->minor > 10) {
+        trace.frame_pointer = layout->frame_instruction;
+        trace.frame_rest = layout->frame_owner & 0xfffcu;
+        trace.rest_mask = 0xffu << layout->frame_owner % 4 * 8;
+    }
+    return trace;
+}
+
 void ttm_python_runtime_find(void)
 {
     struct ttm_python_types *types = &ttm_python_runtime.view.types;
@@ -129,7 +154,7 @@ void ttm_python_runtime_find(void)
         return;
     if (!find_library(&library) ||
         !find_function(library, "PyGILState_GetThisThreadState",
-                       &ttm_stack_hot.this_thread_state) ||
+                       &ttm_python_runtime.this_thread_state) ||
         !find_function(library, "Py_IsInitialized", &interpreter.is_initialized) ||
         !find_function(library, "Py_GetVersion", &get_version))
         return;
@@ -140,8 +165,8 @@ void ttm_python_runtime_find(void)
         refuse_version("this version is not known", version);
         return;
     }
-    ttm_stack_hot.layout = *layout;
-    ttm_python_runtime.view.layout = &ttm_stack_hot.layout;
+    ttm_python_runtime.view.layout = layout;
+    ttm_stack_hot.trace = trace_of(layout);
     if (!find_type(library, "PyCode_Type", &types->code) ||
         !find_type(library, "PyUnicode_Type", &types->string) ||
         !find_type(library, "PyBytes_Type", &types->bytes) ||
@@ -235,7 +260,7 @@ static bool prove(uint64_t self, uintptr_t thread)
 static uintptr_t thread_state(uint64_t self, int state)
 {
     const uintptr_t thread =
-        interpreter.is_initialized() ? (uintptr_t)ttm_stack_hot.this_thread_state() : 0;
+        interpreter.is_initialized() ? (uintptr_t)ttm_python_runtime.this_thread_state() : 0;
 
     if (thread == 0 || (state == TTM_PYTHON_FOUND && !prove(self, thread)))
         return 0;
@@ -252,12 +277,14 @@ static uintptr_t enter(uint64_t self, struct ttm_python_seat **seat, int state)
         return 0;
     }
     /* Threads that Python does not know take no seat. */
-    if ((!*seat && !ttm_stack_hot.this_thread_state()) || !ttm_python_door_enter(seat))
+    if ((!*seat && !ttm_python_runtime.this_thread_state()) || !ttm_python_door_enter(seat))
         return 0;
     /* Only now: what was true before we were inside may be so no longer. */
     const uintptr_t thread = thread_state(self, state);
     if (thread == 0)
         ttm_python_door_leave(*seat);
+    else if (ttm_python_door_is_inside(*seat)) /* then the slot is forgotten after this */
+        ttm_python_slot_learn(self, ttm_python_runtime.this_thread_state, thread);
     return thread;
 }
 

@@ -16,6 +16,7 @@
 #include "stack/python_door.h"
 #include "stack/python_layout.h"
 #include "stack/python_object.h"
+#include "stack/python_slot.h"
 
 enum ttm_python_state {
     TTM_PYTHON_ABSENT,
@@ -26,7 +27,8 @@ enum ttm_python_state {
 
 /* Written by python_runtime.c alone, before the state says FOUND. */
 struct ttm_python_runtime {
-    struct ttm_python_view view; /* valid inside, see ttm_python_runtime_enter() */
+    struct ttm_python_view view;      /* valid inside, see ttm_python_runtime_enter() */
+    void *(*this_thread_state)(void); /* PyGILState_GetThisThreadState() */
 };
 
 extern struct ttm_python_runtime ttm_python_runtime;
@@ -40,8 +42,9 @@ void ttm_python_runtime_find(void);
 /* Why there are no frames although there is an interpreter; "" while nothing is wrong. */
 const char *ttm_python_runtime_trouble(void);
 
-/* As below, for a thread that cannot go in by an open door. */
-uintptr_t ttm_python_runtime_enter_first(uint64_t self, struct ttm_python_seat **seat);
+/* As below, for a thread that cannot go in by an open door, or whose state is not to be seen. */
+__attribute__((cold)) uintptr_t ttm_python_runtime_enter_first(uint64_t self,
+                                                               struct ttm_python_seat **seat);
 
 /*
  * This thread's state in an interpreter that can be read, 0 for none: no Python, no
@@ -51,20 +54,21 @@ uintptr_t ttm_python_runtime_enter_first(uint64_t self, struct ttm_python_seat *
  */
 static inline uintptr_t ttm_python_runtime_enter(uint64_t self, struct ttm_python_seat **seat)
 {
-    /* acquire: pairs with the release in ttm_python_runtime_find(). */
-    if (__builtin_expect(atomic_load_explicit(&ttm_stack_hot.python_state, memory_order_acquire) !=
-                                 TTM_PYTHON_PROVEN ||
-                             !ttm_python_door_enter_open(*seat),
-                         0))
+    uintptr_t thread;
+
+    if (__builtin_expect(!ttm_python_door_enter_open(*seat), 0))
         return ttm_python_runtime_enter_first(self, seat);
-    /* Open: it is initialized, for the door shuts before that ends. */
-    const uintptr_t thread = (uintptr_t)ttm_stack_hot.this_thread_state();
-    /* A state that was left behind by a thread that had our number must not be followed. */
-    if (__builtin_expect(
-            thread != 0 && ttm_load_u64(thread + ttm_stack_hot.layout.thread_id) == self, 1))
+    /*
+     * Open: it is initialized, for the door shuts before that ends. Once the slot is known, its
+     * layout is proven. A state that was left behind by a thread that had our number must not be
+     * followed.
+     */
+    if (__builtin_expect(ttm_python_slot_read(self, &thread) && thread != 0 &&
+                             ttm_load_u64(thread + ttm_stack_hot.trace.thread_id) == self,
+                         1))
         return thread;
     ttm_python_door_leave(*seat);
-    return 0;
+    return ttm_python_runtime_enter_first(self, seat);
 }
 
 #endif /* TTM_STACK_PYTHON_RUNTIME_H */

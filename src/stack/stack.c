@@ -34,6 +34,7 @@
 #include "stack/probe.h"
 #include "stack/python.h"
 #include "stack/python_runtime.h"
+#include "stack/python_slot.h"
 #include "wire/origin.h"
 
 #define COMM_SIZE 16
@@ -57,19 +58,19 @@ struct memory {
     bool has_thread_note;
     bool was_python; /* when the thread was named */
     bool has_python;
-    struct ttm_python *python;
-    struct ttm_native *native; /* NULL: none wanted, or not to be had */
-    struct ttm_kept kept;      /* of stacks without Python */
+    bool has_native;
+    struct ttm_kept kept; /* of stacks without Python */
     struct origin origins[ORIGINS];
     alignas(16) uint8_t scratch[TTM_STACK_SCRATCH_SIZE];
 };
+
+#define HEAD_SIZE ((sizeof(struct memory) + 63) / 64 * 64)
 
 struct ttm_stack_hot ttm_stack_hot;
 
 /* Written by ttm_stack_start() alone, but for the spares. */
 static struct {
     struct ttm_stack_options options;
-    ttm_stack_note_fn note;
     pthread_key_t key;
     _Atomic bool is_started;
     bool has_native;
@@ -89,11 +90,26 @@ static _Thread_local struct {
     const struct ttm_registers *frame; /* where to begin instead: see ttm_stack_set_frame() */
 } own __attribute__((tls_model("initial-exec")));
 
+/*
+ * Where the parts of a memory lie is known without a look at it: each look would have to wait until
+ * the one before has come into the cache.
+ */
+static inline struct ttm_python *python_of(struct memory *memory)
+{
+    return (struct ttm_python *)((unsigned char *)memory + HEAD_SIZE);
+}
+
+static inline struct ttm_native *native_of(struct memory *memory)
+{
+    return (struct ttm_native *)((unsigned char *)memory + HEAD_SIZE +
+                                 (ttm_python_size() + 63) / 64 * 64);
+}
+
 static void release(void *memory)
 {
     own.is_gone = true; /* other destructors may still allocate on the device */
     own.memory = NULL;
-    ttm_python_hand_over(((struct memory *)memory)->python);
+    ttm_python_hand_over(python_of(memory));
     for (unsigned i = 0; i < SPARES; i++) {
         struct memory *none = NULL;
         /* release: pairs with the acquire in take_spare(). relaxed: a place that is taken is left. */
@@ -137,7 +153,7 @@ void ttm_stack_start(const struct ttm_stack_options *options, ttm_stack_note_fn 
         pthread_key_create(&process.key, release) != 0)
         return;
     process.options = *options;
-    process.note = note;
+    ttm_stack_hot.note = note;
     while (ours < TTM_STACK_OURS_MAX && options->ours[ours])
         ours++;
     process.has_native = ttm_modules_start(options->ours, ours) == 0;
@@ -170,6 +186,7 @@ void ttm_stack_forget(void)
 {
     /* relaxed: whoever changes the notes orders that against events itself. */
     atomic_fetch_add_explicit(&ttm_stack_hot.epoch, 1, memory_order_relaxed);
+    ttm_python_slot_forget();
 }
 
 void ttm_stack_unloaded(void)
@@ -208,10 +225,9 @@ static uintptr_t stack_end(void)
 static struct memory *make_memory(void)
 {
     const bool has_native = process.has_native && process.options.native_frames > 0;
-    const size_t head = (sizeof(struct memory) + 63) / 64 * 64;
     const size_t python = (ttm_python_size() + 63) / 64 * 64;
     const size_t native = has_native ? ttm_native_size(process.options.native_frames) : 0;
-    const size_t size = (head + python + native + PAGE - 1) / PAGE * PAGE;
+    const size_t size = (HEAD_SIZE + python + native + PAGE - 1) / PAGE * PAGE;
     unsigned char *pages = ttm_pages_alloc(size);
 
     if (!pages)
@@ -220,12 +236,11 @@ static struct memory *make_memory(void)
     memory->size = size;
     memory->epoch = atomic_load_explicit(&ttm_stack_hot.epoch, memory_order_relaxed);
     memory->unloads = atomic_load_explicit(&ttm_stack_hot.unloads, memory_order_relaxed);
-    memory->python = (struct ttm_python *)(pages + head);
-    ttm_python_init(memory->python, process.options.python_frames);
+    ttm_python_init(python_of(memory), process.options.python_frames);
     memory->has_python = process.options.python_frames > 0;
     if (has_native) {
-        memory->native = (struct ttm_native *)(pages + head + python);
-        ttm_native_init(memory->native, process.options.native_frames, stack_end());
+        memory->has_native = true;
+        ttm_native_init(native_of(memory), process.options.native_frames, stack_end());
     }
     return memory;
 }
@@ -236,8 +251,8 @@ static struct memory *get_memory(void)
 
     if (memory) {
         memory->has_thread_note = false;
-        if (memory->native)
-            ttm_native_hand_over(memory->native, stack_end());
+        if (memory->has_native)
+            ttm_native_hand_over(native_of(memory), stack_end());
     } else {
         memory = make_memory();
     }
@@ -272,10 +287,10 @@ __attribute__((noinline, cold)) static void catch_up(struct memory *memory, unsi
         memory->has_thread_note = false;
         memory->kept.origin = 0;
         memset(memory->origins, 0, sizeof(memory->origins));
-        ttm_python_forget(memory->python);
+        ttm_python_forget(python_of(memory));
     }
-    if (memory->native)
-        ttm_native_forget(memory->native);
+    if (memory->has_native)
+        ttm_native_forget(native_of(memory));
     memory->epoch = epoch;
     memory->unloads = unloads;
 }
@@ -297,7 +312,7 @@ __attribute__((noinline, cold)) static void name_thread(struct memory *memory, b
     if (is_python)
         length = tid == getpid()
                      ? (size_t)snprintf(name, sizeof(name), "MainThread")
-                     : ttm_python_thread_name(memory->python, name, TTM_THREAD_NAME_MAX);
+                     : ttm_python_thread_name(python_of(memory), name, TTM_THREAD_NAME_MAX);
     if (length == 0 && prctl(PR_GET_NAME, name) == 0 &&
         (tid == getpid() || strcmp(name, process.main_comm) != 0))
         length = strnlen(name, COMM_SIZE);
@@ -306,7 +321,7 @@ __attribute__((noinline, cold)) static void name_thread(struct memory *memory, b
 
     content.name.length = (uint16_t)length;
     const size_t size = ttm_thread_note_encode(&content, memory->scratch);
-    memory->thread_note = process.note(TTM_NOTE_THREAD, memory->scratch, (uint32_t)size);
+    memory->thread_note = ttm_stack_hot.note(TTM_NOTE_THREAD, memory->scratch, (uint32_t)size);
     memory->has_thread_note = true;
     memory->was_python = is_python;
     errno = saved_errno;
@@ -327,14 +342,15 @@ static inline struct ttm_kept *capture(struct memory *memory, const struct ttm_r
     if (__builtin_expect(memory->epoch != epoch || memory->unloads != unloads, 0))
         catch_up(memory, epoch, unloads);
     if (__builtin_expect(memory->has_python, 1))
-        kept = ttm_python_stack(memory->python, registers->sp, process.note, memory->scratch);
+        kept =
+            ttm_python_stack(python_of(memory), registers->sp, ttm_stack_hot.note, memory->scratch);
     const bool is_python = kept != NULL;
     if (__builtin_expect(!is_python, 0))
         kept = &memory->kept;
     *ret_native = 0;
-    if (__builtin_expect(memory->native != NULL, 1))
-        *ret_native = ttm_native_stack(memory->native, registers, process.note, memory->scratch,
-                                       &kept->native_hint);
+    if (__builtin_expect(memory->has_native, 1))
+        *ret_native = ttm_native_stack(native_of(memory), registers, ttm_stack_hot.note,
+                                       memory->scratch, &kept->native_hint);
     /* A thread that was named by the kernel may get to Python later. */
     if (__builtin_expect(!memory->has_thread_note || memory->was_python < is_python, 0))
         name_thread(memory, is_python);
@@ -448,8 +464,12 @@ __attribute__((noinline, cold)) static struct memory *enter_elsewhere(void)
     return enter();
 }
 
-/* One way for all: with two of them the compiler would make calls of what is a part of this. */
-__attribute__((noinline, hot)) TTM_READS_FOREIGN uint32_t ttm_stack_origin(uint32_t context)
+/*
+ * One way for all: with two of them the compiler would make calls of what is a part of this. It is
+ * the first of what is hot in the hook, and so all of that lies in one page.
+ */
+__attribute__((noinline, hot, aligned(4096))) TTM_READS_FOREIGN uint32_t
+ttm_stack_origin(uint32_t context)
 {
     struct memory *memory = enter();
     struct ttm_registers registers = REGISTERS_OF_CALLER();
@@ -478,7 +498,7 @@ bool ttm_stack_is_waited_for(void)
     if (!memory)
         return false;
     const int saved_errno = errno;
-    const bool is_waited_for = memory->has_python && ttm_python_is_waited_for(memory->python);
+    const bool is_waited_for = memory->has_python && ttm_python_is_waited_for(python_of(memory));
     errno = saved_errno;
     leave();
     return is_waited_for;

@@ -58,9 +58,19 @@ static const char *version = "3.12.1 (main)";
 static void *thread_state;
 static int is_initialized = 1;
 
+/* A real one keeps the state of each thread under a key. */
+static struct {
+    bool is_used;
+    pthread_key_t key;
+    _Atomic unsigned asked;
+} states;
+
 void *PyGILState_GetThisThreadState(void)
 {
-    return thread_state;
+    if (!states.is_used)
+        return thread_state;
+    atomic_fetch_add(&states.asked, 1);
+    return pthread_getspecific(states.key);
 }
 
 int Py_IsInitialized(void)
@@ -985,6 +995,96 @@ static void learn_package_elsewhere(void)
     assert_int_equal(pthread_join(other.thread, NULL), 0);
 }
 
+/* In pages of its own, as it may go. */
+static void *make_state(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(page, MAP_FAILED);
+    memcpy(page, thread, sizeof(thread));
+    return page;
+}
+
+/* Under a key of Python's, and one of another library that was there before. */
+static void keep_state(void *own_state)
+{
+    pthread_key_t others;
+
+    states.is_used = true;
+    assert_int_equal(pthread_key_create(&others, NULL), 0);
+    assert_int_equal(pthread_setspecific(others, own_state), 0);
+    assert_int_equal(pthread_key_create(&states.key, NULL), 0);
+    assert_int_equal(pthread_setspecific(states.key, own_state), 0);
+}
+
+static void assert_captured_without_asking(void)
+{
+    assert_captured(); /* the door may just have been opened */
+    const unsigned before = states.asked;
+    assert_captured();
+    assert_int_equal(states.asked, before);
+}
+
+static void *capture_with_own_state(void *own_state)
+{
+    assert_int_equal(capture(), 0); /* has none yet */
+    put_u64(own_state, layout->thread_id, (uint64_t)pthread_self());
+    assert_int_equal(pthread_setspecific(states.key, own_state), 0);
+    assert_captured_without_asking();
+    assert_int_equal(pthread_setspecific(states.key, NULL), 0);
+    assert_int_equal(capture(), 0);
+    return NULL;
+}
+
+static void read_states_without_asking(void)
+{
+    pthread_t second;
+
+    make_interpreter("3.12.1 (main)");
+    keep_state(thread);
+    start();
+    assert_int_equal(fake.pending(NULL), 0);
+    assert_captured_without_asking();
+    assert_int_equal(pthread_setspecific(states.key, NULL), 0); /* the other key still has it */
+    assert_int_equal(capture(), 0);
+    assert_int_equal(pthread_setspecific(states.key, thread), 0);
+    assert_captured_without_asking();
+    assert_int_equal(pthread_create(&second, NULL, capture_with_own_state, make_state()), 0);
+    assert_int_equal(pthread_join(second, NULL), 0);
+    ttm_stack_forget();
+    assert_captured_without_asking();
+}
+
+/* The next interpreter has another key, and the word of the last one still leads to what is gone. */
+static void read_states_of_the_next_interpreter(void)
+{
+    pthread_key_t in_its_place;
+
+    make_interpreter("3.12.1 (main)");
+    void *first = make_state(), *second = make_state();
+    keep_state(first);
+    start();
+    assert_int_equal(fake.pending(NULL), 0);
+    assert_captured_without_asking();
+    fake.pending = NULL;
+    assert_non_null(fake.call(NULL, NULL)); /* atexit */
+    assert_int_equal(pthread_key_delete(states.key), 0);
+    assert_int_equal(munmap(first, 4096), 0);
+    assert_int_equal(pthread_key_create(&in_its_place, NULL), 0);
+    keep_state(second);
+    assert_captured();
+    assert_int_equal(fake.pending(NULL), 0);
+    assert_captured_without_asking();
+}
+
+static void the_state_of_a_thread_is_read_where_python_keeps_it(void **state)
+{
+    (void)state;
+
+    in_child(read_states_without_asking);
+    in_child(read_states_of_the_next_interpreter);
+}
+
 static void a_thread_hears_where_ttnn_is_from_another(void **state)
 {
     (void)state;
@@ -1025,6 +1125,7 @@ int main(void)
         cmocka_unit_test(a_stack_is_recalled_until_a_code_object_of_it_dies),
         cmocka_unit_test(a_stack_whose_frames_are_elsewhere_is_another),
         cmocka_unit_test(a_layout_that_does_not_hold_gives_no_frames_and_says_so),
+        cmocka_unit_test(the_state_of_a_thread_is_read_where_python_keeps_it),
         cmocka_unit_test(a_thread_hears_where_ttnn_is_from_another),
         cmocka_unit_test(threads_read_only_while_the_end_would_wait_for_them),
         cmocka_unit_test(threads_have_frames_while_the_main_thread_waits_for_them),
