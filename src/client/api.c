@@ -238,12 +238,13 @@ static uint32_t ask_origin(struct ttm_slot *slot, const struct ttmem_guest *gues
     return note;
 }
 
-static __attribute__((noinline)) uint32_t find_origin(struct ttm_slot *slot, uint32_t epoch)
+static __attribute__((noinline, hot)) uint32_t find_origin(struct ttm_slot *slot, uint32_t epoch)
 {
     const struct ttmem_guest *guest = ttm_own_guest;
 
-    forget_old_contexts(slot, epoch);
-    if (!guest || !guest->origin)
+    if (__builtin_expect(slot->context != 0, 0)) /* else there is nothing to forget */
+        forget_old_contexts(slot, epoch);
+    if (__builtin_expect(!guest, 0) || __builtin_expect(!guest->origin, 0))
         return slot->context != 0 ? slot->context_origin : 0;
     return ask_origin(slot, guest, slot->context, epoch);
 }
