@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analysis/flame.h"
 #include "base/log.h"
-#include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/export_debug_log.h"
+#include "cli/export_file.h"
 #include "cli/export_recording.h"
 #include "cli/options.h"
 #include "cli/overwrite.h"
 #include "cli/page.h"
 #include "cli/recording_file.h"
-#include "cli/terminal.h"
 
 enum { OPTION_FORMAT = 256, OPTION_OF, OPTION_BY };
 
@@ -90,20 +85,11 @@ static int take_option(const struct ttm_options *parsed, int id, struct wish *wi
     return ttm_options_complain(parsed, "'%s' is not remaining, peak or allocated", value);
 }
 
-static int write_out(const struct ttm_text *text, const char *path)
+static int write_text(int fd, void *arg)
 {
-    if (strcmp(path, "-") == 0) {
-        const int r = ttm_terminal_print(text);
-        return r < 0 ? ttm_ask_unwritten(r) : TTM_EXIT_OK;
-    }
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int r = fd < 0 ? -errno : ttm_terminal_write(fd, text);
-    if (fd >= 0 && close(fd) < 0 && r == 0)
-        r = -errno;
-    if (r == 0)
-        return TTM_EXIT_OK;
-    ttm_log("cannot write '%s': %s", path, strerror(-r));
-    return TTM_EXIT_FAILED;
+    const struct ttm_text *text = arg;
+
+    return ttm_export_bytes(fd, ttm_text_string(text), text->length);
 }
 
 static int export(const char *path, const struct wish *wish)
@@ -119,9 +105,9 @@ static int export(const char *path, const struct wish *wish)
         ttm_log("cannot export '%s': %s", path, strerror(ENOMEM));
         status = TTM_EXIT_FAILED;
     } else if (status == TTM_EXIT_OK) {
-        if (!wish->is_page) /* which says so at its top */
+        status = ttm_export_file(wish->output, write_text, &out);
+        if (status == TTM_EXIT_OK && !wish->is_page) /* which says so at its top */
             ttm_recording_caution(path, &report.info);
-        status = write_out(&out, wish->output);
     }
     ttm_text_done(&out);
     ttm_report_done(&report);

@@ -3,31 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/text.h"
-#include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/export_file.h"
 #include "cli/recording_file.h"
-#include "cli/terminal.h"
 #include "recording/block.h"
 #include "recording/recording.h"
 
 #define CHUNK 65536
-
-static int put(int fd, const uint8_t *bytes, size_t length)
-{
-    while (length > 0) {
-        const ssize_t n = write(fd, bytes, length);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        bytes += n > 0 ? n : 0;
-        length -= n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
 
 /* The first 'length' bytes, which are there. */
 static int copy(int from, uint64_t length, int to)
@@ -41,7 +26,7 @@ static int copy(int from, uint64_t length, int to)
             return -EIO; /* it has become shorter */
         if (n < 0 && errno != EINTR)
             return -errno;
-        const int r = n > 0 ? put(to, chunk, (size_t)n) : 0;
+        const int r = n > 0 ? ttm_export_bytes(to, chunk, (size_t)n) : 0;
         if (r < 0)
             return r;
         at += n > 0 ? (uint64_t)n : 0;
@@ -49,9 +34,17 @@ static int copy(int from, uint64_t length, int to)
     return 0;
 }
 
+struct original {
+    int fd;
+    struct ttm_recording_info info;
+};
+
 /* What has no end gets one, behind the last whole block; an index is not needed. */
-static int copy_and_end(int from, const struct ttm_recording_info *info, int to)
+static int copy_and_end(int to, void *arg)
 {
+    const struct original *original = arg;
+    const struct ttm_recording_info *info = &original->info;
+    const int from = original->fd;
     uint8_t head[TTM_FILE_HEAD_SIZE], end[TTM_FILE_END_SIZE];
     uint64_t file_id;
 
@@ -64,23 +57,7 @@ static int copy_and_end(int from, const struct ttm_recording_info *info, int to)
     if (r < 0)
         return r;
     ttm_file_end_encode(file_id, info->offset, end);
-    return put(to, end, sizeof(end));
-}
-
-static int write_copy(int from, const struct ttm_recording_info *info, const char *output)
-{
-    if (strcmp(output, "-") == 0) {
-        const int r = copy_and_end(from, info, STDOUT_FILENO);
-        return r < 0 ? ttm_ask_unwritten(r) : TTM_EXIT_OK;
-    }
-    const int fd = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int r = fd < 0 ? -errno : copy_and_end(from, info, fd);
-    if (fd >= 0 && close(fd) < 0 && r == 0)
-        r = -errno;
-    if (r == 0)
-        return TTM_EXIT_OK;
-    ttm_log("cannot write '%s': %s", output, strerror(-r));
-    return TTM_EXIT_FAILED;
+    return ttm_export_bytes(to, end, sizeof(end));
 }
 
 /* Reads all of it, to know how far it goes. */
@@ -107,17 +84,17 @@ static int measure(const char *path, struct ttm_recording_info *ret)
 
 int ttm_export_recording(const char *path, const char *output)
 {
-    struct ttm_recording_info info = {0};
-    const int status = measure(path, &info);
+    struct original original = {.fd = -1};
+    int status = measure(path, &original.info);
 
     if (status != TTM_EXIT_OK)
         return status;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    original.fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (original.fd < 0)
         return ttm_recording_failed(path, -errno);
-    const int written = write_copy(fd, &info, output);
-    (void)close(fd);
-    if (written == TTM_EXIT_OK && !info.is_being_written) /* that is what this is for */
-        ttm_recording_caution(path, &info);
-    return written;
+    status = ttm_export_file(output, copy_and_end, &original);
+    (void)close(original.fd);
+    if (status == TTM_EXIT_OK && !original.info.is_being_written) /* that is what this is for */
+        ttm_recording_caution(path, &original.info);
+    return status;
 }
