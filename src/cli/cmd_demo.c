@@ -23,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/dump_text.h"
 #include "cli/monitor_render.h"
+#include "cli/native_names.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "demo/decoder.h"
@@ -323,7 +324,7 @@ static void put_growth(struct ttm_text *out, const struct ttm_answer *early,
 
 static int show_remaining(struct demo *demo, const struct ttm_answer *early)
 {
-    const struct ttm_dump_choice choice = {.devices.is_all = true};
+    struct ttm_dump_choice choice = {.devices.is_all = true};
     bool is_done[DECODERS] = {false};
     struct ttm_answer late;
     struct ttm_text out;
@@ -336,7 +337,9 @@ static int show_remaining(struct demo *demo, const struct ttm_answer *early)
     r = ask_lives(demo, &late);
     if (r == 0) {
         put_title(demo, &out, "They gave back what they meant to. What remains (tt-mem dump):");
+        choice.names = ttm_native_names_new();
         r = ttm_dump_text(&late, &choice, &demo->terminal, &out);
+        ttm_native_names_free(choice.names);
         put_title(demo, &out, "What grew:");
         put_growth(&out, early, &late);
     }

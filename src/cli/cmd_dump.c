@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/dump_json.h"
 #include "cli/dump_text.h"
+#include "cli/native_names.h"
 #include "cli/options.h"
 #include "cli/runtime.h"
 #include "cli/terminal.h"
@@ -31,16 +32,17 @@ static int ask_lives(struct ttm_connection *conn, struct ttm_answer *answer)
     return r < 0 ? r : ttm_answer_receive(conn, 30000, answer);
 }
 
-static int print(const struct ttm_answer *answer, const struct ttm_dump_choice *choice,
-                 bool is_json)
+static int print(const struct ttm_answer *answer, struct ttm_dump_choice *choice, bool is_json)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
     struct ttm_text whole, out;
 
     ttm_text_init(&whole);
     ttm_text_init(&out);
+    choice->names = ttm_native_names_new(); /* NULL names nothing */
     int r = is_json ? ttm_dump_json(answer, choice, &out)
                     : ttm_dump_text(answer, choice, &terminal, &whole);
+    ttm_native_names_free(choice->names);
     if (r == 0 && !is_json)
         ttm_terminal_fit(&terminal, &whole, &out);
     if (r == 0)

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/monitor_render.h"
+#include "cli/native_names.h"
 #include "cli/options.h"
 #include "cli/runtime.h"
 #include "cli/terminal.h"
@@ -48,6 +49,7 @@ struct monitor {
     struct ttm_connection sites; /* a talk of its own: the other one has what was subscribed to */
     struct ttm_origins origins;
     bool has_origins;                /* of this moment */
+    struct ttm_native_names *names;  /* NULL: memory is short, and native places have none */
     struct ttm_telemetry *telemetry; /* NULL: memory is short, and sensors are not known */
 };
 
@@ -202,6 +204,13 @@ static int show(struct monitor *monitor, struct ttm_answer *answer)
 #define ORIGIN_FRAMES 4
 #define ORIGINS_WAIT_MS 2000
 
+static bool name_place(void *context, int32_t pid, const char *frame, size_t length,
+                       struct ttm_text *out)
+{
+    ttm_native_names_choose(context, pid);
+    return ttm_native_names_put(context, frame, length, out);
+}
+
 /* Where it all comes from; a server that cannot tell is asked again at the next look. */
 static void look_at_origins(struct monitor *monitor, const struct ttm_connection *conn)
 {
@@ -219,7 +228,12 @@ static void look_at_origins(struct monitor *monitor, const struct ttm_connection
     if (r == 0)
         r = ttm_answer_receive(&monitor->sites, ORIGINS_WAIT_MS, &answer);
     const struct ttm_origins_source source = {
-        .answers = &answer, .answer_count = 1, .devices.is_all = true};
+        .answers = &answer,
+        .answer_count = 1,
+        .devices.is_all = true,
+        .place_name = name_place,
+        .place_context = monitor->names,
+    };
     monitor->has_origins = r == 0 && ttm_origins_build(&monitor->origins, &source) == 0;
     if (r < 0) {
         ttm_connection_close(&monitor->sites);
@@ -409,6 +423,7 @@ static int run(int argc, char **argv)
         return TTM_EXIT_FAILED;
     ttm_interrupt_catch();
     open_telemetry(&monitor);
+    monitor.names = ttm_native_names_new();
     const int status = watch(&monitor);
     ttm_telemetry_free(monitor.telemetry);
     if (monitor.log_fd >= 0)
@@ -416,6 +431,7 @@ static int run(int argc, char **argv)
     if (monitor.sites.fd >= 0)
         ttm_connection_close(&monitor.sites);
     ttm_origins_done(&monitor.origins);
+    ttm_native_names_free(monitor.names);
     ttm_runtime_done(&monitor.runtime);
     return status;
 }

@@ -102,6 +102,7 @@ static int write_out(const struct ttm_text *text)
 static void print_lives(const struct serve *serve, const struct wish *wish)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
+    /* Without names: a file that shrinks while it is read would end the server. */
     const struct ttm_dump_choice choice = {
         .devices.is_all = true,
         .is_unfolded = wish->what == TTM_PRINT_KERNELS,

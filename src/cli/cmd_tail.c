@@ -33,21 +33,22 @@ static const struct ttm_option options[] = {
     {0},
 };
 
-/* What a line begins with: something is born, has ended, or is amiss. */
-struct marks {
-    const char *birth, *end, *odd;
+/* How lines look. */
+struct style {
+    const char *birth, *end, *odd;  /* what a line begins with: a birth, an end, or it is amiss */
+    struct ttm_native_names *names; /* may be NULL */
 };
 
 /*
  * Those of the original, whose lines are UTF-8 whatever the locale: scripts get just these. A
  * terminal that cannot show them gets others.
  */
-static struct marks choose_marks(void)
+static struct style choose_style(void)
 {
     const struct ttm_terminal terminal = ttm_terminal_of(STDOUT_FILENO);
 
-    return terminal.is_terminal && !terminal.has_utf8 ? (struct marks){"+", "-", "!"}
-                                                      : (struct marks){"✓", "✗", "⚠"};
+    return terminal.is_terminal && !terminal.has_utf8 ? (struct style){"+", "-", "!", NULL}
+                                                      : (struct style){"✓", "✗", "⚠", NULL};
 }
 
 /* "0.25 MB": to the byte, without zeros at the end. */
@@ -65,7 +66,7 @@ static void put_mb(struct ttm_text *out, uint64_t bytes)
 }
 
 /* ", decode.py:28 cache_kv (ttnn.zeros)": where what is born comes from. */
-static void put_from(struct ttm_text *out, const struct ttm_event *event,
+static void put_from(struct ttm_text *out, const struct style *style, const struct ttm_event *event,
                      const struct ttm_answer_origin *origin)
 {
     struct ttm_text words;
@@ -73,7 +74,8 @@ static void put_from(struct ttm_text *out, const struct ttm_event *event,
     if (event->op != TTM_EVENT_BIRTH)
         return;
     ttm_text_init(&words);
-    ttm_origin_text(&words, origin);
+    ttm_native_names_choose(style->names, event->pid);
+    ttm_origin_text(&words, origin, style->names);
     if (words.length > 0) {
         ttm_text_append(out, ", ");
         words.data[--words.length] = '\0'; /* the space behind it */
@@ -84,14 +86,14 @@ static void put_from(struct ttm_text *out, const struct ttm_event *event,
 }
 
 /* Circular buffers and kernels: "✓ [CB_ALLOC] Device 0: +0.25 MB (Total: 0.25 MB) …". */
-static void put_program_line(struct ttm_text *out, const struct marks *marks,
+static void put_program_line(struct ttm_text *out, const struct style *style,
                              const struct ttm_event *event, const struct ttm_answer_origin *origin)
 {
     const bool is_birth = event->op == TTM_EVENT_BIRTH;
     const bool is_cb = event->region == TTM_REGION_CB;
     static const char *const kinds[] = {"Application", "Fabric", "Dispatch"};
 
-    ttm_text_format(out, "%s [%s] ", is_birth ? marks->birth : marks->end,
+    ttm_text_format(out, "%s [%s] ", is_birth ? style->birth : style->end,
                     is_cb ? (is_birth ? "CB_ALLOC" : "CB_FREE")
                           : (is_birth ? "KERNEL_LOAD" : "KERNEL_UNLOAD"));
     if (!is_cb)
@@ -105,11 +107,11 @@ static void put_program_line(struct ttm_text *out, const struct marks *marks,
                     event->op == TTM_EVENT_REPLACED ? ", replaced"
                     : event->op == TTM_EVENT_CLOSED ? ", device closed"
                                                     : "");
-    put_from(out, event, origin);
+    put_from(out, style, event, origin);
     ttm_text_append(out, "\n");
 }
 
-static void put_buffer_line(struct ttm_text *out, const struct marks *marks,
+static void put_buffer_line(struct ttm_text *out, const struct style *style,
                             const struct ttm_event *event, const struct ttm_answer_origin *origin)
 {
     const char *region = ttm_region_name(event->region);
@@ -119,7 +121,7 @@ static void put_buffer_line(struct ttm_text *out, const struct marks *marks,
         ttm_text_format(out,
                         "%s [PID %d] Allocated %" PRIu64
                         " bytes of %s on device %u (buffer_id=0x%" PRIx64 ") Total: ",
-                        marks->birth, event->pid, event->bytes, region, event->device_id,
+                        style->birth, event->pid, event->bytes, region, event->device_id,
                         event->id);
         put_mb(out, event->total_bytes);
         break;
@@ -129,7 +131,7 @@ static void put_buffer_line(struct ttm_text *out, const struct marks *marks,
         ttm_text_format(out,
                         "%s [PID %d] Freed buffer 0x%" PRIx64 " on device %u (%" PRIu64
                         " bytes, %s) of %s Total: ",
-                        marks->end, event->pid, event->id, event->device_id, event->bytes,
+                        style->end, event->pid, event->id, event->device_id, event->bytes,
                         event->op == TTM_EVENT_END      ? "FINAL"
                         : event->op == TTM_EVENT_CLOSED ? "DEVICE CLOSED"
                                                         : "REPLACED",
@@ -140,10 +142,10 @@ static void put_buffer_line(struct ttm_text *out, const struct marks *marks,
         ttm_text_format(out,
                         "%s [PID %d] Deallocation for unknown buffer 0x%" PRIx64
                         " on device %u (allocated before tracking started)",
-                        marks->odd, event->pid, event->id, event->device_id);
+                        style->odd, event->pid, event->id, event->device_id);
         break;
     case TTM_EVENT_PROCESS_END:
-        ttm_text_format(out, "%s [PID %d] Ended, %" PRIu64 " %s went with it (", marks->end,
+        ttm_text_format(out, "%s [PID %d] Ended, %" PRIu64 " %s went with it (", style->end,
                         event->pid, event->id, event->id == 1 ? "allocation" : "allocations");
         put_mb(out, event->bytes);
         ttm_text_append(out, ")");
@@ -151,19 +153,19 @@ static void put_buffer_line(struct ttm_text *out, const struct marks *marks,
     case TTM_EVENT_OP_COUNT:
         break;
     }
-    put_from(out, event, origin);
+    put_from(out, style, event, origin);
     ttm_text_append(out, "\n");
 }
 
-static void put_line(struct ttm_text *out, const struct marks *marks, const struct ttm_event *event,
+static void put_line(struct ttm_text *out, const struct style *style, const struct ttm_event *event,
                      const struct ttm_answer_origin *origin)
 {
     const bool is_of_program = event->region == TTM_REGION_CB || event->region == TTM_REGION_KERNEL;
 
     if (is_of_program && event->op != TTM_EVENT_UNKNOWN_END)
-        put_program_line(out, marks, event, origin);
+        put_program_line(out, style, event, origin);
     else
-        put_buffer_line(out, marks, event, origin);
+        put_buffer_line(out, style, event, origin);
 }
 
 /* Keys as in the origins of 'tt-mem dump'; native frames as they came, "/lib/libfoo.so+0x12". */
@@ -213,18 +215,18 @@ static void put_json(struct ttm_text *out, const struct ttm_event *event,
     ttm_text_append(out, "\n");
 }
 
-/* As JSON where there are no marks. */
-static int take_frame(const struct ttm_frame *frame, const struct marks *marks,
+/* As JSON where there is no style. */
+static int take_frame(const struct ttm_frame *frame, const struct style *style,
                       struct ttm_tail_origins *known, struct ttm_text *out)
 {
     struct ttm_event event;
 
     if (frame->type == TTM_FRAME_LOST && frame->length >= 8) {
         const uint64_t lost = get_le64(frame->payload);
-        if (!marks)
+        if (!style)
             ttm_text_format(out, "{\"event\":\"lost\",\"count\":%" PRIu64 "}\n", lost);
         else
-            ttm_text_format(out, "%s %" PRIu64 " %s lost: this reader is too slow\n", marks->odd,
+            ttm_text_format(out, "%s %" PRIu64 " %s lost: this reader is too slow\n", style->odd,
                             lost, lost == 1 ? "line" : "lines");
     }
     if (frame->type == TTM_FRAME_ORIGIN)
@@ -237,10 +239,10 @@ static int take_frame(const struct ttm_frame *frame, const struct marks *marks,
             return r;
         const struct ttm_answer_origin *origin =
             ttm_tail_origins_find(known, event.pid, event.origin);
-        if (!marks)
+        if (!style)
             put_json(out, &event, origin);
         else
-            put_line(out, marks, &event, origin);
+            put_line(out, style, &event, origin);
     }
     return 0;
 }
@@ -248,17 +250,18 @@ static int take_frame(const struct ttm_frame *frame, const struct marks *marks,
 /* Prints until the server goes; lines are written as soon as no more are at hand. */
 static int follow(struct ttm_connection *conn, bool is_json)
 {
-    const struct marks marks = choose_marks();
+    struct style style = choose_style();
     struct ttm_tail_origins known = {0};
     struct ttm_text out;
     int r = 0, written = 0;
 
     ttm_text_init(&out);
+    style.names = is_json ? NULL : ttm_native_names_new(); /* NULL names nothing */
     while (r >= 0 && written == 0) {
         struct ttm_frame frame;
         r = ttm_connection_receive(conn, out.length > 0 ? 0 : -1, &frame);
         if (r > 0)
-            r = take_frame(&frame, is_json ? NULL : &marks, &known, &out);
+            r = take_frame(&frame, is_json ? NULL : &style, &known, &out);
         if ((r == 0 && out.length > 0) || out.length > 65536) {
             written = ttm_terminal_print(&out);
             ttm_text_clear(&out);
@@ -268,6 +271,7 @@ static int follow(struct ttm_connection *conn, bool is_json)
         written = ttm_terminal_print(&out);
     ttm_text_done(&out);
     ttm_tail_origins_done(&known);
+    ttm_native_names_free(style.names);
     if (written < 0)
         return ttm_ask_unwritten(written);
     return ttm_ask_failed(conn, r);

@@ -60,6 +60,28 @@ struct top {
 
 /* ---- data ---- */
 
+static const char *name_frame(void *context, int32_t pid, const char *frame, size_t length)
+{
+    ttm_native_names_choose(context, pid);
+    return ttm_native_names_of(context, frame, length);
+}
+
+static bool name_place(void *context, int32_t pid, const char *frame, size_t length,
+                       struct ttm_text *out)
+{
+    ttm_native_names_choose(context, pid);
+    return ttm_native_names_put(context, frame, length, out);
+}
+
+static struct ttm_origins_source source_of(struct top *top)
+{
+    struct ttm_origins_source source = ttm_top_feed_origins(&top->feed);
+
+    source.place_name = name_place;
+    source.place_context = top->view.frame_context;
+    return source;
+}
+
 static uint64_t cpu_ns(void)
 {
     return ttm_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -72,7 +94,7 @@ static unsigned take(struct top *top)
     const unsigned fed = ttm_top_feed_take(&top->feed, ttm_clock_monotonic_ns());
 
     /* What the view had of the old answer is gone, so it takes the new one also when paused. */
-    const struct ttm_origins_source source = ttm_top_feed_origins(&top->feed);
+    const struct ttm_origins_source source = source_of(top);
     if (fed & TTM_FED_SITES)
         (void)ttm_view_take_lives(&top->view, &source, ttm_clock_monotonic_ns());
     else if (fed & TTM_FED_CLOSER)
@@ -112,11 +134,6 @@ static void wait_for_servers(struct top *top, int timeout_ms)
     const size_t count = ttm_top_feed_poll(&top->feed, fds);
 
     ttm_interrupt_poll(fds, count, timeout_ms);
-}
-
-static const char *name_frame(void *context, const char *frame, size_t length)
-{
-    return ttm_native_names_of(context, frame, length);
 }
 
 /* ---- one frame ---- */
@@ -230,7 +247,7 @@ static void show(struct top *top)
 /* Returns whether anything was typed. */
 static bool take_keys(struct top *top)
 {
-    const struct ttm_origins_source source = ttm_top_feed_origins(&top->feed);
+    const struct ttm_origins_source source = source_of(top);
     const enum ttm_view_page before = top->view.settings.page;
     bool has_changed = false;
     uint32_t key;

@@ -569,7 +569,7 @@ static void put_findings(struct ttm_json *json, const struct ttm_process_row *ro
 
 static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
                        const struct ttm_dump_choice *choice,
-                       const struct ttm_answer_process *process, struct ttm_native_names *names)
+                       const struct ttm_answer_process *process)
 {
     const struct ttm_process_row *row = &process->row;
     const bool is_complete = ttm_completeness_is_live_set_exact(row);
@@ -592,14 +592,15 @@ static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
     ttm_json_put_u64(json, "unknown_frees", row->unknown_frees);
     ttm_json_put_u64(json, "lost_events", row->lost_events);
     put_devices(json, answer, choice, process);
+    ttm_native_names_choose(choice->names, row->pid);
     struct places places;
     int r = find_places(choice, process, &places);
     if (r == 0)
-        r = put_lives(json, answer, choice, process, &places, names);
+        r = put_lives(json, answer, choice, process, &places, choice->names);
     put_marks(json, process);
     put_findings(json, row);
     if (r == 0)
-        put_failures(json, process, &places, names);
+        put_failures(json, process, &places, choice->names);
     places_done(&places);
     ttm_json_object_end(json);
     return r;
@@ -608,7 +609,6 @@ static int put_process(struct ttm_json *json, const struct ttm_answer *answer,
 int ttm_dump_json(const struct ttm_answer *answer, const struct ttm_dump_choice *choice,
                   struct ttm_text *out)
 {
-    struct ttm_native_names *names = ttm_native_names_new();
     struct ttm_json json;
     int r = 0;
 
@@ -620,12 +620,11 @@ int ttm_dump_json(const struct ttm_answer *answer, const struct ttm_dump_choice 
     ttm_json_array_begin(&json);
     for (size_t i = 0; r == 0 && i < answer->process_count; i++) {
         if (ttm_dump_has_process(choice, &answer->processes[i]))
-            r = put_process(&json, answer, choice, &answer->processes[i], names);
+            r = put_process(&json, answer, choice, &answer->processes[i]);
     }
     ttm_json_array_end(&json);
     ttm_json_put_bool(&json, "server", !ttm_runtime_is_alone(answer));
     ttm_json_object_end(&json);
     ttm_text_append(out, "\n");
-    ttm_native_names_free(names);
     return r < 0 || ttm_text_failed(out) ? -ENOMEM : 0;
 }

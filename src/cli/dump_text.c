@@ -115,7 +115,9 @@ static void put_row(struct dump *dump, const struct row *row)
         ttm_text_format(dump->out, "of program %" PRIu64 " ", row->life->id);
     else if (row->life->id != row->life->address)
         ttm_text_format(dump->out, "id %" PRIu64 " ", row->life->id);
-    ttm_origin_text(dump->out, ttm_answer_origin(row->process, row->site->origin));
+    ttm_native_names_choose(dump->choice->names, row->process->row.pid);
+    ttm_origin_text(dump->out, ttm_answer_origin(row->process, row->site->origin),
+                    dump->choice->names);
     if (row->site->flags & TTM_SITE_ALIAS)
         ttm_text_append(dump->out, "view, adds nothing");
     /* Drop the space that separates from what is not there. */

@@ -13,11 +13,14 @@
 #include "query/answer.h"
 #include "wire/request.h"
 
+struct ttm_native_names;
+
 struct ttm_dump_choice {
     struct ttm_device_filter devices;
-    int32_t pid;      /* 0: all */
-    bool is_unfolded; /* --all */
-    bool is_kernels;  /* kernels alone (DUMP_KERNELS) */
+    int32_t pid;                    /* 0: all */
+    bool is_unfolded;               /* --all */
+    bool is_kernels;                /* kernels alone (DUMP_KERNELS) */
+    struct ttm_native_names *names; /* may be NULL: native places by module and offset */
 };
 
 /* Whether that process is chosen. */

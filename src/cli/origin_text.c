@@ -54,7 +54,8 @@ void ttm_origin_brief_text(struct ttm_text *out, const struct ttm_origin_brief *
     put_word(out, &separator, "in ", words->context, "");
 }
 
-void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origin)
+void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origin,
+                     struct ttm_native_names *names)
 {
     if (!origin)
         return;
@@ -64,7 +65,7 @@ void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origi
         .name = origin->name,
         .context = origin->context,
     };
-    ttm_origin_brief_text(out, &words, NULL);
+    ttm_origin_brief_text(out, &words, names);
     if (!ttm_origin_brief_are_empty(&words))
         ttm_text_append(out, " ");
 }

@@ -17,7 +17,8 @@
 void ttm_origin_brief_text(struct ttm_text *out, const struct ttm_origin_brief *words,
                            struct ttm_native_names *names);
 
-/* The same without names and with a space behind it; nothing for NULL. */
-void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origin);
+/* The same with a space behind it; nothing for NULL. */
+void ttm_origin_text(struct ttm_text *out, const struct ttm_answer_origin *origin,
+                     struct ttm_native_names *names);
 
 #endif /* TTM_CLI_ORIGIN_TEXT_H */

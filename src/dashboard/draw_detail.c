@@ -38,12 +38,15 @@ static size_t draw_python(struct ttm_grid *grid, size_t row, size_t end, const c
 static size_t draw_native(const struct ttm_view *view, struct ttm_grid *grid, size_t row,
                           size_t end, const char *lines)
 {
+    const int32_t pid = view->lines[view->origin_list.selected].group->pid;
+
     while (*lines && row < end) {
         const size_t n = strcspn(lines, "\n");
         char frame[512];
         (void)snprintf(frame, sizeof(frame), "%.*s", (int)(n < 500 ? n : 500), lines);
-        row = draw_frame(
-            grid, row, view->frame_name ? view->frame_name(view->frame_context, lines, n) : frame);
+        row = draw_frame(grid, row,
+                         view->frame_name ? view->frame_name(view->frame_context, pid, lines, n)
+                                          : frame);
         lines += n + (lines[n] == '\n');
     }
     return row;

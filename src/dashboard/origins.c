@@ -87,13 +87,23 @@ static void put_callers(struct ttm_text *out, const struct ttm_answer_origin *or
     }
 }
 
-static void put_where(struct ttm_text *out, const struct ttm_answer_origin *origin,
-                      const struct ttm_process_row *row)
+static void put_native(struct ttm_text *out, const struct ttm_origins_source *source, int32_t pid,
+                       const char *lines)
+{
+    const char *frame = ttm_users_native_line(lines);
+
+    if (!source->place_name ||
+        !source->place_name(source->place_context, pid, frame, strcspn(frame, "\n"), out))
+        put_frame(out, without_folders(frame));
+}
+
+static void put_where(struct ttm_text *out, const struct ttm_origins_source *source,
+                      const struct ttm_answer_origin *origin, const struct ttm_process_row *row)
 {
     if (origin && origin->python[0])
         put_frame(out, origin->python);
     else if (origin && origin->native[0])
-        put_frame(out, without_folders(ttm_users_native_line(origin->native)));
+        put_native(out, source, row->pid, origin->native);
     if (origin && origin->name[0]) {
         ttm_text_append(out, out->length > 0 ? " \"" : "\"");
         ttm_text_append_safe(out, origin->name);
@@ -191,7 +201,7 @@ static int fill_group(struct builder *builder, struct ttm_origin_group *group,
         .origin_number = origin ? origin->number : 0,
     };
     ttm_text_init(&text);
-    put_where(&text, origin, &builder->row->row);
+    put_where(&text, builder->source, origin, &builder->row->row);
     copy_text(group->where, sizeof(group->where), ttm_text_string(&text));
     ttm_text_clear(&text);
     put_callers(&text, origin);

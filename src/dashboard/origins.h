@@ -62,6 +62,10 @@ static inline bool ttm_closer_look_is_same(const struct ttm_closer_look *a,
            a->origin_region == b->origin_region && a->pid == b->pid && a->origin == b->origin;
 }
 
+/* Appends the name of a native frame of a process, harmless to a terminal. Returns whether it has one. */
+typedef bool (*ttm_place_name_fn)(void *context, int32_t pid, const char *frame, size_t length,
+                                  struct ttm_text *out);
+
 /* The answers of all servers, and which of it to look at. */
 struct ttm_origins_source {
     const struct ttm_answer *answers; /* with the sums of sites, or with lives */
@@ -74,6 +78,8 @@ struct ttm_origins_source {
     struct ttm_closer_look look;
     struct ttm_device_filter devices; /* by the driver's numbers */
     const uint16_t *numbers;          /* TT-Metal's id → the driver's number; NULL: the same */
+    ttm_place_name_fn place_name;     /* NULL: native places by module and offset */
+    void *place_context;
 };
 
 /*

@@ -104,8 +104,9 @@ struct ttm_view_list {
     size_t count;
 };
 
-/* The function that a native frame, "module+0xoffset", is in; borrowed until the next call. */
-typedef const char *(*ttm_frame_name_fn)(void *context, const char *frame, size_t length);
+/* The function that a native frame of a process, "module+0xoffset", is in; borrowed until the next call. */
+typedef const char *(*ttm_frame_name_fn)(void *context, int32_t pid, const char *frame,
+                                         size_t length);
 
 struct ttm_view {
     struct ttm_view_settings settings;

@@ -3,7 +3,9 @@
 
 import os
 import re
+import shutil
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +18,14 @@ from support import (
     L1_SMALL,
     SYSTEM_MEMORY,
     TRACE,
+    TRACKED_WORKER,
+    TT_MEM,
+    WORKER_OPTIONS,
     Command,
+    Place,
     Server,
     run,
+    run_json,
     run_ok,
     wait_for,
 )
@@ -399,3 +406,37 @@ def test_a_server_that_goes_away_is_told(make_server) -> None:
 @pytest.mark.parametrize("arguments", [["--pid", "0"], ["--pid", "x"], ["-d", "x"], ["x"], ["-q"]])
 def test_wrong_options_are_told_in_one_line(arguments: list[str]) -> None:
     assert "--help" in run("dump", *arguments).complains(2)
+
+
+def test_native_places_have_names_while_the_file_is_that_of_the_process(folder: Path) -> None:
+    """As a report names them; a program that was built anew meanwhile is another one."""
+    place = Place(folder)
+    place.tt_mem = shutil.which(TT_MEM) or TT_MEM  # beside the real hook
+    worker = folder / "worker"
+    shutil.copy(TRACKED_WORKER, worker)
+    env = {**WORKER_OPTIONS, "LD_LIBRARY_PATH": str(Path(place.tt_mem).parent)}
+    with place.start("--no-record", str(worker), env=env) as it:
+        it.do("alloc 0 0 3 1000")
+        server = {"TTMEM_SOCKET": it.socket, "LC_ALL": "C"}
+        wait_for(lambda: "3 buffers" in run_ok("dump", env=server).out)
+        text = run_ok("dump", env=server).out
+        if " id 1\n" in text:
+            pytest.skip("needs call stacks")
+        named = r"tracked_worker\.c:\d+ tell_birth"
+        assert len(re.findall(rf" id \d {named}$", text, re.M)) == 3, text
+        monitor = run_ok("monitor", "--once", env=server).out
+        assert re.search(rf"^  from +6\.0 KiB  DRAM +3  {named}$", monitor, re.M), monitor
+        top = run_ok("top", "--snapshot", "--view", "3", env=server).out
+        assert re.search(rf"DRAM +0 +\d+ {named}", top), top
+        with Command("tail", server=it, env=server) as tail:
+            while not (line := tail.read_line(0.02)):
+                it.do("alloc 0 0 1 1000")
+            assert re.search(rf", {named}$", line), line
+        (process,) = run_json("dump", env=server)["processes"]
+        assert process["origins"][0]["native"][0] == "tell_birth"
+
+        shutil.copy(TRACKED_WORKER, folder / "anew")
+        os.replace(folder / "anew", worker)
+        (process,) = run_json("dump", env=server)["processes"]
+        for told in (run_ok("dump", env=server).out, process["origins"][0]["native"][0]):
+            assert re.search(r"\bworker\+0x[0-9a-f]+", told) and "tell_birth" not in told, told
