@@ -223,13 +223,16 @@ static void put_remained(const struct sheet *sheet)
         put(sheet, "  the server has gone: what remained at the end is not known\n");
     } else if (d->sums.remaining == 0) {
         put(sheet, "  ");
-        put_in(sheet, TTM_GREEN, "nothing remained\n");
+        put_in(sheet, TTM_GREEN, "nothing remained");
+        put(sheet, ttm_departed_is_inexact(d) ? ", as far as was heard\n" : "\n");
     } else {
-        ttm_text_format(
-            sheet->out, "  %s %s, %s requested%s\n", ttm_format_count(d->sums.remaining, count),
-            plural(d->sums.remaining, "allocation remained", "allocations remained"),
-            ttm_format_bytes(d->sums.remaining_footprint_bytes, sum),
-            d->device_count > 0 ? "; the table is what was last seen before the end" : "");
+        ttm_text_format(sheet->out, "  %s%s %s, %s requested%s\n",
+                        ttm_departed_is_inexact(d) ? "as far as was heard, " : "",
+                        ttm_format_count(d->sums.remaining, count),
+                        plural(d->sums.remaining, "allocation remained", "allocations remained"),
+                        ttm_format_bytes(d->sums.remaining_footprint_bytes, sum),
+                        d->device_count > 0 ? "; the table is what was last seen before the end"
+                                            : "");
     }
 }
 

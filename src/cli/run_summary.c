@@ -111,6 +111,11 @@ static void put_counts(const struct sheet *sheet)
         ttm_text_format(sheet->out, " on %u %s", d->device_count,
                         plural(d->device_count, "device", "devices"));
     if (server) {
+        if (!sheet->summary->is_server_gone) {
+            put(sheet, ", ");
+            put_lost(sheet);
+            put(sheet, ",");
+        }
         put(sheet, " by the server at ");
         ttm_text_append_safe(sheet->out, server);
         return;

@@ -34,8 +34,7 @@ struct ttm_seen {
     bool has_ended;
     uint64_t lives; /* at its end */
     uint64_t bytes;
-    char command[TTM_STRING_MAX + 1];
-    char trouble[TTM_STRING_MAX + 1];
+    struct ttm_process_row row; /* as it was told last; empty: it was not */
 };
 
 /* ---- whose is it ---- */
@@ -155,23 +154,29 @@ static void forget_sums(struct ttm_departed *departed)
     }
 }
 
+/* Returns whether it is one of ours. */
+static bool take_row(struct ttm_watched *watched, const struct ttm_process_row *row)
+{
+    struct ttm_seen *seen = find_seen(watched, row->pid, row->start_ns);
+
+    if (!seen)
+        seen = new_seen(watched, row->pid, row->start_ns, row->run);
+    if (!seen)
+        return false;
+    /* It may have been met by a row that has no run, of the original protocol. */
+    seen->is_ours |= row->run == watched->run;
+    seen->row = *row;
+    return seen->is_ours;
+}
+
 static void take_totals(struct ttm_watched *watched, const struct ttm_answer *answer)
 {
     bool is_first = true; /* where none of ours is left, what was last seen of them stays */
 
     for (size_t i = 0; i < answer->process_count; i++) {
         const struct ttm_answer_process *process = &answer->processes[i];
-        struct ttm_seen *seen = find_seen(watched, process->row.pid, process->row.start_ns);
-        if (!seen)
-            seen = new_seen(watched, process->row.pid, process->row.start_ns, process->row.run);
-        if (!seen)
+        if (!take_row(watched, &process->row))
             continue;
-        /* It may have been met by a row that has no run, of the original protocol. */
-        seen->is_ours |= process->row.run == watched->run;
-        if (!seen->is_ours)
-            continue;
-        memcpy(seen->command, process->row.command, sizeof(seen->command));
-        memcpy(seen->trouble, process->row.trouble, sizeof(seen->trouble));
         if (is_first)
             forget_sums(&watched->departed);
         is_first = false;
@@ -205,21 +210,41 @@ static void take_end(struct ttm_watched *watched, const struct ttm_event *event)
     seen->bytes = event->bytes + event->footprint_bytes;
 }
 
-static int hear_end(struct ttm_watched *watched)
+static int take_frame(struct ttm_watched *watched, const struct ttm_frame *frame)
 {
-    struct ttm_frame frame;
-    const int r = ttm_connection_receive(&watched->ends, ANSWER_MS, &frame);
+    struct ttm_process_row row;
 
-    if (r <= 0)
-        return r < 0 ? r : -ETIMEDOUT;
-    for (size_t at = 0; frame.type == TTM_FRAME_EVENTS && at < frame.length; at += TTM_EVENT_SIZE) {
+    if (frame->type == TTM_FRAME_PROCESS) { /* its last words */
+        if (ttm_process_row_decode(frame->payload, frame->length, &row) < 0)
+            return -EBADMSG;
+        (void)take_row(watched, &row);
+    }
+    if (frame->type != TTM_FRAME_EVENTS)
+        return 0;
+    for (size_t at = 0; at < frame->length; at += TTM_EVENT_SIZE) {
         struct ttm_event event;
-        if (ttm_event_decode(frame.payload + at, frame.length - at, &event) < 0)
+        if (ttm_event_decode(frame->payload + at, frame->length - at, &event) < 0)
             return -EBADMSG;
         if (event.op == TTM_EVENT_PROCESS_END)
             take_end(watched, &event);
     }
     return 0;
+}
+
+static int hear_ends(struct ttm_watched *watched)
+{
+    struct ttm_frame frame;
+    int r = ttm_connection_receive(&watched->ends, ANSWER_MS, &frame);
+
+    if (r == 0)
+        return -ETIMEDOUT;
+    /* What has come along with it would not wake us again. */
+    for (; r > 0; r = ttm_connection_receive(&watched->ends, 0, &frame)) {
+        const int taken = take_frame(watched, &frame);
+        if (taken < 0)
+            return taken;
+    }
+    return r;
 }
 
 /* ---- the thread ---- */
@@ -252,7 +277,7 @@ static int hear(struct ttm_watched *watched, int timeout_ms)
     if (fds[1].revents)
         r = hear_totals(watched);
     if (r == 0 && fds[0].revents)
-        r = hear_end(watched);
+        r = hear_ends(watched);
     if (r == 0 && timeout_ms < 0 && fds[2].revents)
         r = -ECANCELED;
     return r;
@@ -317,7 +342,8 @@ void ttm_watched_init(struct ttm_watched *watched)
 
 int ttm_watched_open(struct ttm_watched *watched, const char *socket_path)
 {
-    const struct ttm_events_request ends = {0}; /* on no device: then only ends of processes come */
+    /* On no device: then only ends of processes come. */
+    const struct ttm_events_request ends = {.has_last_words = true};
     uint8_t number[TTM_NUMBER_REQUEST_SIZE], events[TTM_EVENTS_REQUEST_SIZE];
 
     int status = ttm_ask_connect(socket_path, &watched->ends);
@@ -362,10 +388,21 @@ static void put_processes(struct ttm_watched *watched)
             .pid = seen->pid,
             .is_running = !seen->has_ended && !watched->is_server_gone,
             /* As requested: what it took on devices is not told. */
-            .sums = {.remaining = seen->lives, .remaining_footprint_bytes = seen->bytes},
+            .sums = {.remaining = seen->lives,
+                     .remaining_footprint_bytes = seen->bytes,
+                     .events = seen->row.events,
+                     .lost_events = seen->row.lost_events,
+                     .unknown_frees = seen->row.unknown_frees,
+                     .replaced = seen->row.replaced,
+                     .refused = seen->row.refused,
+                     .untracked = seen->row.untracked,
+                     .notes_left_out = seen->row.notes_left_out},
         };
-        memcpy(process.command, seen->command, sizeof(process.command));
-        memcpy(process.trouble, seen->trouble, sizeof(process.trouble));
+        memcpy(process.command, seen->row.command, sizeof(process.command));
+        memcpy(process.trouble, seen->row.trouble, sizeof(process.trouble));
+        watched->departed.inexact_count += seen->has_ended && seen->row.is_behind;
+        watched->departed.gap_count += seen->row.has_gap;
+        watched->departed.off_count += seen->row.is_disabled;
         ttm_departed_put_process(&watched->departed, &process);
     }
 }

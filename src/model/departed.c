@@ -204,6 +204,7 @@ static void add_closed(struct translation *translation, struct ttm_departed_sums
 
 static void add_sums(struct ttm_departed_sums *all, const struct ttm_departed_sums *own)
 {
+    all->events += own->events;
     all->births += own->births;
     all->ends += own->ends;
     all->remaining += own->remaining;
@@ -309,6 +310,6 @@ bool ttm_departed_has_news(const struct ttm_departed *departed)
 {
     if (departed->process_count == 0 && departed->processes_left_out == 0)
         return false;
-    return departed->sums.births > 0 || departed->sums.remaining > 0 ||
+    return departed->sums.events > 0 || departed->sums.births > 0 || departed->sums.remaining > 0 ||
            departed->device_count > 0 || !ttm_departed_trouble(departed);
 }

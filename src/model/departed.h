@@ -25,6 +25,7 @@
 
 /* Sums over the allocations of one process, or of all. An alias counts nowhere. */
 struct ttm_departed_sums {
+    uint64_t events; /* of a process known from elsewhere, whose births are not */
     uint64_t births;
     uint64_t ends;                      /* freed by their owner */
     uint64_t remaining;                 /* at the end, or when their device was closed */

@@ -41,6 +41,7 @@ static void end_program(struct ttm_client *client)
         server->options.process_ended(server->options.process_context, server->reg, client->process,
                                       false);
     ttm_record_process_end(client);
+    ttm_tail_last_words(server, client);
     ttm_registry_end_process(server->reg, client->process, &departure);
     client->process = NULL;
     if (!ttm_list_is_empty(&server->tails))

@@ -70,8 +70,9 @@ static void take_hello(struct ttm_session *session, const struct ttm_frame *fram
     ttm_session_dirty(session);
 }
 
-static void put_process(struct ttm_session *session, uint32_t index, const struct ttm_process *proc,
-                        const struct ttm_process_counters *counters, uint32_t lives)
+void ttm_native_put_process(struct ttm_session *session, uint32_t index,
+                            const struct ttm_process *proc,
+                            const struct ttm_process_counters *counters, uint32_t lives)
 {
     uint8_t buf[TTM_ROW_SIZE_MAX];
     struct ttm_process_row row = {
@@ -186,7 +187,7 @@ static void put_totals(struct ttm_session *session)
     }
     TTM_LIST_FOR_EACH(pos, &reg->processes) {
         const struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
-        put_process(session, index, proc, &proc->counters, proc->lives.store.live);
+        ttm_native_put_process(session, index, proc, &proc->counters, proc->lives.store.live);
         put_process_devices(session, index, proc->devices, proc->device_count);
         index++;
     }
@@ -222,7 +223,7 @@ static void answer_status(struct ttm_session *session)
     (void)ttm_frame_append(&session->out, TTM_FRAME_STATUS, buf, sizeof(buf));
     TTM_LIST_FOR_EACH(pos, &reg->processes) {
         const struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
-        put_process(session, index++, proc, &proc->counters, proc->lives.store.live);
+        ttm_native_put_process(session, index++, proc, &proc->counters, proc->lives.store.live);
     }
     say_end(session);
 }
@@ -329,7 +330,7 @@ static void begin_lives(struct ttm_session *session, uint32_t ticket)
         put_device(session, snap->devices[i].id, &snap->devices[i].device);
     for (uint32_t i = 0; i < snap->process_count; i++) {
         const struct ttm_snapshot_process *p = &snap->processes[i];
-        put_process(session, i, p->process, &p->counters, p->live_count);
+        ttm_native_put_process(session, i, p->process, &p->counters, p->live_count);
         put_process_devices(session, i, p->devices, p->device_count);
         if (ttm_session_may_see(session, p->process->info.uid))
             put_story(session, i, &p->process->story);
@@ -359,7 +360,7 @@ static void begin_lives_of(struct ttm_session *session, const struct ttm_lives_r
         put_device(session, snap->devices[i].id, &snap->devices[i].device);
     for (uint32_t i = 0; i < snap->process_count; i++) {
         const struct ttm_snapshot_process *p = &snap->processes[i];
-        put_process(session, i, p->process, &p->counters, p->live_count);
+        ttm_native_put_process(session, i, p->process, &p->counters, p->live_count);
     }
     set_lives(session, snap, chosen);
 }

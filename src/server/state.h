@@ -242,6 +242,9 @@ void ttm_native_done(struct ttm_session *session);
 void ttm_native_put_site(struct ttm_session *session, uint32_t process_index,
                          const struct ttm_site *site, const struct ttm_site_counts *counts,
                          uint32_t number);
+void ttm_native_put_process(struct ttm_session *session, uint32_t index,
+                            const struct ttm_process *proc,
+                            const struct ttm_process_counters *counters, uint32_t lives);
 void ttm_native_put_origin(struct ttm_session *session, uint32_t process_index,
                            const struct ttm_origin *origin, uint32_t frames);
 void ttm_native_life_row(const struct ttm_life *life, uint32_t site, uint64_t now_ns, uint8_t *buf);
@@ -270,6 +273,7 @@ void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, u
                    uint8_t op, const struct ttm_site *site, const struct ttm_life *life);
 void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client, uint16_t device,
                       uint8_t region, uint64_t id);
+void ttm_tail_last_words(struct ttm_server *server, const struct ttm_client *client);
 void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client, uint64_t run,
                           const struct ttm_departure *departure);
 

@@ -146,6 +146,23 @@ void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client
     publish(server, client, &event);
 }
 
+void ttm_tail_last_words(struct ttm_server *server, const struct ttm_client *client)
+{
+    const struct ttm_process *proc = client->process;
+
+    TTM_LIST_FOR_EACH(pos, &server->tails) {
+        struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, tail_link);
+
+        if (!session->tail.has_last_words || session->tail_lost > 0 ||
+            ttm_queue_length(&session->out) >= TTM_OUT_HIGH ||
+            (session->tail.pid != 0 && session->tail.pid != client->pid) ||
+            !ttm_session_may_see(session, client->uid))
+            continue;
+        ttm_native_put_process(session, 0, proc, &proc->counters, proc->lives.store.live);
+        ttm_session_dirty(session);
+    }
+}
+
 void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client, uint64_t run,
                           const struct ttm_departure *departure)
 {

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 
 #define EVENTS_ALL_DEVICES 1u
+#define EVENTS_LAST_WORDS 2u
 
 void ttm_number_request_encode(uint32_t number, uint8_t buf[TTM_NUMBER_REQUEST_SIZE])
 {
@@ -25,7 +26,8 @@ void ttm_events_request_encode(const struct ttm_events_request *request,
                                uint8_t buf[TTM_EVENTS_REQUEST_SIZE])
 {
     put_le32(buf, (uint32_t)request->pid);
-    put_le32(buf + 4, request->devices.is_all ? EVENTS_ALL_DEVICES : 0);
+    put_le32(buf + 4, (request->devices.is_all ? EVENTS_ALL_DEVICES : 0) |
+                          (request->has_last_words ? EVENTS_LAST_WORDS : 0));
     memcpy(buf + 8, request->devices.bits, TTM_DEVICE_BITS_SIZE);
 }
 
@@ -35,6 +37,7 @@ int ttm_events_request_decode(const uint8_t *buf, size_t len, struct ttm_events_
         return -EBADMSG;
     ret->pid = (int32_t)get_le32(buf);
     ret->devices.is_all = (get_le32(buf + 4) & EVENTS_ALL_DEVICES) != 0;
+    ret->has_last_words = (get_le32(buf + 4) & EVENTS_LAST_WORDS) != 0;
     memcpy(ret->devices.bits, buf + 8, TTM_DEVICE_BITS_SIZE);
     return 0;
 }

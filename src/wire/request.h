@@ -48,6 +48,7 @@ int ttm_number_request_decode(const uint8_t *buf, size_t len, uint32_t *ret);
 struct ttm_events_request {
     int32_t pid; /* 0: all */
     struct ttm_device_filter devices;
+    bool has_last_words; /* before the end of a process comes its row, TTM_FRAME_PROCESS */
 };
 
 #define TTM_EVENTS_REQUEST_SIZE (8 + TTM_DEVICE_BITS_SIZE)

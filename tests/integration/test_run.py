@@ -572,8 +572,8 @@ def test_circular_buffers_go_with_a_process_that_is_killed(place: Place) -> None
 WHILE_OFF = "it allocated while tracking was off: what is left of that is not known"
 
 
-def has_heard_of_switch(it: Run, is_on: bool) -> bool:
-    (client,) = run_json("status", env={"TTMEM_SOCKET": it.socket})["clients"]
+def has_heard_of_switch(socket: str, is_on: bool) -> bool:
+    (client,) = run_json("status", env={"TTMEM_SOCKET": socket})["clients"]
     return client["resyncs"] > 0 and not client["catching_up"] if is_on else client["disabled"]
 
 
@@ -585,7 +585,7 @@ def story_of(place: Place, *lines: str) -> tuple[str, dict[str, Any], str]:
         for line in lines:
             it.do(line)
         if "disable" in lines:
-            wait_for(lambda: has_heard_of_switch(it, "enable" in lines), "the switch")
+            wait_for(lambda: has_heard_of_switch(it.socket, "enable" in lines), "the switch")
         text = summary_of(it.end())
     path = str(place.work_folder / "x.ttmem")
     (process,) = run_json("report", path)["processes"]
@@ -857,6 +857,38 @@ def test_with_connect_what_remained_is_as_requested(place: Place, server: Server
         wait_for(lambda: knows(server.socket, it.child()))
         text = summary_of(it.end())
     assert "1 allocation remained, 2.9 KiB requested" in text, text
+
+
+def told_with_connect(place: Place, server: Server, *lines: str) -> str:
+    with place.start("--connect", server.socket, LIBRARY_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 1 100")
+        wait_for(lambda: knows(server.socket, it.child()))
+        for line in lines:
+            it.do(line)
+        if "disable" in lines:
+            wait_for(lambda: has_heard_of_switch(server.socket, "enable" in lines), "the switch")
+        return summary_of(it.end())
+
+
+def test_with_connect_what_was_missed_is_said_as_without(place: Place, server: Server) -> None:
+    text = told_with_connect(place, server, "free 1")
+    assert ", nothing lost, by the server at " in text and "\n  nothing remained\n" in text
+    lines = ("alloc 2 100", "disable", "alloc 3 100", "free 1", "enable", "alloc 4 100", "free 4")
+    text = told_with_connect(place, server, *lines)
+    assert ", not all was heard, by the server at " in text and f"\n  {WHILE_OFF}\n" in text
+    assert "nothing remained, as far as was heard" in text
+    text = told_with_connect(place, server, "free 1", "disable", "enable", "alloc 2 100", "free 2")
+    assert "its history has a gap: what remains is exact" in text
+    assert "not all was heard" in text and "\n  nothing remained\n" in text
+    text = told_with_connect(place, server, "free 1", "disable", "alloc 2 100")
+    assert "tracking was off in the end: nothing below is exact" in text
+
+
+def test_with_connect_what_went_wrong_at_the_very_end_is_said(place: Place, server: Server) -> None:
+    """No look at the totals comes between it and the end of the program."""
+    text = told_with_connect(place, server, "alloc 2 0", "free 1", "free 1", "fill_notes")
+    assert "nothing below is exact · 1 refused, as it makes no sense" in text, text
+    assert "1 free of something unknown" in text and "names and contexts without room" in text
 
 
 def test_with_connect_others_are_left_out(place: Place, server: Server) -> None:

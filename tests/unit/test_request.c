@@ -133,10 +133,14 @@ static void all_devices_is_said_by_a_flag_and_other_flags_are_ignored(void **sta
     assert_int_equal(decode_events(buf, sizeof(buf)), 0);
     assert_true(events.devices.is_all);
     assert_true(ttm_device_filter_has(&events.devices, 512));
+    assert_false(events.has_last_words);
     memset(buf + 4, 0xff, 4);
-    buf[4] = 0xfe; /* every flag but ours */
+    buf[4] = 0xfc; /* every flag but ours */
     assert_int_equal(decode_events(buf, sizeof(buf)), 0);
-    assert_false(events.devices.is_all);
+    assert_false(events.devices.is_all || events.has_last_words);
+    ttm_events_request_encode(&(struct ttm_events_request){.has_last_words = true}, buf);
+    assert_int_equal(decode_events(buf, sizeof(buf)), 0);
+    assert_true(events.has_last_words && !events.devices.is_all);
 }
 
 static void a_device_added_to_a_filter_is_the_only_one_in_it(void **state)

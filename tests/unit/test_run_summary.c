@@ -444,7 +444,7 @@ static void a_server_elsewhere_knows_less(void **state)
     add_process(1, 5, 5, 4096);
     add_device(0, 0, 4096);
     const char *string = text_on(&plain);
-    assert_has(string, "tracked on 1 device by the server at /run/tt-mem.sock\n");
+    assert_has(string, "tracked on 1 device, nothing lost, by the server at /run/tt-mem.sock\n");
     assert_has(string,
                "5 allocations remained, 4.0 KiB requested; the table is what was last seen");
     assert_lacks(string, "frees");
@@ -455,7 +455,13 @@ static void a_server_elsewhere_knows_less(void **state)
     departed.processes[1].is_running = true;
     departed.running_count = 1;
     assert_has(text_on(&plain), "still running, and tracked by the server: 2");
+    departed.off_count = departed.gap_count = 1;
+    string = text_on(&plain);
+    assert_has(string, "tracked on 1 device, not all was heard, by the server at ");
+    assert_has(string, "tracking was off in the end: nothing below is exact\n");
+    assert_has(string, "  as far as was heard, 12 allocations remained");
     summary.is_server_gone = true;
+    assert_has(text_on(&plain), "tracked on 1 device by the server at ");
     assert_has(text_on(&plain), "the server has gone: what remained at the end is not known\n");
     ttm_departed_done(&departed);
     assert_has(text_on(&plain), "the server has gone, nothing is known of it\n");
