@@ -942,7 +942,7 @@ static uint64_t stayed_at(const struct ttm_report_process *process,
     for (uint32_t i = 0; i < origin->stay_count; i++) {
         const struct ttm_report_session *session = &process->sessions[origin->stays[i].session];
         if (session->first < births && births <= session->last)
-            sum += origin->stays[i].footprint_bytes;
+            sum += origin->stays[i].held.footprint_bytes;
     }
     return sum;
 }
@@ -986,6 +986,25 @@ static uint64_t taken_at_worst(const struct ttm_report *report, counts_fn counts
     for (unsigned device = 0; device < TTM_DEVICE_COUNT; device++)
         worst = sums[device] > worst ? sums[device] : worst;
     return worst;
+}
+
+uint64_t ttm_report_most_judged(const struct ttm_report_process *process,
+                                ttm_report_choose_fn choose, const void *arg)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < process->session_count; i++) {
+        uint64_t sum = 0, cbs = 0;
+        for (uint32_t o = 0; o < process->origin_count; o++) {
+            const struct ttm_report_origin *origin = &process->origins[o];
+            if (choose(arg, origin))
+                *(origin->region == TTM_REGION_CB ? &cbs : &sum) +=
+                    stayed_at(process, origin, process->sessions[i].last);
+        }
+        sum += ttm_report_cb_taken(process, cbs);
+        most = sum > most ? sum : most;
+    }
+    return most;
 }
 
 uint64_t ttm_report_leaked_bytes(const struct ttm_report *report)

@@ -24,7 +24,7 @@
 /* What remained of an origin in one session of its devices. */
 struct ttm_report_stay {
     uint32_t session; /* index */
-    uint64_t footprint_bytes;
+    struct ttm_held held;
 };
 
 /* See analysis/ledger.h; in births of the process. */
@@ -47,7 +47,8 @@ struct ttm_report_origin {
     uint64_t lifetime_ns;                /* of all that were freed */
     struct ttm_held late;                /* freed only after the last birth of the process */
     struct ttm_held remaining;           /* on each device, of all sessions */
-    const struct ttm_report_stay *stays; /* of which its verdict is true */
+    struct ttm_held judged;              /* of that: what its verdict is true of */
+    const struct ttm_report_stay *stays; /* which it is made of */
     uint32_t stay_count;
     struct ttm_held peak; /* at the peak of its region, on the device with most of it */
     struct ttm_held moments[TTM_MOMENTS];
@@ -203,6 +204,15 @@ uint64_t ttm_report_leaked_bytes(const struct ttm_report *report);
 
 /* The same of what may be a leak or meant. */
 uint64_t ttm_report_unsure_bytes(const struct ttm_report *report);
+
+typedef bool (*ttm_report_choose_fn)(const void *arg, const struct ttm_report_origin *origin);
+
+/*
+ * Of what the verdicts of those that are chosen are true of: the most that was there at a time. It is
+ * less than what was judged where one session after the other left some.
+ */
+uint64_t ttm_report_most_judged(const struct ttm_report_process *process,
+                                ttm_report_choose_fn choose, const void *arg);
 
 /* Fine for a report that was never read. */
 void ttm_report_done(struct ttm_report *report);

@@ -382,12 +382,14 @@ static void give_verdict(const struct kindred *kindred, const struct named *firs
         const struct ttm_verdict *verdict = &kindred[first[i].cell->kin].verdict;
         if (first[i].cell->remaining.held.count == 0)
             continue;
-        if (verdict->class != word->class || verdict->is_suspect != word->is_suspect)
+        if (verdict->class != word->class || verdict->is_suspect != word->is_suspect) {
             are_alike = false;
-        else
-            stays[origin->stay_count++] = (struct ttm_report_stay){
-                .session = first[i].cell->session,
-                .footprint_bytes = first[i].cell->remaining.held.footprint_bytes};
+            continue;
+        }
+        const struct ttm_held *held = &first[i].cell->remaining.held;
+        stays[origin->stay_count++] =
+            (struct ttm_report_stay){.session = first[i].cell->session, .held = *held};
+        ttm_held_add(&origin->judged, held);
     }
     /* Nobody is suspected for what is not there. */
     if (origin->remaining.count == 0)

@@ -293,6 +293,8 @@ static void put_origin(const struct part *part, const struct ttm_report_origin *
     if (put_sizes(json, origin) < 0)
         page->status = -ENOMEM;
     put_verdict(json, &origin->verdict);
+    if (origin->verdict.is_suspect && origin->judged.count < origin->remaining.count)
+        put_held(json, "judged", &origin->judged); /* the rest of what remains does not grow */
     ttm_json_object_end(json);
 }
 
@@ -570,6 +572,12 @@ static void put_failures(const struct part *part)
 
 /* ---- all of it ---- */
 
+static bool is_suspect(const void *arg, const struct ttm_report_origin *origin)
+{
+    (void)arg;
+    return origin->verdict.is_suspect;
+}
+
 static void put_head(const struct part *part)
 {
     const struct ttm_report_process *process = part->process;
@@ -598,6 +606,8 @@ static void put_head(const struct part *part)
     ttm_json_put_string(json, "why", process->why_incomplete);
     ttm_json_put_u64(json, "lost", process->counters.lost_events);
     ttm_json_put_bool(json, "missed", process->has_missed);
+    if (process->session_count > 1)
+        ttm_json_put_u64(json, "at_a_time", ttm_report_most_judged(process, is_suspect, NULL));
     ttm_json_put_u64(json, "allocs", process->allocs);
     ttm_json_put_u64(json, "frees", process->frees);
 }

@@ -484,9 +484,17 @@ struct suspects {
     uint64_t over; /* of them: of loops that are over */
     uint64_t buffers;
     uint64_t bytes;
+    uint64_t most_bytes; /* at a time; 0: not known */
 };
 
-static void add_suspects(struct suspects *sum, const struct ttm_report_process *process,
+static bool is_suspect(const void *arg, const struct ttm_report_origin *origin)
+{
+    return origin->verdict.is_suspect && ttm_report_has_origin(arg, origin);
+}
+
+/* Without what other sessions of a device left that does not grow. */
+static void add_suspects(const struct sheet *sheet, struct suspects *sum,
+                         const struct ttm_report_process *process,
                          const struct ttm_report_row *rows, uint32_t count)
 {
     const uint64_t before = sum->count;
@@ -497,11 +505,13 @@ static void add_suspects(struct suspects *sum, const struct ttm_report_process *
             continue;
         sum->count++;
         sum->over += rows[i].origin->verdict.is_over;
-        sum->buffers += rows[i].held.count;
+        sum->buffers += rows[i].judged.count;
         *(rows[i].origin->region == TTM_REGION_CB ? &cbs : &sum->bytes) +=
-            rows[i].held.footprint_bytes;
+            rows[i].judged.footprint_bytes;
     }
     sum->bytes += ttm_report_cb_taken(process, cbs);
+    if (process->session_count > 1)
+        sum->most_bytes += ttm_report_most_judged(process, is_suspect, sheet->choice);
     sum->processes += sum->count > before;
 }
 
@@ -519,7 +529,7 @@ static int make_rows(const struct sheet *sheet, const struct ttm_report_process 
     return r;
 }
 
-/* "3 suspects in 3 processes: 33 buffers that keep growing, 792 KiB" */
+/* "3 suspects in 3 processes: 33 buffers that keep growing, 792 KiB, 96.0 KiB at a time" */
 static void put_suspects(const struct sheet *sheet, const struct suspects *suspects,
                          uint32_t processes)
 {
@@ -541,6 +551,8 @@ static void put_suspects(const struct sheet *sheet, const struct suspects *suspe
                     : suspects->over == suspects->count ? "kept"
                                                         : "keep or kept",
                     ttm_format_bytes(suspects->bytes, sum));
+    if (suspects->most_bytes > 0 && suspects->most_bytes < suspects->bytes)
+        ttm_text_format(&text, ", %s at a time", ttm_format_bytes(suspects->most_bytes, sum));
     put_in(sheet, TTM_RED, ttm_text_string(&text));
     sheet->out->failed |= text.failed;
     ttm_text_done(&text);
@@ -577,7 +589,7 @@ static int put_all_suspects(struct sheet *sheet, const struct suspects *own, uin
         const int r = make_rows(sheet, process, &rows, &count);
         if (r < 0)
             return r;
-        add_suspects(&all, process, rows, count);
+        add_suspects(sheet, &all, process, rows, count);
         free(rows);
     }
     put_suspects(sheet, &all, processes);
@@ -706,7 +718,7 @@ static int put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, ui
         buffers += rows[i].held.count;
         unsure += rows[i].origin->verdict.class == TTM_CLASS_UNSURE ? rows[i].held.count : 0;
     }
-    add_suspects(&suspects, sheet->process, rows, count);
+    add_suspects(sheet, &suspects, sheet->process, rows, count);
     put(sheet, "  ");
     if (suspects.count > 0 && processes > 1)
         r = put_all_suspects(sheet, &suspects, processes);

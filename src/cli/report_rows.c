@@ -80,9 +80,8 @@ static void join(struct ttm_report_row *row, const struct ttm_report_origin *ori
 {
     row->origins++;
     row->names += !is_same_text(row->origin->words.name, origin->words.name);
-    row->held.count += held->count;
-    row->held.bytes += held->bytes;
-    row->held.footprint_bytes += held->footprint_bytes;
+    ttm_held_add(&row->held, held);
+    ttm_held_add(&row->judged, &origin->judged);
     for (uint32_t i = 0; i < TTM_REPORT_BARS; i++)
         row->bars[i] += origin->bars[i];
     if (row->origins == 1 || origin->first_ns < row->first_ns)

@@ -18,6 +18,7 @@ struct ttm_report_row {
     uint32_t origins;                       /* in this row */
     uint32_t names;                         /* of these, with another name than the first */
     struct ttm_held held;                   /* of all, at the moment that was chosen */
+    struct ttm_held judged;                 /* of what remains: what their verdicts are true of */
     uint64_t bars[TTM_REPORT_BARS];
     uint64_t first_ns, last_ns; /* births of the oldest and the youngest that remain */
 };

@@ -455,7 +455,7 @@ static uint64_t suspect_bytes(const struct ttm_report_process *process,
     for (uint32_t i = 0; i < process->origin_count; i++) {
         const struct ttm_report_origin *origin = &process->origins[i];
         if (origin->verdict.is_suspect && ttm_report_has_origin(choice, origin))
-            *(origin->region == TTM_REGION_CB ? &cbs : &sum) += origin->remaining.footprint_bytes;
+            *(origin->region == TTM_REGION_CB ? &cbs : &sum) += origin->judged.footprint_bytes;
     }
     return sum + ttm_report_cb_taken(process, cbs);
 }

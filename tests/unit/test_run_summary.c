@@ -272,7 +272,7 @@ static void what_was_held_when_a_device_was_closed_remains(void **state)
 static void suspects_of_other_processes_are_told(void **state)
 {
     const uint16_t device = 0;
-    const struct ttm_report_stay stay = {.footprint_bytes = 4096};
+    const struct ttm_report_stay stay = {.held = {.count = 3, .footprint_bytes = 4096}};
     const struct ttm_report_session session = {.last = 3};
     struct ttm_report_origin suspect = {
         .words = {.operation = "ttnn.add", .name = "", .context = "", .thread = ""},
@@ -280,6 +280,7 @@ static void suspects_of_other_processes_are_told(void **state)
         .device_count = 1,
         .allocs = 3,
         .remaining = {.count = 3, .bytes = 4096, .footprint_bytes = 4096},
+        .judged = {.count = 3, .bytes = 4096, .footprint_bytes = 4096},
         .stays = &stay,
         .stay_count = 1,
         .verdict = {.class = TTM_CLASS_GROWING, .is_suspect = true},
@@ -303,7 +304,48 @@ static void suspects_of_other_processes_are_told(void **state)
     add_process(1, 20, 10, 4096);
     assert_has(text_on(&plain), "  2 suspects in 2 of 3 processes: 6 buffers");
     report.process_count = 1;
-    assert_has(text_on(&plain), "  1 suspect: 3 buffers");
+    assert_has(text_on(&plain), "  1 suspect: 3 buffers that keep growing, 4.0 KiB\n");
+}
+
+/* What is said in one line is what the evidence and the limit on leaks speak of. */
+static void what_sessions_left_is_told_as_its_evidence_is(void **state)
+{
+    const uint16_t device = 0;
+    const struct ttm_held each = {.count = 3, .bytes = 4096, .footprint_bytes = 4096};
+    const struct ttm_report_stay stays[] = {{.session = 0, .held = each},
+                                            {.session = 2, .held = each}};
+    const struct ttm_report_session sessions[] = {
+        {.first = 0, .last = 3}, {.first = 3, .last = 4}, {.first = 4, .last = 7}};
+    struct ttm_report_device devices[] = {{.id = device, .board = ""}};
+    struct ttm_report_origin suspect = {
+        .words = {.operation = "ttnn.add", .name = "", .context = "", .thread = ""},
+        .devices = &device,
+        .device_count = 1,
+        .allocs = 7,
+        .remaining = {.count = 7, .bytes = 9216, .footprint_bytes = 9216},
+        .judged = each,
+        .stays = stays,
+        .stay_count = 1,
+        .verdict = {.class = TTM_CLASS_GROWING, .is_suspect = true},
+    };
+    struct ttm_report_process process = {.pid = 1,
+                                         .allocs = 7,
+                                         .origins = &suspect,
+                                         .origin_count = 1,
+                                         .devices = devices,
+                                         .device_count = 1,
+                                         .sessions = sessions,
+                                         .session_count = 3};
+    const struct ttm_report report = {.processes = &process, .process_count = 1};
+    (void)state;
+
+    summary.report = &report;
+    add_process(1, 7, 7, 9216);
+    assert_has(text_on(&plain), "  1 suspect: 3 buffers that keep growing, 4.0 KiB\n");
+    suspect.stay_count = 2;
+    suspect.judged = (struct ttm_held){.count = 6, .bytes = 8192, .footprint_bytes = 8192};
+    assert_has(text_on(&plain),
+               "  1 suspect: 6 buffers that keep growing, 8.0 KiB, 4.0 KiB at a time\n");
 }
 
 static void failures_are_counted(void **state)
@@ -533,6 +575,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(where_they_come_from_is_said_with_the_largest_first, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(suspects_of_other_processes_are_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_sessions_left_is_told_as_its_evidence_is, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(what_was_held_when_a_device_was_closed_remains, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(failures_are_counted, set_up, tear_down),

@@ -78,6 +78,12 @@ static void what_each_session_left_does_not_grow(void **state)
     ttm_report_done(&scene.report);
 }
 
+static bool is_suspect(const void *arg, const struct ttm_report_origin *origin)
+{
+    (void)arg;
+    return origin->verdict.is_suspect;
+}
+
 static void a_leak_of_any_session_is_found_and_takes_what_one_held(void **state)
 {
     (void)state;
@@ -97,6 +103,11 @@ static void a_leak_of_any_session_is_found_and_takes_what_one_held(void **state)
         const unsigned left = where == 4 ? 80 : where > 1 ? 23 : 20; /* others leave one each */
         assert_int_equal(leak->remaining.count, left);
         assert_int_equal(ttm_report_leaked_bytes(&scene.report),
+                         leak->remaining.footprint_bytes / left * 20);
+        assert_int_equal(leak->judged.count, where == 4 ? 80 : 20);
+        assert_int_equal(leak->judged.footprint_bytes,
+                         leak->remaining.footprint_bytes / left * leak->judged.count);
+        assert_int_equal(ttm_report_most_judged(scene.process, is_suspect, NULL),
                          leak->remaining.footprint_bytes / left * 20);
         ttm_report_done(&scene.report);
     }

@@ -80,12 +80,14 @@ function make_verdict() {
     const p = process(), suspects = p.origins.filter((origin) => origin.suspect),
           verdict = $("verdict");
     const left = p.origins.reduce((sum, origin) => sum + origin.remaining[0], p.more.remaining[0]);
-    const count = suspects.reduce((sum, origin) => sum + origin.remaining[0], 0);
+    /* Without what other sessions of a device left that does not grow. */
+    const judged = (origin) => origin.judged || origin.remaining;
+    const count = suspects.reduce((sum, origin) => sum + judged(origin)[0], 0);
     const unsure = p.origins.reduce(
         (sum, origin) => sum + (origin.class === "unsure" ? origin.remaining[0] : 0), 0);
     /* Circular buffers of cached programs share addresses: no more than there were at a time. */
     const bytes_of = (is_cb) => suspects.reduce(
-        (sum, origin) => sum + ((origin.region === "CB") === is_cb ? origin.remaining[2] : 0), 0);
+        (sum, origin) => sum + ((origin.region === "CB") === is_cb ? judged(origin)[2] : 0), 0);
     const most =
         device_kinds().reduce((sum, kind) => sum + (kind.regions.CB ? kind.regions.CB.peak : 0), 0);
     const bytes = bytes_of(false) + Math.min(bytes_of(true), most || Infinity);
@@ -100,7 +102,11 @@ function make_verdict() {
         suspects.length > 0
             ? plural(suspects.length, "suspect", "suspects") + ": " +
                   plural(count, "buffer", "buffers") + " that " + growth + " growing, " +
-                  bytes_text(bytes) + (suspects[0].devices.length > 1 ? " on each device" : "")
+                  bytes_text(bytes) +
+                  (p.at_a_time > 0 && p.at_a_time < bytes
+                       ? ", " + bytes_text(p.at_a_time) + " at a time"
+                       : "") +
+                  (suspects[0].devices.length > 1 ? " on each device" : "")
         : unsure > 0 ? "No suspects; " + count_text(unsure) + " of the " +
                            plural(left, "buffer", "buffers") + " left " +
                            (unsure === 1 ? "is" : "are") + " unsure"
