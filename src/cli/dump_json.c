@@ -248,11 +248,21 @@ static void put_sizes(struct ttm_json *json, const struct sized *sizes, size_t n
     ttm_json_object_end(json);
 }
 
-static const char *class_of(const struct ttm_answer_site *site)
+/* As far as it follows from the region. Whether something grows its past tells, which a recording has. */
+static void put_class(struct ttm_json *json, const struct ttm_answer_site *site)
 {
-    return site->region == TTM_REGION_CB       ? "circular_buffer"
-           : site->region == TTM_REGION_KERNEL ? "kernel"
-                                               : "unsure";
+    const bool is_unsure = site->region < TTM_REGION_CB;
+
+    ttm_json_put_string(json, "class",
+                        is_unsure                       ? "unsure"
+                        : site->region == TTM_REGION_CB ? "circular_buffer"
+                                                        : "kernel");
+    ttm_json_put_bool(json, "suspect", false);
+    ttm_json_put_null(json, "cause");
+    ttm_json_put_string(json, "why", is_unsure ? "one moment does not tell whether it grows" : "");
+    ttm_json_put_string(json, "advice",
+                        is_unsure ? "record it and see tt-mem report, which judges by its past"
+                                  : "");
 }
 
 static void put_empty_array(struct ttm_json *json, const char *key)
@@ -316,11 +326,7 @@ static void put_origin(struct ttm_json *json, const struct ttm_answer *answer,
     ttm_json_put_u64(json, "first_ns", now_ns - origin->oldest_ns);
     ttm_json_put_u64(json, "last_ns", now_ns - origin->youngest_ns);
     put_sizes(json, sizes + origin->first, is_view(site) ? 0 : (size_t)origin->count);
-    ttm_json_put_string(json, "class", class_of(site));
-    ttm_json_put_bool(json, "suspect", false);
-    ttm_json_put_null(json, "cause");
-    ttm_json_put_string(json, "why", "");
-    ttm_json_put_string(json, "advice", "");
+    put_class(json, site);
     put_empty_array(json, "holders");
     ttm_json_object_end(json);
 }

@@ -197,6 +197,10 @@ def test_json_has_the_keys_of_the_contract(server: Server) -> None:
             assert origin["suspect"] is False and origin["cause"] is None
         classes = {o["region"]: o["class"] for o in process["origins"]}
         assert classes["CB"] == "circular_buffer" and classes["KERNEL"] == "kernel"
+        for origin in process["origins"]:  # what was not looked into is not told as a finding
+            is_unsure = origin["class"] == "unsure"
+            assert is_unsure == (origin["region"] not in ("CB", "KERNEL"))
+            assert ("one moment" in origin["why"]) == ("report" in origin["advice"]) == is_unsure
         for buffer in process["buffers"]:
             assert set(buffer) == BUFFER_KEYS
             assert buffer["address"] == buffer["id"]
