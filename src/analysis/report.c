@@ -759,6 +759,7 @@ static void judge(struct ttm_report *report, const struct ttm_ledger *ledger,
                             info->skipped_blocks > 0 || info->is_head_damaged;
     process->is_history_complete = process->is_complete && c->lost_events == 0 && !is_damaged &&
                                    ledger->told == 0 && !c->has_gap;
+    process->is_cut = !is_whole || is_damaged;
     process->has_missed =
         c->has_gap || c->is_off || c->untracked > 0 || (c->refused > 0 && !process->is_logged);
     process->why_incomplete =

@@ -132,6 +132,7 @@ struct ttm_report_process {
     bool is_complete;
     bool is_history_complete;
     bool has_missed; /* it allocated or freed what the numbers here do not have */
+    bool is_cut;     /* a part of what was heard of it is not in the recording, or damaged */
     const char *why_incomplete;
     struct ttm_recorded_counters counters;
     uint64_t allocs; /* of all devices, a life once */

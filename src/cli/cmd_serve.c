@@ -200,23 +200,34 @@ static int parse(struct serve *serve, int argc, char **argv)
     return r < 0 ? r : id;
 }
 
+/* ", 5 allocations" */
+static void put_count(struct ttm_text *out, uint64_t count, const char *one, const char *several)
+{
+    char number[TTM_NUMBER_SIZE];
+
+    ttm_text_format(out, "%s%s %s", out->length > 0 ? ", " : "", ttm_format_count(count, number),
+                    count == 1 ? one : several);
+}
+
 static void say_goodbye(struct ttm_server *server)
 {
     struct ttm_status status;
-    char uptime[TTM_NUMBER_SIZE], events[TTM_NUMBER_SIZE], births[TTM_NUMBER_SIZE];
-    char ends[TTM_NUMBER_SIZE], lives[TTM_NUMBER_SIZE], processes[TTM_NUMBER_SIZE];
+    char uptime[TTM_NUMBER_SIZE];
+    struct ttm_text counts;
 
     ttm_server_status(server, &status);
-    ttm_log("stopped after %s: %s messages, %s allocations, %s frees, %s still live, "
-            "%s processes reported",
+    ttm_text_init(&counts);
+    put_count(&counts, status.counter[TTM_COUNTER_EVENTS], "message", "messages");
+    put_count(&counts, status.counter[TTM_COUNTER_BIRTHS], "allocation", "allocations");
+    put_count(&counts, status.counter[TTM_COUNTER_ENDS], "free", "frees");
+    put_count(&counts, status.counter[TTM_COUNTER_LIVES], "still live", "still live");
+    put_count(&counts,
+              status.counter[TTM_COUNTER_PROCESSES] + status.counter[TTM_COUNTER_PROCESSES_ENDED],
+              "process reported", "processes reported");
+    ttm_log("stopped after %s: %s",
             ttm_format_duration(status.counter[TTM_COUNTER_UPTIME_NS], uptime),
-            ttm_format_count(status.counter[TTM_COUNTER_EVENTS], events),
-            ttm_format_count(status.counter[TTM_COUNTER_BIRTHS], births),
-            ttm_format_count(status.counter[TTM_COUNTER_ENDS], ends),
-            ttm_format_count(status.counter[TTM_COUNTER_LIVES], lives),
-            ttm_format_count(status.counter[TTM_COUNTER_PROCESSES] +
-                                 status.counter[TTM_COUNTER_PROCESSES_ENDED],
-                             processes));
+            ttm_text_string(&counts));
+    ttm_text_done(&counts);
 }
 
 /* What the driver says of this machine's cards, then what the user says, who knows better. */

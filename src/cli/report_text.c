@@ -85,7 +85,9 @@ static void put_head(struct sheet *sheet)
                     ttm_format_count(process->frees, frees),
                     plural(process->frees, "free", "frees"));
     if (process->counters.lost_events == 0) {
-        put(sheet, process->has_missed ? "not all was heard" : "nothing lost");
+        put(sheet, process->has_missed ? "not all was heard"
+                   : process->is_cut   ? "not all is recorded"
+                                       : "nothing lost");
     } else {
         char text[64];
         (void)snprintf(text, sizeof(text), "%s lost",
@@ -596,7 +598,9 @@ int ttm_report_text(const struct ttm_report *report, const struct ttm_report_cho
     int r = 0;
 
     if (!worst) {
-        ttm_text_append(out, "nothing was recorded: no program reported\n");
+        const bool is_whole = report->info.is_finished || report->info.is_being_written;
+        ttm_text_append(out, is_whole ? "nothing was recorded: no program reported\n"
+                                      : "no program is in the recording\n");
         put_flaws(&sheet);
         return ttm_text_failed(out) ? -ENOMEM : 0;
     }

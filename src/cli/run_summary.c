@@ -183,8 +183,8 @@ static void put_recording_stopped(const struct sheet *sheet)
     if (!why)
         return;
     put(sheet, "  ");
-    put_in(sheet, TTM_YELLOW, "the recording stopped");
-    ttm_text_format(sheet->out, " (%s): suspects and origins are of the time before\n", why);
+    put_in(sheet, TTM_YELLOW, "recording stopped");
+    ttm_text_format(sheet->out, " (%s): origins are of the time before\n", why);
 }
 
 static void add_oddity(const struct sheet *sheet, struct ttm_text *list, uint64_t count,

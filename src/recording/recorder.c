@@ -376,12 +376,26 @@ int ttm_recorder_tick(struct ttm_recorder *rec, uint64_t now_ns, uint64_t now_wa
     return is_more;
 }
 
+/* Whether a block has not come back yet from the thread that writes it. */
+static bool is_writing(const struct ttm_recorder *rec)
+{
+    /* acquire: pairs with the release in ring_put(); an error of that block is seen after it. */
+    return atomic_load_explicit(&rec->empty.put, memory_order_acquire) !=
+           atomic_load_explicit(&rec->full.put, memory_order_relaxed); /* ours */
+}
+
 int ttm_recorder_timeout_ms(const struct ttm_recorder *rec, uint64_t now_ns)
 {
-    uint64_t due_ns;
+    uint64_t due_ns = UINT64_MAX;
 
     /* What has stopped need not be waited for. */
-    if (rec->is_error_said || !flush_due_ns(rec, &due_ns))
+    if (rec->is_error_said)
+        return -1;
+    /* How it went is looked at also when nothing more comes. */
+    const bool is_open = is_writing(rec);
+    if (atomic_load_explicit(&rec->error, memory_order_relaxed) < 0) /* one value */
+        return 0;
+    if (!flush_due_ns(rec, &due_ns) && !is_open)
         return -1;
     /* Where blocks are full before a flush is due, none ever is; the rest has to be looked at. */
     if (due_ns > rec->ticked_ns + TICK_NS)

@@ -22,4 +22,4 @@ pytest.register_assert_rewrite(
 )
 
 from skips import pytest_sessionfinish  # noqa: E402, F401
-from support import folder, make_server, server, tree  # noqa: E402, F401
+from support import folder, make_server, server, small_disk, tree  # noqa: E402, F401

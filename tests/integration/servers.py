@@ -209,6 +209,30 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
+class SmallDisk:
+    """A file system of its own that can be full."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def fill(self) -> None:
+        with open(self.path / "filler", "wb", buffering=0) as file:
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(4096))
+
+
+@pytest.fixture
+def small_disk(folder: Path) -> Iterator[SmallDisk]:
+    path = folder / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(path)]
+    if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        pytest.skip("needs the right to mount")
+    yield SmallDisk(path)
+    subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
 @pytest.fixture
 def make_server(folder: Path) -> Iterator[Callable[[str], Server]]:
     """Makes servers that are not started; those that run at the end of the test are stopped."""

@@ -534,7 +534,7 @@ def test_a_recording_of_which_nothing_is_left_is_no_empty_one() -> None:
         assert "breaks off in the middle" in run("report", "cut.ttmem", *args).complains(1)
     # Its writer was killed before anybody reported: nothing is known to be missing.
     first, second = run_ok("report", "begun.ttmem").lines
-    assert first.startswith("nothing was recorded") and "it breaks off" in second
+    assert first == "no program is in the recording" and "it breaks off" in second
 
 
 def test_numbers_of_text_and_json_agree() -> None:

@@ -21,6 +21,7 @@ from support import (
     LIBRARY_WORKER,
     PATIENCE_S,
     RUN_WORKER,
+    SmallDisk,
     TRACKED_WORKER,
     WORKER_OPTIONS,
     Place,
@@ -1185,11 +1186,38 @@ def test_a_disk_that_fills_is_told_and_no_leaks_is_not_said(place: Place) -> Non
     assert result.status == 7
     lines = result.err.splitlines()
     assert re.match(r"tt-mem: cannot (go on|finish the) recording: File too large", lines[0])
-    why = "(File too large): suspects and origins are of the time before"
-    assert f"  the recording stopped {why}" in lines
+    assert "  recording stopped (File too large): origins are of the time before" in lines
     assert lines[-1] == "  leaks were looked for in a part alone: the recording stopped"
     assert "no leaks" not in result.err
     assert "recorded in part in x.ttmem (" in result.err
+
+
+def test_on_a_full_disk_tracking_goes_on_and_what_was_written_can_be_read(
+    place: Place, small_disk: SmallDisk
+) -> None:
+    file = str(small_disk.path / "x.ttmem")
+    with place.start("-o", file, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 0 5 1000")
+        wait_for(lambda: run_json("report", file)["processes"], "the first block")
+        small_disk.fill()
+        it.do("alloc 1 0 20000 1000")  # more than what is left of a page
+        wait_for(lambda: "recording" in it.errors(), "the full disk to be noticed")
+        it.do("alloc 0 1 3 1000")
+        tracked = {"TTMEM_SOCKET": it.socket}
+        wait_for(lambda: len(run_json("dump", env=tracked)["processes"][0]["buffers"]) == 20008)
+        result = it.end()
+    why = "No space left on device"
+    lines = result.err.splitlines()
+    assert lines[0] == f"tt-mem: cannot go on recording: {why}; tracking goes on without it"
+    assert f"  recording stopped ({why}): origins are of the time before" in lines
+    assert result.err.count(why) == 2 and "20,008 allocations remain" in result.err
+    assert max(len(line) for line in lines[1:] if file not in line) <= 80
+    report = run_json("report", file)
+    (process,) = report["processes"]
+    assert report["recording"]["complete"] is process["complete"] is False
+    assert "breaks off" in process["why_incomplete"]
+    assert sum(origin["remaining"] for origin in process["origins"]) == 5
+    assert "5 allocations, 0 frees, not all is recorded" in run("report", file).out
 
 
 @pytest.mark.parametrize("is_freed", [False, True])
@@ -1209,7 +1237,7 @@ def test_of_what_was_recorded_before_the_disk_was_full_what_remains_is_a_leak(
         fill_the_disk(it)
         it.send("free 1000000" if is_freed else "truth")
         result = it.end()
-    assert "the recording stopped (File too large)" in result.err
+    assert "  recording stopped (File too large)" in result.err
     assert result.status == (0 if is_freed else 3)
     assert ("nothing remains" in result.err) is is_freed
     assert ("leaks found" in result.err) is not is_freed

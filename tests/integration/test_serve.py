@@ -14,11 +14,15 @@ from support import (
     PATIENCE_S,
     TT_MEM,
     Server,
+    SmallDisk,
+    Tracked,
     clean_env,
     run,
+    run_json,
     run_ok,
     wait_for,
 )
+from tracked import wait_until_exact
 
 
 def test_a_second_server_on_the_same_socket_is_refused(server: Server, folder: Path) -> None:
@@ -132,7 +136,7 @@ def test_it_stops_cleanly_with_a_last_line_of_totals(make_server, number: int) -
         server.signal(number)
         assert process.wait(PATIENCE_S) == 0
         last = server.stop().splitlines()[-1]
-        assert re.match(r"tt-mem: stopped after .*: 7 messages, 5 allocations, 1 frees, 4", last)
+        assert re.match(r"tt-mem: stopped after .*: 7 messages, 5 allocations, 1 free, 4 still", last)
 
 
 def test_under_nohup_it_outlives_its_terminal(make_server) -> None:
@@ -291,3 +295,27 @@ def test_boards_give_capacities(make_server) -> None:
     assert devices[0]["arch"] == "wormhole_b0" and devices[7]["arch"] == "blackhole"
     assert devices[0]["regions"]["DRAM"]["capacity_bytes"] == 12 << 30
     assert devices[0]["regions"]["L1"]["capacity_bytes"] == 64 * 1464 * 1024
+
+
+def test_on_a_full_disk_a_server_goes_on_without_its_recording(
+    make_server, small_disk: SmallDisk
+) -> None:
+    records = small_disk.path / "records"
+    records.mkdir()
+    server: Server = make_server().start("--record", str(records))
+    with Tracked(server) as worker:
+        worker.do("alloc 0 0 5 1000")
+        (file,) = map(str, records.iterdir())
+        wait_for(lambda: run_json("report", file)["processes"], "the first block")
+        small_disk.fill()
+        worker.do("alloc 1 0 20000 1000")  # more than what is left of a page
+        wait_for(lambda: "recording" in server.stderr, "the full disk to be noticed")
+        worker.do("alloc 0 1 3 1000")
+        wait_until_exact(server, worker)
+        server.check()
+    told = [line for line in server.stop().splitlines() if "No space left" in line]
+    assert len(told) == 1 and told[0].endswith("; tracking goes on without it"), told
+    report = run_json("report", file)
+    (process,) = report["processes"]
+    assert report["recording"]["complete"] is process["complete"] is False
+    assert sum(origin["remaining"] for origin in process["origins"]) == 5
