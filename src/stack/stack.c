@@ -24,8 +24,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/pages.h"
 #include "stack/hot.h"
@@ -40,7 +42,8 @@
 #define COMM_SIZE 16
 #define PAGE 4096u
 #define SPARES 8u
-#define ORIGINS 256u /* a power of two */
+#define ORIGINS 256u                 /* a power of two */
+#define NAME_NS (10 * TTM_NS_PER_MS) /* between two looks at a thread's name */
 
 /* An origin that the thread has had. */
 struct origin {
@@ -56,7 +59,8 @@ struct memory {
     unsigned unloads;
     uint32_t thread_note;
     bool has_thread_note;
-    bool was_python; /* when the thread was named */
+    bool was_python;   /* when the thread was named */
+    uint64_t named_ns; /* then */
     bool has_python;
     bool has_native;
     struct ttm_kept kept; /* of stacks without Python */
@@ -298,8 +302,9 @@ __attribute__((noinline, cold)) static void catch_up(struct memory *memory, unsi
 /*
  * The thread's name: threading's ("MainThread", "worker-1") where Python knows the
  * thread; else the kernel's, if it was given one of its own; else "Thread-<id>".
- * Until 3.14 Python does not tell the kernel. It is asked once: a thread that is
- * renamed later keeps its first name here.
+ * Until 3.14 Python does not tell the kernel. A thread that is renamed later is found
+ * to be so at its next new origin, see learn_origin(): to look at each event would cost
+ * more than the rest of it.
  */
 __attribute__((noinline, cold)) static void name_thread(struct memory *memory, bool is_python)
 {
@@ -324,7 +329,19 @@ __attribute__((noinline, cold)) static void name_thread(struct memory *memory, b
     memory->thread_note = ttm_stack_hot.note(TTM_NOTE_THREAD, memory->scratch, (uint32_t)size);
     memory->has_thread_note = true;
     memory->was_python = is_python;
+    memory->named_ns = ttm_clock_read_ns(CLOCK_MONOTONIC_COARSE);
     errno = saved_errno;
+}
+
+/* Looks whether the thread has another name by now, if the last look was a while ago. */
+__attribute__((noinline, cold)) static bool has_other_name(struct memory *memory)
+{
+    const uint32_t before = memory->thread_note;
+
+    if (ttm_clock_read_ns(CLOCK_MONOTONIC_COARSE) - memory->named_ns < NAME_NS)
+        return false;
+    name_thread(memory, memory->was_python);
+    return memory->thread_note != before;
 }
 
 /*
@@ -379,6 +396,8 @@ __attribute__((noinline)) static uint32_t learn_origin(struct memory *memory, st
 
     if (known->number == 0 || known->context != context ||
         memcmp(&known->stack, &stack, sizeof(stack)) != 0) {
+        if (has_other_name(memory)) /* the next time it is not looked for */
+            return learn_origin(memory, kept, native, context);
         const int saved_errno = errno;
         const uint32_t number = process.options.origin(&stack, context);
         *known = (struct origin){.stack = stack, .context = context, .number = number};

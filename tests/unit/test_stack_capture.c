@@ -322,6 +322,34 @@ static void an_origin_is_made_again_after_forgetting(void **state)
     assert_int_equal(origins_made, 2);
 }
 
+static void *rename_between(void *ret)
+{
+    const struct timespec while_ago = {.tv_nsec = 30000000};
+    uint32_t origins[4];
+
+    assert_int_equal(prctl(PR_SET_NAME, "early"), 0);
+    for (volatile unsigned i = 0; i < 4; i++) {
+        origins[i] = origin_in(i == 2 ? 2 : 1);
+        assert_thread_name(made, i < 2 ? "early" : "later");
+        if (i == 0) {
+            assert_int_equal(prctl(PR_SET_NAME, "later"), 0);
+            assert_int_equal(nanosleep(&while_ago, NULL), 0);
+        }
+    }
+    assert_int_equal(origins[0], origins[1]); /* nothing new, and nobody looks */
+    assert_int_not_equal(origins[0], origins[3]);
+    return ret;
+}
+
+static void a_thread_that_was_renamed_is_told_so_from_its_next_new_origin_on(void **state)
+{
+    pthread_t thread;
+    (void)state;
+
+    assert_int_equal(pthread_create(&thread, NULL, rename_between, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 static void *find_origin(void *ret)
 {
     *(uint32_t *)ret = origin_in(1);
@@ -490,6 +518,7 @@ int main(void)
         cmocka_unit_test(an_origin_is_made_once_for_each_stack_and_context),
         cmocka_unit_test(an_origin_begins_where_it_is_told_to),
         cmocka_unit_test(an_origin_is_made_again_after_forgetting),
+        cmocka_unit_test(a_thread_that_was_renamed_is_told_so_from_its_next_new_origin_on),
         cmocka_unit_test(a_thread_that_takes_over_a_memory_has_origins_of_its_own),
         cmocka_unit_test(a_forked_child_names_itself),
         cmocka_unit_test(captures_go_on_while_libraries_come_and_go),
