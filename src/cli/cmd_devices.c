@@ -524,7 +524,7 @@ static int run(int argc, char **argv)
 const struct ttm_command ttm_command_devices = {
     .name = "devices",
     .synopsis = "[--json]",
-    .summary = "The Tenstorrent devices: telemetry, capacity, and how much is in use.",
+    .summary = "The Tenstorrent devices: telemetry, capacity, and what is in use.",
     .details = "Works without a server; with one it also tells what is allocated. No device is\n"
                "opened: a chip that sleeps is not woken, and a program that runs not disturbed.",
     .options = options,

@@ -115,9 +115,8 @@ const struct ttm_command ttm_command_dump = {
     .name = "dump",
     .synopsis = "[--all] [-d LIST] [--pid PID] [--json]",
     .summary = "Everything that is allocated now: sizes, ages and who holds it.",
-    .details =
-        "Largest first. Processes of other users show their totals only, and so do those that\n"
-        "do not report: by TT-Metal's own count ('runtime'), also without a server.",
+    .details = "Largest first. Processes of other users show their totals only, and so do those\n"
+               "that do not report: by TT-Metal's own count ('runtime'), also without a server.",
     .options = options,
     .run = run,
 };

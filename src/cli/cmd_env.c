@@ -50,10 +50,10 @@ static int run(int argc, char **argv)
 const struct ttm_command ttm_command_env = {
     .name = "env",
     .synopsis = "",
-    .summary = "The environment in which programs are tracked, for a shell to take over.",
-    .details =
-        "eval \"$(tt-mem env)\" makes every program that this shell starts from here on report\n"
-        "to the server that runs, or to the next that is started. Needs no server itself.",
+    .summary = "The environment in which programs are tracked, for a shell to take.",
+    .details = "eval \"$(tt-mem env)\" makes every program that this shell starts from here on\n"
+               "report to the server that runs, or to the next that is started. Needs no server\n"
+               "itself.",
     .options = options,
     .run = run,
 };

@@ -441,10 +441,10 @@ const struct ttm_command ttm_command_monitor = {
     .synopsis = "[-a | -d LIST] [-r MS] [--once] [--json | --csv]\n"
                 "                      [--log FILE]",
     .summary = "Device memory per device and region, refreshed.",
-    .details =
-        "Bars turn yellow at 75 % and red at 90 % of what the device has. 'Total L1' is\n"
-        "what buffers, L1_SMALL, circular buffers and kernels take together. Programs that\n"
-        "do not report are shown by TT-Metal's own count ('runtime'), also without a server.",
+    .details = "Bars turn yellow at 75 % and red at 90 % of what the device has. 'Total L1' is\n"
+               "what buffers, L1_SMALL, circular buffers and kernels take together. Programs\n"
+               "that do not report are shown by TT-Metal's own count ('runtime'), also without\n"
+               "a server.",
     .options = options,
     .run = run,
 };

@@ -327,11 +327,10 @@ static int run(int argc, char **argv)
 const struct ttm_command ttm_command_ps = {
     .name = "ps",
     .synopsis = "[--json]",
-    .summary = "The processes that hold a device, their memory, and whether they report.",
-    .details =
-        "REPORTS says how the memory is known: 'tracked' by a server, 'runtime' from\n"
-        "TT-Metal's own count; 'disabled' has libttmem loaded and switched off or no server,\n"
-        "'no' cannot be known. Works without a server.",
+    .summary = "The processes that hold a device, and what is known of their memory.",
+    .details = "REPORTS says how the memory is known: 'tracked' by a server, 'runtime' from\n"
+               "TT-Metal's own count; 'disabled' has libttmem loaded and switched off, or no\n"
+               "server; 'no' cannot be known. Works without a server.",
     .options = options,
     .run = run,
 };

@@ -31,11 +31,11 @@ static const struct ttm_option options[] = {
     {.id = OPTION_AT,
      .name = "at",
      .arg = "MOMENT",
-     .help = "what was live then: remaining, peak, or a mark's name"},
+     .help = "what was live: remaining, peak, or at a mark"},
     {.id = OPTION_BY,
      .name = "by",
      .arg = "WHAT",
-     .help = "what remains by origin, stack (call stacks) or frees (missing ones)",
+     .help = "what remains by origin, stack or (missing) frees",
      .choices = "origin stack frees"},
     TTM_OPTION_DEVICE,
     {.id = OPTION_REGION,
@@ -47,7 +47,7 @@ static const struct ttm_option options[] = {
     {.id = OPTION_MIN_BYTES,
      .name = "min-bytes",
      .arg = "N",
-     .help = "only origins that take at least so much (4096, 64K, 2M)"},
+     .help = "only origins that take so much (4096, 64K, 2M)"},
     {.id = OPTION_TOP, .name = "top", .arg = "N", .help = "at most so many origins"},
     {.id = OPTION_SUPPRESSIONS,
      .name = "suppressions",
@@ -239,8 +239,8 @@ static int run(int argc, char **argv)
 
 const struct ttm_command ttm_command_report = {
     .name = "report",
-    .synopsis = "[FILE] [--at MOMENT] [--by WHAT] [--all] [-d LIST] [--region REGION]\n"
-                "                     [--json]",
+    .synopsis = "[FILE] [--at MOMENT] [--by WHAT] [--all] [-d LIST]\n"
+                "                     [--region REGION] [--json]",
     .summary = "What a recording shows: peaks, what remains and where it comes from.",
     .details = "FILE is what 'tt-mem run' wrote; without it, the newest *.ttmem of this folder.\n"
                "Suspects come first: what keeps growing and is not given back.",

@@ -73,7 +73,7 @@ static const struct ttm_option options[] = {
     {.id = OPTION_FAIL_ON_LEAK,
      .name = "fail-on-leak",
      .arg = "[=BYTES]",
-     .help = "exit with 3 when suspects take more than BYTES (64K, 2M)"},
+     .help = "exit with 3 when suspects take more (64K, 2M)"},
     {.id = OPTION_SUPPRESSIONS,
      .name = "suppressions",
      .arg = "FILE",
@@ -562,11 +562,11 @@ static int run_command(int argc, char **argv)
 
 const struct ttm_command ttm_command_run = {
     .name = "run",
-    .synopsis =
-        "[-o FILE | --no-record] [--python-frames N] [--native-frames N]\n"
-        "                  [--no-stacks] [--fail-on-leak[=BYTES]] [--suppressions FILE]\n"
-        "                  [--holders] [--debug-log FILE] [--connect SOCKET] [--] CMD [ARG…]",
-    .summary = "Runs a program with tracking and sums up what it left in device memory.",
+    .synopsis = "[-o FILE | --no-record] [--python-frames N]\n"
+                "                  [--native-frames N] [--no-stacks] [--fail-on-leak[=BYTES]]\n"
+                "                  [--suppressions FILE] [--holders] [--debug-log FILE]\n"
+                "                  [--connect SOCKET] [--] CMD [ARG…]",
+    .summary = "Runs a program, tracks it and sums up what it left in device memory.",
     .details = "No server is needed: the command brings one, which the other commands find while\n"
                "the program runs. The program's input, output, signals and exit status are its\n"
                "own; the summary goes to standard error when it ends.",

@@ -54,6 +54,14 @@ def test_help_that_cannot_be_written_is_a_failure(command: str) -> None:
     )
 
 
+def test_help_fits_eighty_columns() -> None:
+    names = re.findall(r"^  ([a-z]+) +[A-Z]", run_ok("--help").out, re.M)
+    assert {"run", "report", "demo"} <= set(names)
+    for args in (["--help"], *([name, "--help"] for name in names)):
+        long = [line for line in run_ok(*args).lines if len(line) > 80]
+        assert not long, (args, long)
+
+
 @pytest.mark.parametrize("command", COMMANDS[:3])
 def test_a_terminal_gets_colours_unless_they_are_not_wanted(
     busy: Server, command: list[str]
