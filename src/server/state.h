@@ -118,6 +118,7 @@ struct ttm_session {
     uint64_t progress_ns; /* last time 'out' got shorter */
 
     int fds[2];          /* that came with a message, -1: none */
+    ino_t segment_inode; /* of what was attached by it, 0: nothing */
     struct ttm_queue in; /* native: a frame that has begun */
     struct ttm_queue out;
     struct ttm_original_reader reader;

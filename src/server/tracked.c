@@ -134,6 +134,7 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd,
     ttm_tracked_free(client->tracked);
     client->tracked = tracked;
     tracked->session = session;
+    session->segment_inode = tracked->segment_inode;
     tracked->needed_ns = session->opened_ns;
     tracked->rate_since_ns = server->now_ns;
     ttm_notes_init(&tracked->notes, &tracked->reader, client);
@@ -275,9 +276,15 @@ int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, si
 
     if (ttm_told_head_decode(payload, length, &is_on) < 0)
         return -EBADMSG;
-    if (!tracked || tracked->session != session)
+    if (!tracked || tracked->segment_inode != session->segment_inode)
         return 0;
     struct ttm_process *process = tracked->client->process;
+    if (tracked->session != session) {
+        /* It was switched on again by another connection, which was heard first. */
+        process->counters.has_gap |= is_on == 0;
+        ttm_record_counters(tracked->client);
+        return 0;
+    }
     if (is_on == 0) {
         uint32_t budget = DRAIN_MAX / RECORDS_PER_SLICE;
         ttm_tracked_catch_up(tracked, &budget);

@@ -22,6 +22,7 @@ from support import (
     IS_THREAD_SANITIZED,
     NOBODY,
     PATIENCE_S,
+    SWITCHED,
     TELL,
     TOLD_END,
     Library,
@@ -947,6 +948,32 @@ def test_ends_that_are_in_a_ring_when_all_was_told_are_frees(server: Server) -> 
         dram = row["devices"][0]["regions"]["DRAM"]
         assert (dram["allocs"], dram["frees"], dram["remaining_bytes"]) == (lives, lives, 0)
         assert row["buffers"] == []
+    os.close(fd)
+
+
+def test_a_switch_that_is_heard_after_the_next_connection_is_a_gap(server: Server) -> None:
+    """Off by one connection and on by the next: nobody says which of them is read first."""
+    contents = one_ring_contents(65792, record(1, 1, 11), record(2, 1, 11))
+    fd = segment(contents, size=len(contents))
+
+    def attach_and_tell(native: Native) -> None:
+        attach(native, os.dup(fd), os.eventfd(0))
+        kind, payload = native.read_frame()
+        assert kind == TELL
+        native.send(frame(TOLD_END, payload[:4] + bytes(4)))
+        native.ask(GET_STATUS)
+
+    with Native(server.socket) as before, Native(server.socket) as after:
+        attach_and_tell(before)
+        attach_and_tell(after)
+        row = row_of(server, os.getpid())
+        assert row and row["complete"] is row["history_complete"] is True
+        before.send(frame(SWITCHED, struct.pack("<II", 0, 0)))
+        before.ask(GET_STATUS)
+        row = row_of(server, os.getpid())
+        assert row and row["complete"] is True and row["history_complete"] is False
+        client = client_of(server, os.getpid())
+        assert client and client["disabled"] is False
     os.close(fd)
 
 

@@ -860,6 +860,14 @@ def test_with_connect_what_remained_is_as_requested(place: Place, server: Server
     assert "1 allocation remained, 2.9 KiB requested" in text, text
 
 
+def has_broken_off(server: Server, is_on: bool) -> bool:
+    """Whether the server knows that it was off, and whether it is on now."""
+    (client,) = server.status()["clients"]
+    (process,) = server.dump()["processes"]
+    is_exact = process["why_incomplete"] and not client["catching_up"]
+    return bool(is_exact) and client["disabled"] is not is_on
+
+
 def told_with_connect(place: Place, server: Server, *lines: str) -> str:
     with place.start("--connect", server.socket, LIBRARY_WORKER, env=dict(WORKER_OPTIONS)) as it:
         it.do("alloc 1 100")
@@ -867,7 +875,7 @@ def told_with_connect(place: Place, server: Server, *lines: str) -> str:
         for line in lines:
             it.do(line)
         if "disable" in lines:
-            wait_for(lambda: has_heard_of_switch(server.socket, "enable" in lines), "the switch")
+            wait_for(lambda: has_broken_off(server, "enable" in lines), "the switch")
         return summary_of(it.end())
 
 

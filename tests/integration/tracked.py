@@ -195,7 +195,7 @@ def client_of(server: Server, pid: int) -> dict[str, Any] | None:
     return None
 
 
-ATTACH, TOLD, TOLD_END, TELL = 64, 65, 66, 80
+ATTACH, TOLD, TOLD_END, SWITCHED, TELL = 64, 65, 66, 67, 80
 SEGMENT_MAGIC = 0x314745534D4D5454
 
 
