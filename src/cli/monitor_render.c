@@ -389,8 +389,11 @@ static void put_short_row(const struct ttm_monitor_look *look, const struct ttm_
     const struct ttm_device_row *device = row->device;
     const uint64_t *capacity = device->capacity_bytes;
 
-    ttm_text_format(out, "%4u %-6.6s", device->id,
-                    device->board[0] ? device->board : ttm_arch_name(device->arch));
+    const char *kind = device->board[0]                   ? device->board
+                       : device->arch == TTM_ARCH_UNKNOWN ? ""
+                                                          : ttm_arch_name(device->arch);
+
+    ttm_text_format(out, "%4u %-6.6s", device->id, kind);
     put_short_usage(terminal, out, "DRAM", ttm_device_used(&device->totals, TTM_REGION_DRAM),
                     capacity[TTM_REGION_DRAM]);
     put_short_usage(terminal, out, "L1", total_l1(device), capacity[TTM_REGION_L1]);

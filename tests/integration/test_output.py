@@ -168,6 +168,16 @@ def test_a_small_window_is_enough_for_the_monitor(busy: Server) -> None:
     assert status == 0 and "DRAM" in text
 
 
+def test_a_device_of_which_nothing_is_known_has_no_name_in_a_short_row(server: Server) -> None:
+    with server.client() as client:
+        for device in range(12):
+            client.alloc(device, 1 << 20, device + 1)
+        client.sync()
+        status, text = run_on_terminal("monitor", "--once", server=server)
+    assert status == 0 and re.search(r"^ +11 +DRAM \[", text, re.M), text
+    assert "unknow" not in text
+
+
 def test_a_command_whose_reader_leaves_ends(busy: Server) -> None:
     with Command("monitor", "-r", "10", server=busy) as monitor:
         monitor.read_line()
