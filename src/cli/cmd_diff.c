@@ -124,11 +124,12 @@ static void put_row(const struct ttm_diff_row *row, const struct ttm_terminal *t
     ttm_text_repeat(out, " ", width < 15 ? 15 - width : 0);
     ttm_text_append(out, counts);
     ttm_terminal_colour(terminal, out, growth > 0 ? TTM_RED : growth < 0 ? TTM_GREEN : TTM_PLAIN);
-    ttm_text_format(out, " %s%10s",
-                    growth > 0   ? "+"
-                    : growth < 0 ? "-"
-                                 : " ",
-                    ttm_format_bytes((uint64_t)(growth < 0 ? -growth : growth), by));
+    (void)snprintf(counts, sizeof(counts), "%s%s",
+                   growth > 0   ? "+"
+                   : growth < 0 ? "-"
+                                : "",
+                   ttm_format_bytes((uint64_t)(growth < 0 ? -growth : growth), by));
+    ttm_text_format(out, " %11s", counts);
     ttm_terminal_colour(terminal, out, TTM_PLAIN);
     ttm_text_format(out, "%s\n", row->origin->verdict.is_suspect ? " suspect" : "");
     out->failed |= place.failed;
@@ -181,8 +182,14 @@ static void put_text(const struct ttm_diff *diff, const struct trust *trust,
     ttm_text_append_safe(out, wish->labels[0]);
     ttm_text_append(out, " to ");
     ttm_text_append_safe(out, wish->labels[1]);
-    ttm_text_format(out, ": +%s", ttm_format_bytes(diff->grown_bytes, number));
-    ttm_text_format(out, ", -%s\n", ttm_format_bytes(diff->shrunk_bytes, number));
+    const bool has_grown = diff->grown_bytes > 0, has_shrunk = diff->shrunk_bytes > 0;
+    ttm_text_append(out, has_grown || has_shrunk ? ": " : ": as much as before");
+    if (has_grown)
+        ttm_text_format(out, "+%s", ttm_format_bytes(diff->grown_bytes, number));
+    if (has_shrunk)
+        ttm_text_format(out, "%s-%s", has_grown ? ", " : "",
+                        ttm_format_bytes(diff->shrunk_bytes, number));
+    ttm_text_append(out, "\n");
     if (wish->is_backwards)
         ttm_text_append(out, "  backwards: there is no such mark before the other one\n");
     put_flaws(trust, wish, terminal, out);

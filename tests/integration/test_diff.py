@@ -100,8 +100,11 @@ def test_versions_of_python_name_one_function_differently() -> None:
 
 def test_text() -> None:
     lines = run_ok("diff", "clean.ttmem", "leak.ttmem").lines
-    assert lines[0].startswith("from clean.ttmem to leak.ttmem: +13.3 MiB, -0 B")
-    assert "decode.py:28 cache_kv" in lines[1] and "0 → 100" in lines[1] and "+" in lines[1]
+    assert lines[0] == "from clean.ttmem to leak.ttmem: +13.3 MiB"
+    assert "decode.py:28 cache_kv" in lines[1] and "0 → 100   +12.5 MiB" in lines[1]
+    assert run_ok("diff", "leak.ttmem", "clean.ttmem").lines[0].endswith("clean.ttmem: -13.3 MiB")
+    same = run_ok("diff", "leak.ttmem", "leak.ttmem").lines
+    assert same[0] == "from leak.ttmem to leak.ttmem: as much as before"
     assert lines[-1].strip() == "7 did not change"
     lines = run_ok("diff", "clean.ttmem", "leak.ttmem", "--all").lines
     assert all(line == line.rstrip() for line in lines)

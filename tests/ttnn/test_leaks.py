@@ -255,4 +255,4 @@ def test_circular_buffers_that_share_addresses_take_no_more_than_there_were(fold
     assert sum(row["remaining_footprint_bytes"] for row in cbs) > 2**20
     assert process["devices"][0]["regions"]["CB"]["peak_resident_bytes"] < 2**19
     assert re.search(r"suspects?: .* that keep growing, [\d.]+ KiB", tell("report", recording))
-    assert re.search(r": \+[\d.]+ KiB, -0 B$", tell("diff", folder / "few.ttmem", recording), re.M)
+    assert re.search(r": \+[\d.]+ KiB$", tell("diff", folder / "few.ttmem", recording), re.M)
