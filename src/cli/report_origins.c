@@ -736,6 +736,24 @@ static int put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, ui
     return r;
 }
 
+/* One line, whose middle is cut on a terminal where all of it does not fit. */
+static void put_between(const struct sheet *sheet, const struct ttm_text *head,
+                        const struct ttm_text *middle, const struct ttm_text *tail)
+{
+    const size_t taken =
+        ttm_terminal_width(ttm_text_string(head)) + ttm_terminal_width(ttm_text_string(tail));
+    const size_t room = sheet->terminal->columns > taken + 8 ? sheet->terminal->columns - taken : 8;
+    const size_t width = ttm_terminal_width(ttm_text_string(middle));
+
+    put(sheet, ttm_text_string(head));
+    if (sheet->terminal->is_terminal && width > room)
+        put_columns(sheet, ttm_text_string(middle), room);
+    else
+        put(sheet, ttm_text_string(middle));
+    put(sheet, ttm_text_string(tail));
+    sheet->out->failed |= head->failed || middle->failed || tail->failed;
+}
+
 /* What came and went, in one line. */
 static void put_temporaries(struct sheet *sheet)
 {
@@ -756,17 +774,25 @@ static void put_temporaries(struct sheet *sheet)
     }
     if (!most || (sheet->is_brief && sheet->rows == 0))
         return;
-    ttm_text_format(sheet->out, "  temporary: %s from %llu %s, most at ",
+    struct ttm_text head, place, tail;
+    ttm_text_init(&head);
+    ttm_text_init(&place);
+    ttm_text_init(&tail);
+    ttm_text_format(&head, "  temporary: %s from %llu %s, most at ",
                     ttm_format_count(births, number), (unsigned long long)lines,
                     plural(lines, "origin", "origins"));
-    ttm_report_place(sheet, &most->words, sheet->out);
+    ttm_report_place(sheet, &most->words, &place);
     const uint64_t mean_ns = most->lifetime_ns / most->frees;
     if (process->is_untimed || (process->is_logged && mean_ns < TTM_NS_PER_S))
-        ttm_text_format(sheet->out, " (%s)", ttm_format_count(most->allocs, frees));
+        ttm_text_format(&tail, " (%s)", ttm_format_count(most->allocs, frees));
     else
-        ttm_text_format(sheet->out, " (%s, %s each)", ttm_format_count(most->allocs, frees),
+        ttm_text_format(&tail, " (%s, %s each)", ttm_format_count(most->allocs, frees),
                         mean_ns < TTM_NS_PER_MS ? "< 1 ms" : ttm_format_duration(mean_ns, mean));
+    put_between(sheet, &head, &place, &tail);
     end_line(sheet);
+    ttm_text_done(&head);
+    ttm_text_done(&place);
+    ttm_text_done(&tail);
 }
 
 /* What grew and was freed only when nothing more came: nothing remains, but it was there. */

@@ -352,10 +352,10 @@ def test_what_grew_in_a_loop_that_is_over_does_not_keep_growing() -> None:
     ]
 
 
-def test_a_low_terminal_has_the_advice() -> None:
-    file = tell("over")
+def lines_on_terminal(file: str, columns: int) -> list[str]:
+    """Of a terminal with 24 rows."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     env = clean_env(TERM="xterm", NO_COLOR="1")
     with subprocess.Popen([TT_MEM, "report", file], stdout=theirs, env=env) as process:
         os.close(theirs)
@@ -365,7 +365,16 @@ def test_a_low_terminal_has_the_advice() -> None:
                 written += piece
         assert process.wait() == 0
     os.close(ours)
-    lines = written.decode().splitlines()
+    return written.decode().splitlines()
+
+
+def test_a_place_that_does_not_fit_is_cut_and_what_comes_behind_it_is_not() -> None:
+    (line,) = (line for line in lines_on_terminal(tell("leak"), 70) if "temporary:" in line)
+    assert re.search(r", most at decode\.py\S*… \(100, < 1 ms each\)$", line), line
+
+
+def test_a_low_terminal_has_the_advice() -> None:
+    lines = lines_on_terminal(tell("over"), 80)
     assert len(lines) < 24
     assert "drop it, or ttnn.deallocate() it before the next step" in " ".join(
         " ".join(lines).split()
