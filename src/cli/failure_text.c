@@ -230,13 +230,21 @@ static void put_programs(const struct sheet *sheet)
 
     if (view->cb_bytes == 0)
         return;
+    const size_t line = sheet->out->length;
     put_amount(sheet, false, view->cb_bytes);
     put(sheet, "circular buffers");
     if (view->program_count > 0)
         ttm_text_format(sheet->out, " of %s %s", ttm_format_count(view->program_count, number),
                         view->program_count == 1 ? "program" : "programs");
     for (uint32_t i = 0; i < view->operation_count; i++) {
+        const size_t taken = ttm_terminal_width(ttm_text_string(sheet->out) + line);
         put(sheet, i == 0 ? " (" : ", ");
+        /* With a comma or parenthesis before it, and another one and dots behind. */
+        if (sheet->terminal->is_terminal &&
+            taken + 2 + strlen(view->operations[i]) + 4 > sheet->terminal->columns) {
+            put(sheet, ttm_terminal_ellipsis(sheet->terminal));
+            break;
+        }
         ttm_text_append_safe(sheet->out, view->operations[i]);
     }
     put(sheet, view->operation_count > 0 ? ")\n" : "\n");

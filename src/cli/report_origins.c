@@ -208,6 +208,16 @@ void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
     ttm_text_done(&line);
 }
 
+/* How long the next word is; a number and what it counts are one. */
+static size_t word_length(const char *text)
+{
+    const size_t length = strcspn(text, " ");
+
+    if (length == 0 || strspn(text, "0123456789.,") < length || text[length] == '\0')
+        return length;
+    return length + 1 + strcspn(text + length + 1, " ");
+}
+
 void ttm_report_wrapped(struct sheet *sheet, const char *text, size_t indent)
 {
     const size_t width =
@@ -216,7 +226,7 @@ void ttm_report_wrapped(struct sheet *sheet, const char *text, size_t indent)
 
     ttm_text_repeat(sheet->out, " ", indent);
     while (*text) {
-        const size_t length = strcspn(text, " ");
+        const size_t length = word_length(text);
         char word[TTM_VERDICT_TEXT];
         (void)snprintf(word, sizeof(word), "%.*s", (int)length, text);
         const size_t columns = ttm_terminal_width(word);
@@ -398,25 +408,42 @@ static void put_suspect(struct sheet *sheet, const struct ttm_report_row *row, s
         put_advice(sheet, origin);
 }
 
-/* The rest, in one line. */
+static bool is_part_of_program(const struct ttm_report_origin *origin)
+{
+    return origin->verdict.class == TTM_CLASS_CIRCULAR_BUFFER ||
+           origin->verdict.class == TTM_CLASS_KERNEL ||
+           origin->verdict.class == TTM_CLASS_PROGRAM_CACHE;
+}
+
+/* The rest, in one line. What cached programs keep is not among what is said to remain. */
 static void put_left_out(struct sheet *sheet, const struct ttm_report_row *rows, uint32_t from,
                          uint32_t count)
 {
     char number[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
-    uint64_t buffers = 0, sum = 0;
+    uint64_t buffers = 0, sum = 0, parts = 0;
     uint32_t left = 0;
 
     for (uint32_t i = from; i < count; i++) {
         left += rows[i].origins;
+        if (is_part_of_program(rows[i].origin)) {
+            parts += rows[i].held.count;
+            continue;
+        }
         buffers += rows[i].held.count;
         sum += rows[i].held.footprint_bytes;
     }
     if (left == 0)
         return;
-    ttm_text_format(sheet->out, "   %s %u more %s with %s %s, %s: --all",
-                    ttm_terminal_ellipsis(sheet->terminal), left, plural(left, "origin", "origins"),
-                    ttm_format_count(buffers, number), plural(buffers, "buffer", "buffers"),
-                    ttm_format_bytes(sum, bytes));
+    ttm_text_format(sheet->out, "   %s %u more %s with ", ttm_terminal_ellipsis(sheet->terminal),
+                    left, plural(left, "origin", "origins"));
+    if (buffers > 0)
+        ttm_text_format(sheet->out, "%s %s, %s%s", ttm_format_count(buffers, number),
+                        plural(buffers, "buffer", "buffers"), ttm_format_bytes(sum, bytes),
+                        parts > 0 ? ", and " : "");
+    if (parts > 0)
+        ttm_text_format(sheet->out, "%s %s of programs", ttm_format_count(parts, number),
+                        plural(parts, "part", "parts"));
+    put(sheet, ": --all");
     end_line(sheet);
 }
 

@@ -176,6 +176,8 @@ static void circular_buffers_are_one_line(void **state)
     view.operation_count = 2;
     assert_has(text_on(&plain), "   8.0 MiB  circular buffers of 3 programs (ttnn.softmax, "
                                 "ttnn.\\x1bmatmul)\n");
+    const struct ttm_terminal screen = {.is_terminal = true, .has_utf8 = true, .columns = 84};
+    assert_has(text_on(&screen), "of 3 programs (ttnn.softmax, …)\n"); /* nothing is cut off */
     view.operation_count = 0;
     view.program_count = 1;
     assert_has(text_on(&plain), "circular buffers of 1 program\n");
