@@ -90,7 +90,29 @@ static void find_standby(const struct ttm_answer *answer, size_t client_count, s
     }
 }
 
-static void put_process(struct ttm_text *out, const struct ttm_process_row *row)
+#define TITLES "       pid  source        live        events   events/s    lost resyncs   ring"
+#define COMMAND_LEAST 20
+
+static bool is_narrow(const struct ttm_terminal *terminal)
+{
+    return terminal->is_terminal && terminal->columns < sizeof(TITLES) + COMMAND_LEAST;
+}
+
+/* At the end of the row, or on a terminal that has no room for it there, below it. */
+static void put_command(struct ttm_text *out, const struct ttm_terminal *terminal,
+                        const struct ttm_process_row *row)
+{
+    if (is_narrow(terminal)) {
+        while (out->length > 0 && out->data[out->length - 1] == ' ')
+            out->data[--out->length] = '\0';
+        ttm_text_append(out, "\n            ");
+    }
+    ttm_terminal_command(out, row->command);
+    ttm_text_append(out, "\n");
+}
+
+static void put_process(struct ttm_text *out, const struct ttm_terminal *terminal,
+                        const struct ttm_process_row *row)
 {
     char lives[TTM_NUMBER_SIZE], events[TTM_NUMBER_SIZE], rate[TTM_NUMBER_SIZE];
     char lost[TTM_NUMBER_SIZE];
@@ -104,8 +126,7 @@ static void put_process(struct ttm_text *out, const struct ttm_process_row *row)
             ttm_format_count(row->lost_events, lost), row->resyncs, (row->ring_permille + 5) / 10);
     else
         ttm_text_format(out, " %10s %7s %7s %6s  ", "", "", "", "");
-    ttm_terminal_command(out, row->command);
-    ttm_text_append(out, "\n");
+    put_command(out, terminal, row);
     if (row->trouble[0] != '\0') {
         ttm_text_append(out, "            ");
         ttm_text_append_safe(out, row->trouble);
@@ -117,28 +138,27 @@ static void put_process(struct ttm_text *out, const struct ttm_process_row *row)
 }
 
 /* Known by TT-Metal's own count alone, so no part of what the server has counted. */
-static void put_counted(struct ttm_text *out, const struct ttm_process_row *row)
+static void put_counted(struct ttm_text *out, const struct ttm_terminal *terminal,
+                        const struct ttm_process_row *row)
 {
     ttm_text_format(out, "  %8d  %-8s %9s %13s %10s %7s %7s %6s  ", row->pid,
                     ttm_source_name(row->source), "-", "-", "", "", "", "");
-    ttm_terminal_command(out, row->command);
-    ttm_text_append(out, "\n");
+    put_command(out, terminal, row);
 }
 
 /* The first 'client_count' processes report to the server. */
-static void put_processes(struct ttm_text *out, const struct ttm_answer *answer,
-                          size_t client_count, const struct standby *standby)
+static void put_processes(struct ttm_text *out, const struct ttm_terminal *terminal,
+                          const struct ttm_answer *answer, size_t client_count,
+                          const struct standby *standby)
 {
     if (client_count == 0)
         ttm_text_append(out, "  no program reports\n");
     if (answer->process_count > 0)
-        ttm_text_append(out,
-                        "       pid  source        live        events   events/s    lost resyncs   "
-                        "ring  command\n");
+        ttm_text_format(out, "%s%s\n", TITLES, is_narrow(terminal) ? "" : "  command");
     for (size_t i = 0; i < client_count; i++)
-        put_process(out, &answer->processes[i].row);
+        put_process(out, terminal, &answer->processes[i].row);
     for (size_t i = client_count; i < answer->process_count; i++)
-        put_counted(out, &answer->processes[i].row);
+        put_counted(out, terminal, &answer->processes[i].row);
     for (size_t i = 0; i < standby->count; i++)
         ttm_text_format(out, "  %8d  disabled  tracking is off: tt-mem enable %d\n",
                         (int)standby->pids[i], (int)standby->pids[i]);
@@ -188,7 +208,7 @@ static void put_text(struct ttm_text *out, const struct ttm_connection *conn,
         put_check(out, checked);
     struct standby standby;
     find_standby(answer, client_count, &standby);
-    put_processes(out, answer, client_count, &standby);
+    put_processes(out, &terminal, answer, client_count, &standby);
 }
 
 static void put_process_json(struct ttm_json *json, const struct ttm_process_row *row)

@@ -106,7 +106,7 @@ static void put_row(struct dump *dump, const struct row *row)
 {
     char size[TTM_NUMBER_SIZE], age[TTM_NUMBER_SIZE];
 
-    ttm_text_format(dump->out, "  %8d  %10s  %10s  %#14" PRIx64 "  ", row->process->row.pid,
+    ttm_text_format(dump->out, "  %7d  %11s  %9s  %#12" PRIx64 "  ", row->process->row.pid,
                     ttm_format_duration(row->life->age_ns, age),
                     ttm_format_bytes(row->life->bytes, size), row->life->address);
     if (row->site->region == TTM_REGION_KERNEL)
@@ -134,13 +134,13 @@ static void put_rows(struct dump *dump)
     if (!dump->choice->is_unfolded && dump->row_count > FOLDED_ROWS + 1)
         shown = FOLDED_ROWS;
     ttm_terminal_colour(dump->terminal, dump->out, TTM_DIM);
-    ttm_text_append(dump->out, "       pid         age        size         address\n");
+    ttm_text_append(dump->out, "      pid          age       size       address\n");
     ttm_terminal_colour(dump->terminal, dump->out, TTM_PLAIN);
     for (size_t i = 0; i < shown; i++)
         put_row(dump, &dump->rows[i]);
     if (shown < dump->row_count)
         ttm_text_format(dump->out, "  %*s%s %s more: tt-mem dump --all\n",
-                        dump->terminal->has_utf8 ? 7 : 5, "", ttm_terminal_ellipsis(dump->terminal),
+                        dump->terminal->has_utf8 ? 6 : 4, "", ttm_terminal_ellipsis(dump->terminal),
                         ttm_format_count(dump->row_count - shown, count));
 }
 

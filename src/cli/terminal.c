@@ -106,11 +106,11 @@ static size_t code_length(const char *s)
     return s[n] == 'm' ? n + 1 : 0;
 }
 
-size_t ttm_terminal_width(const char *line)
+static size_t width_up_to(const char *line, const char *end)
 {
     size_t columns = 0;
 
-    while (*line) {
+    while (line < end) {
         const size_t code = code_length(line);
         const size_t n = code ? code : ttm_utf8_length(line);
         columns += code == 0;
@@ -119,26 +119,47 @@ size_t ttm_terminal_width(const char *line)
     return columns;
 }
 
+size_t ttm_terminal_width(const char *line)
+{
+    return width_up_to(line, line + strlen(line));
+}
+
+/* So many columns of a line, and all its colours: what is switched on is switched off again. */
+static void put_columns(const char *line, const char *end, size_t columns, const char *mark,
+                        struct ttm_text *out)
+{
+    size_t column = 0;
+
+    while (line < end) {
+        const size_t code = code_length(line);
+        const size_t length = code ? code : ttm_utf8_length(line);
+        const size_t n = length ? length : 1;
+        column += code == 0;
+        if (code == 0 && column == columns + 1)
+            ttm_text_append(out, mark);
+        if (code > 0 || column <= columns)
+            ttm_text_append_bytes(out, line, n);
+        line += n;
+    }
+}
+
 void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text *text,
                       struct ttm_text *out)
 {
     const char *s = ttm_text_string(text);
-    size_t column = 0;
+    const char *mark = terminal->has_utf8 ? "…" : "";
 
     if (!terminal->is_terminal) {
         ttm_text_append_bytes(out, s, text->length);
         return;
     }
     while (*s) {
-        size_t n = code_length(s);
-        if (n == 0) {
-            n = ttm_utf8_length(s);
-            n = n ? n : 1;
-            column = *s == '\n' ? 0 : column + 1;
-        }
-        if (column <= terminal->columns)
-            ttm_text_append_bytes(out, s, n);
-        s += n;
+        const char *end = strchrnul(s, '\n');
+        const bool is_cut = width_up_to(s, end) > terminal->columns;
+        put_columns(s, end, terminal->columns - (is_cut && terminal->has_utf8), mark, out);
+        if (*end)
+            ttm_text_append(out, "\n");
+        s = end + (*end != '\0');
     }
 }
 

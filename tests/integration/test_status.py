@@ -17,6 +17,7 @@ from support import (
     run,
     run_json,
     run_ok,
+    run_on_terminal,
 )
 
 COMMANDS = [("status",), ("dump",), ("monitor", "--once"), ("tail",)]
@@ -86,6 +87,19 @@ def test_text_tells_troubles_only_when_there_are_any(server: Server) -> None:
         loud = run_ok("status", server=server).out
         assert "frees of the unknown" in loud and "refused: device id" in loud
         assert str(os.getpid()) in loud
+
+
+def test_on_eighty_columns_the_command_stands_below_its_numbers(server: Server) -> None:
+    with server.client() as client:
+        client.alloc(0, 10, 1)
+        client.sync()
+        status, text = run_on_terminal("status", server=server, env={"NO_COLOR": "1"})
+        wide = run_ok("status", server=server).out
+    lines = [line.rstrip() for line in text.splitlines()]
+    at = lines.index(next(line for line in lines if line.endswith("ring")))
+    assert status == 0 and re.match(rf" +{os.getpid()}  original +1 +\d+$", lines[at + 1])
+    assert re.match(r" {12}\S*python", lines[at + 2]), text
+    assert re.search(rf"^ +{os.getpid()}  original .* \S*python", wide, re.M)
 
 
 def test_an_idle_server_says_that_no_program_reports(server: Server) -> None:

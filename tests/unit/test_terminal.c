@@ -139,6 +139,33 @@ static void the_width_of_a_line_is_what_is_seen_of_it(void **state)
     assert_int_equal(ttm_terminal_width("\xff"), 1);
 }
 
+static void assert_fits(const struct ttm_terminal *terminal, const char *line, const char *fitted)
+{
+    struct ttm_text text, out;
+
+    ttm_text_init(&text);
+    ttm_text_init(&out);
+    ttm_text_append(&text, line);
+    ttm_terminal_fit(terminal, &text, &out);
+    assert_string_equal(ttm_text_string(&out), fitted);
+    ttm_text_done(&text);
+    ttm_text_done(&out);
+}
+
+static void a_line_that_is_cut_says_so_and_leaves_no_colour_behind(void **state)
+{
+    const struct ttm_terminal four = {.is_terminal = true, .has_utf8 = true, .columns = 4};
+    const struct ttm_terminal ascii = {.is_terminal = true, .columns = 4};
+    const struct ttm_terminal file = {.has_utf8 = true, .columns = 4};
+    (void)state;
+
+    assert_fits(&four, "abcd\nab\n\nxyz", "abcd\nab\n\nxyz");
+    assert_fits(&four, "abcde\n12345678", "abc…\n123…");
+    assert_fits(&four, "a\033[1mb█defg\033[0m\n", "a\033[1mb█…\033[0m\n");
+    assert_fits(&ascii, "abcdef\n", "abcd\n");
+    assert_fits(&file, "abcdef\n", "abcdef\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +179,7 @@ int main(void)
         cmocka_unit_test(a_command_is_shown_without_its_folder_and_harmlessly),
         cmocka_unit_test(what_is_no_terminal_has_no_colour_and_a_known_size),
         cmocka_unit_test(the_width_of_a_line_is_what_is_seen_of_it),
+        cmocka_unit_test(a_line_that_is_cut_says_so_and_leaves_no_colour_behind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
