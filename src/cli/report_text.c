@@ -412,7 +412,9 @@ static void put_next(struct sheet *sheet)
 
     ttm_text_init(&file);
     ttm_text_append_safe(&file, sheet->path);
-    put(sheet, "\n  next: ");
+    put(sheet, "\n");
+    const size_t line = sheet->out->length;
+    put(sheet, "  next: ");
     if (choice->at != TTM_AT_PEAK) {
         put(sheet, "tt-mem report ");
         put(sheet, ttm_text_string(&file));
@@ -422,10 +424,14 @@ static void put_next(struct sheet *sheet)
         put(sheet, "tt-mem report ");
         put(sheet, ttm_text_string(&file));
     }
+    const size_t taken = ttm_terminal_width(ttm_text_string(sheet->out) + line);
+    const bool has_room =
+        !sheet->terminal->is_terminal ||
+        taken + strlen(" - --all for stacks and sizes") <= sheet->terminal->columns;
     if (!choice->is_unfolded) {
         put(sheet, dot(sheet));
         put_in(sheet, TTM_BOLD, "--all");
-        put(sheet, " for stacks and sizes");
+        put(sheet, has_room ? " for stacks and sizes" : "");
     }
     put(sheet, "\n");
     sheet->out->failed |= file.failed;

@@ -373,6 +373,13 @@ def test_a_place_that_does_not_fit_is_cut_and_what_comes_behind_it_is_not() -> N
     assert re.search(r", most at decode\.py\S*… \(100, < 1 ms each\)$", line), line
 
 
+def test_what_to_type_next_is_shorter_rather_than_cut() -> None:
+    last = lines_on_terminal(tell("leak"), 80)[-1]
+    assert last == "  next: tt-mem report leak.ttmem --at peak · --all for stacks and sizes"
+    last = lines_on_terminal(tell("leak", "a-recording-with-a-long-name.ttmem"), 80)[-1]
+    assert last.endswith("long-name.ttmem --at peak · --all") and len(last) <= 80
+
+
 def test_a_low_terminal_has_the_advice() -> None:
     lines = lines_on_terminal(tell("over"), 80)
     assert len(lines) < 24
