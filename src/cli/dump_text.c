@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -104,11 +105,13 @@ static const char *noun_of(unsigned region, uint64_t count)
 
 static void put_row(struct dump *dump, const struct row *row)
 {
-    char size[TTM_NUMBER_SIZE], age[TTM_NUMBER_SIZE];
+    char size[TTM_NUMBER_SIZE], age[TTM_NUMBER_SIZE], address[24] = "-";
 
-    ttm_text_format(dump->out, "  %7d  %11s  %9s  %#12" PRIx64 "  ", row->process->row.pid,
+    if (row->life->address != 0) /* kernels have none that is told */
+        (void)snprintf(address, sizeof(address), "%#" PRIx64, row->life->address);
+    ttm_text_format(dump->out, "  %7d  %11s  %9s  %12s  ", row->process->row.pid,
                     ttm_format_duration(row->life->age_ns, age),
-                    ttm_format_bytes(row->life->bytes, size), row->life->address);
+                    ttm_format_bytes(row->life->bytes, size), address);
     if (row->site->region == TTM_REGION_KERNEL)
         ttm_text_format(dump->out, "%s kernel ", ttm_kernel_kind_name(row->site->kind));
     if (row->site->flags & TTM_SITE_PROGRAM)

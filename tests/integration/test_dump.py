@@ -22,6 +22,7 @@ from support import (
     TT_MEM,
     WORKER_OPTIONS,
     Command,
+    Library,
     Place,
     Server,
     run,
@@ -410,6 +411,14 @@ def test_a_server_that_goes_away_is_told(make_server) -> None:
 @pytest.mark.parametrize("arguments", [["--pid", "0"], ["--pid", "x"], ["-d", "x"], ["x"], ["-q"]])
 def test_wrong_options_are_told_in_one_line(arguments: list[str]) -> None:
     assert "--help" in run("dump", *arguments).complains(2)
+
+
+def test_what_has_no_address_shows_none(server: Server) -> None:
+    with Library(server) as worker:
+        worker.do("kernel 7 2 64 0")
+        wait_for(lambda: "1 kernel" in run_ok("dump", server=server).out)
+        text = run_ok("dump", server=server).out
+    assert re.search(r" 64 B {13}-  application kernel of program 7\b", text), text
 
 
 def test_native_places_have_names_while_the_file_is_that_of_the_process(folder: Path) -> None:
