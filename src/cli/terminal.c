@@ -143,8 +143,20 @@ static void put_columns(const char *line, const char *end, size_t columns, const
     }
 }
 
-void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text *text,
-                      struct ttm_text *out)
+/* Callers come with an arrow from where nothing is known of terminals. */
+static void put_with_plain_arrows(struct ttm_text *out, const char *s)
+{
+    static const char arrow[] = "←";
+
+    for (const char *at; (at = strstr(s, arrow)) != NULL; s = at + strlen(arrow)) {
+        ttm_text_append_bytes(out, s, (size_t)(at - s));
+        ttm_text_append(out, "<");
+    }
+    ttm_text_append(out, s);
+}
+
+static void fit(const struct ttm_terminal *terminal, const struct ttm_text *text,
+                struct ttm_text *out)
 {
     const char *s = ttm_text_string(text);
     const char *mark = terminal->has_utf8 ? "…" : "";
@@ -161,6 +173,22 @@ void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text
             ttm_text_append(out, "\n");
         s = end + (*end != '\0');
     }
+}
+
+void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text *text,
+                      struct ttm_text *out)
+{
+    struct ttm_text plain;
+
+    if (terminal->has_utf8) {
+        fit(terminal, text, out);
+        return;
+    }
+    ttm_text_init(&plain);
+    put_with_plain_arrows(&plain, ttm_text_string(text));
+    fit(terminal, &plain, out);
+    out->failed |= ttm_text_failed(text) || ttm_text_failed(&plain);
+    ttm_text_done(&plain);
 }
 
 /*

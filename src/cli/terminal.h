@@ -48,7 +48,8 @@ size_t ttm_terminal_width(const char *line);
 
 /*
  * Cuts every line of 'text' to the width of the terminal, with a mark at the end of what was cut;
- * colours take no width. Text that is not for a terminal is left as it is.
+ * colours take no width. Text that is not for a terminal is left as it is, but for arrows where there is
+ * no UTF-8.
  */
 void ttm_terminal_fit(const struct ttm_terminal *terminal, const struct ttm_text *text,
                       struct ttm_text *out);

@@ -164,6 +164,9 @@ static void a_line_that_is_cut_says_so_and_leaves_no_colour_behind(void **state)
     assert_fits(&four, "a\033[1mb█defg\033[0m\n", "a\033[1mb█…\033[0m\n");
     assert_fits(&ascii, "abcdef\n", "abcd\n");
     assert_fits(&file, "abcdef\n", "abcdef\n");
+    assert_fits(&file, "a ← b ← c\n", "a ← b ← c\n");
+    assert_fits(&plain, "a ← b ← c\n", "a < b < c\n");
+    assert_fits(&ascii, "a ← b ← c\n", "a < \n");
 }
 
 int main(void)
