@@ -286,8 +286,8 @@ def _describe_one(change: Change) -> str:
     file, _, function = origin.line.rpartition(":")
     words = [f"{file} {function}" if file else origin.line, origin.code, origin.operation]
     words += [origin.region, origin.name, origin.context]
-    if change.count > 1:
-        words.append(f"{change.count}×, {human(change.footprint_bytes)}")
+    times = f"{change.count}×, " if change.count > 1 else ""
+    words.append(f"{times}{human(change.footprint_bytes)}")
     return "  ".join(word for word in words if word)
 
 

@@ -492,6 +492,7 @@ def test_differences_and_blocks_that_leave_something(folder: Path) -> None:
         "device memory: the block left 1 buffer behind (2.0 KiB requested, 2.0 KiB on device 0)"
     )
     assert "  held by: list KEPT in module script" in rest
+    assert rest[0].endswith("  DRAM  2.0 KiB"), rest  # of one alone too
     assert outcome[4] == "'mine'"
     assert outcome[5].startswith("7 allocations live")
     assert outcome[6].endswith("\n  held by: no Python object that can be seen")
