@@ -13,11 +13,6 @@ static void empty_ranges(struct ttm_u64_set *set)
         set->ranges[i] = (struct ttm_u64_range){.least = UINT64_MAX};
 }
 
-static size_t range_of(uint64_t number)
-{
-    return number >> 48 & (TTM_U64_RANGES - 1);
-}
-
 void ttm_u64_set_init(struct ttm_u64_set *set, uint64_t seed)
 {
     *set = (struct ttm_u64_set){.seed = seed};
@@ -91,7 +86,7 @@ int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
     const size_t at = find(set->seed, set->places, set->size, number);
     set->count += set->places[at] == 0;
     set->places[at] = number;
-    struct ttm_u64_range *range = &set->ranges[range_of(number)];
+    struct ttm_u64_range *range = &set->ranges[ttm_u64_range_of(number)];
     if (number < range->least)
         range->least = number;
     if (number > range->most)
@@ -99,23 +94,14 @@ int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
     return 0;
 }
 
-static bool is_within(const struct ttm_u64_set *set, uint64_t number)
+bool ttm_u64_set_holds(const struct ttm_u64_set *set, uint64_t number)
 {
-    const struct ttm_u64_range *range = &set->ranges[range_of(number)];
-
-    return set->count > 0 && number >= range->least && number <= range->most;
+    return set->places[find(set->seed, set->places, set->size, number)] == number;
 }
 
-bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number)
+void ttm_u64_set_prefetch(const struct ttm_u64_set *set, uint64_t number)
 {
-    return is_within(set, number) &&
-           set->places[find(set->seed, set->places, set->size, number)] == number;
-}
-
-void ttm_u64_set_fetch(const struct ttm_u64_set *set, uint64_t number)
-{
-    if (is_within(set, number))
-        __builtin_prefetch(&set->places[home_of(set->seed, number, set->size)]);
+    __builtin_prefetch(&set->places[home_of(set->seed, number, set->size)]);
 }
 
 bool ttm_u64_set_remove(struct ttm_u64_set *set, uint64_t number)

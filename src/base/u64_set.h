@@ -41,10 +41,34 @@ void ttm_u64_set_clear(struct ttm_u64_set *set);
 /* Returns 0; -EINVAL for 0; -ENOMEM. A number that is in it already is fine. */
 int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number);
 
-bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number);
+static inline size_t ttm_u64_range_of(uint64_t number)
+{
+    return number >> 48 & (TTM_U64_RANGES - 1);
+}
+
+/* For the two below: whether it lies among those that were in it. */
+static inline bool ttm_u64_set_may_have(const struct ttm_u64_set *set, uint64_t number)
+{
+    const struct ttm_u64_range *range = &set->ranges[ttm_u64_range_of(number)];
+
+    return set->count > 0 && number >= range->least && number <= range->most;
+}
+
+/* For the two below, of a number for which that is so. */
+bool ttm_u64_set_holds(const struct ttm_u64_set *set, uint64_t number);
+void ttm_u64_set_prefetch(const struct ttm_u64_set *set, uint64_t number);
+
+static inline bool ttm_u64_set_has(const struct ttm_u64_set *set, uint64_t number)
+{
+    return ttm_u64_set_may_have(set, number) && ttm_u64_set_holds(set, number);
+}
 
 /* 'number' is about to be looked for: has its memory fetched. A hint. */
-void ttm_u64_set_fetch(const struct ttm_u64_set *set, uint64_t number);
+static inline void ttm_u64_set_fetch(const struct ttm_u64_set *set, uint64_t number)
+{
+    if (ttm_u64_set_may_have(set, number))
+        ttm_u64_set_prefetch(set, number);
+}
 
 /* Returns whether it was in the set. */
 bool ttm_u64_set_remove(struct ttm_u64_set *set, uint64_t number);

@@ -155,10 +155,15 @@ static void take_block(struct ttm_life_store *store)
     ttm_pages_join(store->block, BLOCK_SIZE);
 }
 
+bool ttm_life_store_takes_block(const struct ttm_life_store *store)
+{
+    return store->block_left == 0 && store->live >= BLOCK_CHUNKS * TTM_CHUNK_LIVES &&
+           store->expected >= store->live + BLOCK_CHUNKS * TTM_CHUNK_LIVES;
+}
+
 static struct ttm_life_chunk *new_chunk(struct ttm_life_store *store)
 {
-    if (store->block_left == 0 && store->live >= BLOCK_CHUNKS * TTM_CHUNK_LIVES &&
-        store->expected >= store->live + BLOCK_CHUNKS * TTM_CHUNK_LIVES)
+    if (ttm_life_store_takes_block(store))
         take_block(store);
     if (store->block_left == 0)
         return ttm_pages_alloc(TTM_CHUNK_SIZE);
@@ -188,39 +193,43 @@ static int add_chunk(struct ttm_life_store *store)
     return 0;
 }
 
-/* Word by word: the life was written so a moment ago, and a copy by larger pieces would wait for that. */
-static void copy_life(struct ttm_life *to, const struct ttm_life *from, uint32_t next)
+/* One that was given back, or such as were never taken. */
+uint32_t ttm_life_store_add_some(struct ttm_life_store *store, uint32_t count, uint32_t *ret_ref,
+                                 struct ttm_life **ret)
 {
-    to->serial = from->serial;
-    to->id = from->id;
-    to->address = from->address;
-    to->bytes = from->bytes;
-    to->footprint_bytes = from->footprint_bytes;
-    to->birth_ns = from->birth_ns;
-    to->site = from->site;
-    to->next = next;
+    if (store->room_head == TTM_LIFE_NONE && add_chunk(store) < 0)
+        return 0;
+
+    const uint32_t number = store->room_head;
+    struct ttm_life_chunk *chunk = own_chunk(store, number);
+    uint16_t slot = chunk->free_head;
+    uint16_t n = 1;
+    if (slot != NO_SLOT) {
+        chunk->free_head = (uint16_t)chunk->lives[slot].next;
+    } else {
+        const uint16_t room = (uint16_t)(TTM_CHUNK_LIVES - chunk->used);
+        n = count < room ? (uint16_t)count : room;
+        slot = chunk->used;
+        chunk->used = (uint16_t)(chunk->used + n);
+    }
+    chunk->live = (uint16_t)(chunk->live + n);
+    store->live += n;
+    if (chunk->live == TTM_CHUNK_LIVES)
+        room_unlink(store, number);
+    *ret_ref = number << SLOT_BITS | slot;
+    *ret = &chunk->lives[slot];
+    return n;
 }
 
 int ttm_life_store_add(struct ttm_life_store *store, const struct ttm_life *life, uint32_t next,
                        uint32_t *ret_ref)
 {
-    assert(life->site != TTM_SITE_NONE);
-    if (store->room_head == TTM_LIFE_NONE && add_chunk(store) < 0)
-        return -ENOMEM;
+    struct ttm_life *place;
 
-    const uint32_t number = store->room_head;
-    struct ttm_life_chunk *chunk = own_chunk(store, number);
-    uint16_t slot = chunk->free_head;
-    if (slot != NO_SLOT)
-        chunk->free_head = (uint16_t)chunk->lives[slot].next;
-    else
-        slot = chunk->used++;
-    copy_life(&chunk->lives[slot], life, next);
-    chunk->live++;
-    store->live++;
-    if (chunk->live == TTM_CHUNK_LIVES)
-        room_unlink(store, number);
-    *ret_ref = number << SLOT_BITS | slot;
+    assert(life->site != TTM_SITE_NONE);
+    if (ttm_life_store_add_some(store, 1, ret_ref, &place) == 0)
+        return -ENOMEM;
+    ttm_life_copy(place, life, next);
     return 0;
 }
 

@@ -68,6 +68,9 @@ void ttm_life_store_done(struct ttm_life_store *store);
  */
 void ttm_life_store_expect(struct ttm_life_store *store, uint32_t lives);
 
+/* Whether that is so for the next memory that it takes. */
+bool ttm_life_store_takes_block(const struct ttm_life_store *store);
+
 /* Borrowed until the next change of the store. 'ref' names a life. */
 static inline const struct ttm_life *ttm_life_store_get(const struct ttm_life_store *store,
                                                         uint32_t ref)
@@ -81,9 +84,29 @@ static inline const struct ttm_life *ttm_life_store_get(const struct ttm_life_st
  */
 struct ttm_life *ttm_life_store_edit(struct ttm_life_store *store, uint32_t ref);
 
+/* Word by word: the life was written so a moment ago, and a copy by larger pieces would wait for that. */
+static inline void ttm_life_copy(struct ttm_life *to, const struct ttm_life *from, uint32_t next)
+{
+    to->serial = from->serial;
+    to->id = from->id;
+    to->address = from->address;
+    to->bytes = from->bytes;
+    to->footprint_bytes = from->footprint_bytes;
+    to->birth_ns = from->birth_ns;
+    to->site = from->site;
+    to->next = next;
+}
+
 /* Returns 0 or -ENOMEM. 'life' is copied, but for its 'next', which is given. */
 int ttm_life_store_add(struct ttm_life_store *store, const struct ttm_life *life, uint32_t next,
                        uint32_t *ret_ref);
+
+/*
+ * Places side by side for as many of 'count' new lives as one chunk has room for. The caller fills all
+ * of them at once, '*ret_ref' being the first one's reference. Returns how many, 0 when memory is short.
+ */
+uint32_t ttm_life_store_add_some(struct ttm_life_store *store, uint32_t count, uint32_t *ret_ref,
+                                 struct ttm_life **ret);
 
 void ttm_life_store_remove(struct ttm_life_store *store, uint32_t ref);
 

@@ -184,24 +184,48 @@ static int begin(struct ttm_life_table *table)
     return 0;
 }
 
-int ttm_life_table_add(struct ttm_life_table *table, uint64_t hash, const struct ttm_life *life)
+/* The buckets that it takes for as many lives as there are, and some for those who are expected. */
+static void grow_for(struct ttm_life_table *table, uint32_t added)
 {
-    uint32_t ref;
+    for (uint32_t i = 0; i < added && table->store.live > table->buckets; i++)
+        split(table);
+    for (uint32_t i = 0; i < SPLITS_AHEAD * added && table->buckets < table->expected; i++)
+        split(table);
+}
+
+/* Fills a place and puts it before the others of its bucket. */
+static void enter(struct ttm_life_table *table, uint64_t hash, const struct ttm_life *life,
+                  uint32_t ref, struct ttm_life *place)
+{
+    uint32_t *bucket = ttm_life_table_bucket(table, hash);
+
+    assert(ref < TTM_BUCKET_REF && life->site != TTM_SITE_NONE);
+    /* An empty bucket's 0 becomes TTM_LIFE_NONE. */
+    ttm_life_copy(place, life, (*bucket & TTM_BUCKET_REF) - 1);
+    *bucket = (*bucket & ~TTM_BUCKET_REF) | ttm_life_table_bit(hash) | (ref + 1);
+}
+
+uint32_t ttm_life_table_add_many(struct ttm_life_table *table, const uint64_t *hashes,
+                                 const struct ttm_life *lives, uint32_t count)
+{
+    struct ttm_life *places;
+    uint32_t done = 0, n = 1, ref;
 
     if (table->buckets == 0 && begin(table) < 0)
-        return -ENOMEM;
-    uint32_t *bucket = ttm_life_table_bucket(table, hash);
-    /* An empty bucket's 0 becomes TTM_LIFE_NONE. */
-    const int r = ttm_life_store_add(&table->store, life, (*bucket & TTM_BUCKET_REF) - 1, &ref);
-    if (r < 0)
-        return r;
-    assert(ref < TTM_BUCKET_REF);
-    *bucket = (*bucket & ~TTM_BUCKET_REF) | ttm_life_table_bit(hash) | (ref + 1);
-    if (table->store.live > table->buckets)
-        split(table);
-    for (int i = 0; i < SPLITS_AHEAD && table->buckets < table->expected; i++)
-        split(table);
-    return 0;
+        return 0;
+    while (done < count && n > 0) {
+        n = ttm_life_store_add_some(&table->store, count - done, &ref, &places);
+        for (uint32_t i = 0; i < n; i++)
+            enter(table, hashes[done + i], &lives[done + i], ref + i, &places[i]);
+        done += n;
+    }
+    grow_for(table, done);
+    return done;
+}
+
+int ttm_life_table_add(struct ttm_life_table *table, uint64_t hash, const struct ttm_life *life)
+{
+    return ttm_life_table_add_many(table, &hash, life, 1) == 1 ? 0 : -ENOMEM;
 }
 
 /* Takes all lives out of their buckets, those of each in their order. Returns their number. */

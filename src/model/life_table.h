@@ -61,6 +61,10 @@ void ttm_life_table_done(struct ttm_life_table *table);
 /* Returns 0 or -ENOMEM; on an error nothing has changed. */
 int ttm_life_table_add(struct ttm_life_table *table, uint64_t hash, const struct ttm_life *life);
 
+/* The same for several. Returns how many were added: less than all when memory is short. */
+uint32_t ttm_life_table_add_many(struct ttm_life_table *table, const uint64_t *hashes,
+                                 const struct ttm_life *lives, uint32_t count);
+
 /*
  * About so many lives are about to be there; 0: no longer. Until then the index has grown for
  * them by the time they come: at once where few are there, else in steps as small as ever. A hint.

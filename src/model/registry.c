@@ -695,22 +695,28 @@ static void add_sums(struct ttm_registry *reg, struct ttm_process *proc, uint32_
     }
 }
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 uint32_t ttm_registry_births(struct ttm_registry *reg, struct ttm_process *proc,
                              const struct ttm_life *lives, uint32_t count)
 {
     struct ttm_site_counts sums = {0};
-    uint32_t n;
+    uint64_t hashes[TTM_FIND_MAX];
+    uint32_t n = 0;
 
-    assert(proc->has_serials);
-    for (n = 0; n < count; n++) {
-        const struct ttm_life *life = &lives[n];
-        if (!is_size(life->bytes, life->footprint_bytes) || reg->lives + n >= TTM_LIVES_MAX ||
-            proc->lives.store.live >= TTM_PROCESS_LIVES_MAX ||
-            ttm_life_table_add(&proc->lives, serial_hash(proc->seed, life->serial), life) < 0)
-            break;
-        if (ttm_serial_is_new(proc, life->serial))
-            see_serial(proc, life->serial);
-        ttm_site_counts_add(&sums, life->bytes, life->footprint_bytes, life->birth_ns);
+    assert(proc->has_serials && count <= TTM_FIND_MAX);
+    count = least(
+        count, least(TTM_LIVES_MAX - reg->lives, TTM_PROCESS_LIVES_MAX - proc->lives.store.live));
+    for (; n < count && is_size(lives[n].bytes, lives[n].footprint_bytes); n++)
+        hashes[n] = serial_hash(proc->seed, lives[n].serial);
+    n = ttm_life_table_add_many(&proc->lives, hashes, lives, n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (ttm_serial_is_new(proc, lives[i].serial))
+            see_serial(proc, lives[i].serial);
+        ttm_site_counts_add(&sums, lives[i].bytes, lives[i].footprint_bytes, lives[i].birth_ns);
     }
     if (n > 0)
         add_sums(reg, proc, lives[0].site, &sums);

@@ -211,7 +211,8 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
 
 /*
  * Of a process with serials: births of lives that all have one site, which is that of a life that was
- * born before and summed as buffers are (ttm_brief_site_of()). The caller has looked, and none is live.
+ * born before and summed as buffers are (ttm_brief_site_of()). At most TTM_FIND_MAX; the caller has
+ * looked, and none is live.
  * Returns how many have begun; less than all of them where the next is one for ttm_registry_birth(),
  * which says what is wrong with it.
  */

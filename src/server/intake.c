@@ -545,54 +545,55 @@ static struct ttm_record site_record(const struct ttm_told *told)
     };
 }
 
-static bool is_alike(const struct ttm_told *a, const struct ttm_told *b)
-{
-    return a->devices == b->devices && a->origin == b->origin && a->allocator == b->allocator &&
-           a->banks == b->banks && a->region == b->region && a->kind == b->kind &&
-           a->flags == b->flags;
-}
-
 /* As many as have the site of the first, where that is remembered. Returns how many were taken. */
-static uint32_t take_alike(struct ttm_tracked *tracked, const struct ttm_told *told, uint32_t count)
+static uint32_t take_alike(struct ttm_tracked *tracked, const uint8_t *const *told, uint32_t count,
+                           const struct ttm_record *record)
 {
-    const struct ttm_record record = site_record(told);
     struct ttm_client *client = tracked->client;
     struct ttm_life lives[TTM_FIND_MAX];
+    struct ttm_told one;
     uint64_t words[2];
     uint32_t n = 0;
 
-    words_of(&record, words);
+    words_of(record, words);
     const struct ttm_alike *alike = find_alike(tracked, words);
     if (!alike || tracked->late_name_count > 0)
         return 0;
     do {
+        ttm_told_decode(told[n], &one);
         lives[n] = (struct ttm_life){
-            .serial = told[n].serial,
-            .id = told[n].id,
-            .address = told[n].address,
-            .bytes = told[n].bytes,
-            .footprint_bytes = told[n].footprint_bytes,
-            .birth_ns = time_of(tracked, told[n].birth_ns),
+            .serial = one.serial,
+            .id = one.id,
+            .address = one.address,
+            .bytes = one.bytes,
+            .footprint_bytes = one.footprint_bytes,
+            .birth_ns = time_of(tracked, one.birth_ns),
             .site = alike->site.number,
         };
         n++;
-    } while (n < count && is_alike(told, &told[n]));
+    } while (n < count && ttm_told_is_alike(told[0], told[n]));
     n = ttm_registry_births(client->server->reg, client->process, lives, n);
-    for (uint32_t i = 0; ttm_record_is_on(client) && i < n; i++)
-        ttm_record_birth(client, &told[i], told[i].origin, was_heard_of(client));
+    for (uint32_t i = 0; ttm_record_is_on(client) && i < n; i++) {
+        ttm_told_decode(told[i], &one);
+        ttm_record_birth(client, &one, one.origin, was_heard_of(client));
+    }
     return n;
 }
 
-void ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told, uint32_t count)
+void ttm_intake_told(struct ttm_tracked *tracked, const uint8_t *const *told, uint32_t count)
 {
+    struct ttm_told first;
+
     for (uint32_t done = 0; done < count;) {
-        const uint32_t n = take_alike(tracked, told + done, count - done);
+        ttm_told_decode(told[done], &first);
+        const struct ttm_record record = site_record(&first);
+        const uint32_t n = take_alike(tracked, told + done, count - done, &record);
         done += n;
         if (n > 0)
             continue;
-        const struct ttm_record record = site_record(&told[done]);
-        (void)take_birth(tracked, &told[done++], false);
+        (void)take_birth(tracked, &first, false);
         remember_site(tracked, &record);
+        done++;
     }
 }
 

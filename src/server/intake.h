@@ -20,8 +20,8 @@ struct ttm_tracked;
 void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records,
                         const uint16_t *order, uint32_t n);
 
-/* Lives that are told and not known, at most TTM_FIND_MAX; their births may be read later. */
-void ttm_intake_told(struct ttm_tracked *tracked, const struct ttm_told *told, uint32_t count);
+/* Lives that are told and not known, as they were sent, at most TTM_FIND_MAX; their births may be read later. */
+void ttm_intake_told(struct ttm_tracked *tracked, const uint8_t *const *told, uint32_t count);
 
 /* What holds for devices when the process attaches. */
 void ttm_intake_devices(struct ttm_tracked *tracked);

@@ -112,7 +112,7 @@ static void take_lives(struct ttm_tracked *tracked, const uint8_t *lives, uint32
 {
     uint64_t serials[TTM_FIND_MAX];
     uint32_t refs[TTM_FIND_MAX];
-    struct ttm_told unknown[TTM_FIND_MAX];
+    const uint8_t *unknown[TTM_FIND_MAX];
     uint32_t unknown_count = 0;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -125,7 +125,7 @@ static void take_lives(struct ttm_tracked *tracked, const uint8_t *lives, uint32
         if (refs[i] != TTM_LIFE_NONE)
             ttm_life_marks_set(&tracked->told, refs[i]);
         else if (serials[i] != 0 && !ttm_telling_has_ended(tracked, serials[i]))
-            ttm_told_decode(lives + (size_t)i * TTM_TOLD_SIZE, &unknown[unknown_count++]);
+            unknown[unknown_count++] = lives + (size_t)i * TTM_TOLD_SIZE;
     }
     ttm_intake_told(tracked, unknown, unknown_count);
 }
@@ -147,7 +147,7 @@ static void take_frame_warily(struct ttm_tracked *tracked, const uint8_t *lives,
 {
     struct ttm_life_store *store = &tracked->client->process->lives.store;
 
-    if (store->expected == 0 || store->block_left > 0) {
+    if (!ttm_life_store_takes_block(store)) {
         take_frame(tracked, lives, count);
         return;
     }

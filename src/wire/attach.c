@@ -62,27 +62,3 @@ void ttm_told_encode(const struct ttm_told *told, uint8_t buf[TTM_TOLD_SIZE])
     buf[61] = 0;
     put_le16(buf + 62, told->banks);
 }
-
-uint64_t ttm_told_serial(const uint8_t buf[TTM_TOLD_SIZE])
-{
-    return get_le64(buf);
-}
-
-void ttm_told_decode(const uint8_t buf[TTM_TOLD_SIZE], struct ttm_told *ret)
-{
-    *ret = (struct ttm_told){
-        .serial = get_le64(buf),
-        .id = get_le64(buf + 8),
-        .address = get_le64(buf + 16),
-        .bytes = get_le64(buf + 24),
-        .footprint_bytes = get_le64(buf + 32),
-        .birth_ns = get_le64(buf + 40),
-        .devices = get_le32(buf + 48),
-        .origin = get_le32(buf + 52),
-        .allocator = get_le16(buf + 56),
-        .region = buf[58],
-        .kind = buf[59],
-        .flags = buf[60],
-        .banks = get_le16(buf + 62),
-    };
-}

@@ -518,6 +518,8 @@ static void tell_both_ways(unsigned how, uint64_t seed)
     static struct world together, one_by_one;
     struct program program = {.random = seed, .now_ns = START_NS};
     struct ttm_told told[TTM_FIND_MAX];
+    uint8_t sent[TTM_FIND_MAX][TTM_TOLD_SIZE];
+    const uint8_t *lives[TTM_FIND_MAX];
 
     world_begin(&together, how & IS_RECORDED, false);
     world_begin(&one_by_one, how & IS_RECORDED, false);
@@ -530,10 +532,14 @@ static void tell_both_ways(unsigned how, uint64_t seed)
             ttm_intake_records(&together.tracked, &name, (const uint16_t[]){0}, 1);
             ttm_intake_records(&one_by_one.tracked, &name, (const uint16_t[]){0}, 1);
         }
-        ttm_intake_told(&together.tracked, told, n);
+        for (uint32_t i = 0; i < n; i++) {
+            ttm_told_encode(&told[i], sent[i]);
+            lives[i] = sent[i];
+        }
+        ttm_intake_told(&together.tracked, lives, n);
         for (uint32_t i = 0; i < n; i++) {
             memset(one_by_one.tracked.alike, 0, sizeof(one_by_one.tracked.alike));
-            ttm_intake_told(&one_by_one.tracked, &told[i], 1);
+            ttm_intake_told(&one_by_one.tracked, &lives[i], 1);
         }
         assert_same(&together, &one_by_one);
         if (frame > 30) {

@@ -169,6 +169,58 @@ static void short_memory_adds_nothing(void **state)
     assert_true(grants >= 3); /* the index and the chunk, each with its array */
 }
 
+/* Some of them where others were, and some where nobody was: over the border of a chunk. */
+static void several_at_once_are_found_as_if_each_had_come_alone(void **state)
+{
+    struct ttm_life lives[64];
+    uint64_t hashes[64];
+    (void)state;
+
+    for (uint64_t h = 0; h < TTM_CHUNK_LIVES - 20; h++)
+        add(h, h);
+    for (uint64_t h = 100; h < 110; h++)
+        ttm_life_table_remove(&table, h, find(h, 0));
+    for (uint64_t i = 0; i < 64; i++) {
+        hashes[i] = 5000 + i / 2; /* two of each hash */
+        lives[i] = (struct ttm_life){.id = i, .address = hashes[i], .bytes = 7 * i};
+    }
+    assert_int_equal(ttm_life_table_add_many(&table, hashes, lives, 64), 64);
+    assert_int_equal(table.store.live, TTM_CHUNK_LIVES - 20 - 10 + 64);
+    assert_true(table.buckets >= table.store.live);
+    assert_int_equal(table.store.chunk_count, 2);
+    for (uint64_t i = 0; i < 64; i++) {
+        const struct ttm_life *life = ttm_life_table_get(&table, find(hashes[i], 1 - i % 2));
+        assert_int_equal(life->id, i);
+        assert_int_equal(life->bytes, 7 * i);
+    }
+    for (uint64_t h = 0; h < TTM_CHUNK_LIVES - 20; h++) {
+        if (h < 100 || h >= 110)
+            assert_int_equal(ttm_life_table_get(&table, find(h, 0))->id, h);
+    }
+}
+
+static void of_several_as_many_are_added_as_there_is_memory_for(void **state)
+{
+    struct ttm_life lives[64];
+    uint64_t hashes[64];
+    (void)state;
+
+    for (uint64_t h = 0; h < TTM_CHUNK_LIVES - 20; h++)
+        add(h, h);
+    for (uint64_t i = 0; i < 64; i++) {
+        hashes[i] = 5000 + i;
+        lives[i] = (struct ttm_life){.id = i, .address = hashes[i]};
+    }
+    faults_begin(0);
+    assert_int_equal(ttm_life_table_add_many(&table, hashes, lives, 64), 20);
+    assert_true(faults_end());
+    assert_int_equal(table.store.live, TTM_CHUNK_LIVES);
+    assert_int_equal(ttm_life_table_get(&table, find(5019, 0))->id, 19);
+    assert_int_equal(find(5020, 0), TTM_LIFE_NONE);
+    assert_int_equal(ttm_life_table_add_many(&table, hashes + 20, lives + 20, 44), 44);
+    assert_int_equal(ttm_life_table_get(&table, find(5063, 0))->id, 63);
+}
+
 static void without_memory_for_more_buckets_chains_grow_and_nothing_is_lost(void **state)
 {
     (void)state;
@@ -360,6 +412,8 @@ int main(void)
         TEST(all_memory_but_a_little_is_back_after_a_large_table_was_emptied),
         TEST(lives_taken_over_leave_an_empty_table_that_can_be_used),
         TEST(short_memory_adds_nothing),
+        TEST(several_at_once_are_found_as_if_each_had_come_alone),
+        TEST(of_several_as_many_are_added_as_there_is_memory_for),
         TEST(without_memory_for_more_buckets_chains_grow_and_nothing_is_lost),
         TEST(an_index_that_expects_lives_is_there_before_them_and_goes_when_it_does_not),
         TEST(an_index_that_grows_at_once_keeps_what_is_there_in_its_order),
