@@ -29,6 +29,7 @@
 #include "base/seed.h"
 #include "server/record.h"
 #include "server/state.h"
+#include "server/telling.h"
 #include "server/tracked.h"
 
 #define EVENTS_PER_POLL 64
@@ -508,7 +509,8 @@ static void read_rings(struct ttm_server *server)
         tracked->rings_pass = server->rings_pass;
         ttm_list_remove(&tracked->active_link);
         ttm_list_append(&server->rings, &tracked->active_link);
-        const uint64_t pause_ns = read_segment(server, tracked);
+        const uint64_t pause_ns =
+            ttm_telling_comes_first(tracked) ? PACE_NS : read_segment(server, tracked);
         if (pause_ns < server->rings_pause_ns)
             server->rings_pause_ns = pause_ns;
     }

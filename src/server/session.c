@@ -311,7 +311,7 @@ static void take_input(struct ttm_session *session, size_t length)
 {
     struct ttm_server *server = session->server;
 
-    session->reads++;
+    session->read_bytes += length;
     const int r = session->is_original ? ttm_original_input(session, server->slice, length)
                                        : ttm_native_input(session, server->slice, length);
 

@@ -108,7 +108,7 @@ struct ttm_session {
     bool has_said_hello;
     bool is_closing;      /* close once 'out' is sent */
     uint32_t burst_reads; /* reads since 'burst_ns' */
-    uint64_t reads;       /* that brought something */
+    uint64_t read_bytes;  /* in all */
     uint32_t last_pass;   /* of the second row that found something */
     uint64_t burst_ns;
     uint64_t accepted_ns; /* CLOCK_BOOTTIME */

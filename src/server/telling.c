@@ -32,6 +32,8 @@
 #include "server/telling.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
 #include "base/clock.h"
 #include "server/intake.h"
@@ -95,16 +97,27 @@ static struct ttm_tracked *telling_of(struct ttm_session *session, uint32_t epoc
 
 /*
  * What is told was born before, and most of it is in the rings: in the order it happened. All that
- * one read of the connection brought had been written when it was read.
+ * waits in the connection is written already; so the rings are read once for all of that, and what
+ * begins and ends meanwhile is found in them together.
  */
 static void read_rings_first(struct ttm_tracked *tracked)
 {
+    const struct ttm_session *session = tracked->session;
     uint32_t slices = SLICES_BEFORE;
+    int waiting = 0;
 
-    if (tracked->told_read == tracked->session->reads)
+    if (session->read_bytes <= tracked->told_until)
         return;
-    tracked->told_read = tracked->session->reads;
+    if (ioctl(session->fd, SIOCINQ, &waiting) < 0 || waiting < 0)
+        waiting = 0;
+    tracked->told_until = session->read_bytes + (uint64_t)waiting;
     ttm_tracked_catch_up(tracked, &slices);
+}
+
+bool ttm_telling_comes_first(const struct ttm_tracked *tracked)
+{
+    return tracked->is_telling && !tracked->is_sweeping && tracked->session &&
+           tracked->session->read_bytes < tracked->told_until;
 }
 
 /* Takes some lives that were told. Nothing is read from the rings meanwhile. */

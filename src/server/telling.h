@@ -51,6 +51,9 @@ void ttm_telling_watch_losses(struct ttm_tracked *tracked);
 /* Whether there is something to ask before the server may sleep. */
 bool ttm_telling_is_due(const struct ttm_tracked *tracked);
 
+/* Whether the rings were read for what waits in the connection, which is to be taken before they are again. */
+bool ttm_telling_comes_first(const struct ttm_tracked *tracked);
+
 /* Sweeps a slice, if it has come to that. */
 void ttm_telling_go_on(struct ttm_tracked *tracked);
 

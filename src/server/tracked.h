@@ -63,8 +63,8 @@ struct ttm_tracked {
     struct ttm_life_view before; /* what was known when it was asked */
     uint64_t told_pass;          /* 'passed' when the last telling was over */
     struct ttm_life_marks told;  /* of these, what was told */
-    uint64_t told_read;          /* of the session: the rings were read before what it brought */
-    struct ttm_u64_set ended;    /* since the last pass: births or tellings may be read later */
+    uint64_t told_until;      /* bytes of the session: what was in the rings then was read first */
+    struct ttm_u64_set ended; /* since the last pass: births or tellings may be read later */
     struct ttm_u64_set ended_before;  /* in the pass before that */
     uint64_t sweep_at;                /* in 'before' */
     uint32_t slow_pages;              /* large pages in a row that the kernel was slow to give */
