@@ -32,44 +32,51 @@ void ttm_u64_set_clear(struct ttm_u64_set *set)
 {
     if (set->count == 0)
         return;
-    if (set->count < set->size / SMALL_SHARE) {
+    if (set->groups < set->size / SMALL_SHARE) {
         ttm_u64_set_done(set);
         return;
     }
     memset(set->places, 0, set->size * sizeof(set->places[0]));
-    set->count = 0;
+    set->count = set->groups = 0;
     empty_ranges(set);
 }
 
-/*
- * Where a search for the number begins. Numbers that follow each other, as serials
- * do, lie side by side by the eight, in one cache line; the eights are scattered.
- */
-static size_t home_of(uint64_t seed, uint64_t number, size_t size)
+static uint64_t group_of(uint64_t number)
 {
-    return ((size_t)ttm_hash_u64(number >> 3 ^ seed) << 3 | (number & 7)) & (size - 1);
+    return number / 64;
 }
 
-/* Where 'number' is, or the empty place where it would go. */
-static size_t find(uint64_t seed, const uint64_t *places, size_t size, uint64_t number)
+static uint64_t bit_of(uint64_t number)
 {
-    size_t at = home_of(seed, number, size);
+    return UINT64_C(1) << number % 64;
+}
 
-    while (places[at] != 0 && places[at] != number)
+/* Where a search for the group begins. */
+static size_t home_of(uint64_t seed, uint64_t group, size_t size)
+{
+    return (size_t)ttm_hash_u64(group ^ seed) & (size - 1);
+}
+
+/* Where the group is, or the empty place where it would go. */
+static size_t find(uint64_t seed, const struct ttm_u64_group *places, size_t size, uint64_t group)
+{
+    size_t at = home_of(seed, group, size);
+
+    while (places[at].members != 0 && places[at].group != group)
         at = (at + 1) & (size - 1);
     return at;
 }
 
 static int grow(struct ttm_u64_set *set)
 {
-    const size_t size = set->size ? set->size * 2 : 64;
-    uint64_t *places = calloc(size, sizeof(places[0]));
+    const size_t size = set->size ? set->size * 2 : 16;
+    struct ttm_u64_group *places = calloc(size, sizeof(places[0]));
 
     if (!places)
         return -ENOMEM;
     for (size_t i = 0; i < set->size; i++) {
-        if (set->places[i] != 0)
-            places[find(set->seed, places, size, set->places[i])] = set->places[i];
+        if (set->places[i].members != 0)
+            places[find(set->seed, places, size, set->places[i].group)] = set->places[i];
     }
     free(set->places);
     set->places = places;
@@ -79,13 +86,17 @@ static int grow(struct ttm_u64_set *set)
 
 int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
 {
+    const uint64_t group = group_of(number), bit = bit_of(number);
+
     if (number == 0)
         return -EINVAL;
-    if (set->count * 2 >= set->size && grow(set) < 0)
+    if (set->groups * 2 >= set->size && grow(set) < 0)
         return -ENOMEM;
-    const size_t at = find(set->seed, set->places, set->size, number);
-    set->count += set->places[at] == 0;
-    set->places[at] = number;
+    struct ttm_u64_group *place = &set->places[find(set->seed, set->places, set->size, group)];
+    set->groups += place->members == 0;
+    set->count += (place->members & bit) == 0;
+    place->group = group;
+    place->members |= bit;
     struct ttm_u64_range *range = &set->ranges[ttm_u64_range_of(number)];
     if (number < range->least)
         range->least = number;
@@ -96,30 +107,40 @@ int ttm_u64_set_add(struct ttm_u64_set *set, uint64_t number)
 
 bool ttm_u64_set_holds(const struct ttm_u64_set *set, uint64_t number)
 {
-    return set->places[find(set->seed, set->places, set->size, number)] == number;
+    const size_t at = find(set->seed, set->places, set->size, group_of(number));
+
+    return (set->places[at].members & bit_of(number)) != 0;
 }
 
 void ttm_u64_set_prefetch(const struct ttm_u64_set *set, uint64_t number)
 {
-    __builtin_prefetch(&set->places[home_of(set->seed, number, set->size)]);
+    __builtin_prefetch(&set->places[home_of(set->seed, group_of(number), set->size)]);
+}
+
+/* What follows in the run moves up where it may, so that no search stops at the hole. */
+static void fill_hole(struct ttm_u64_set *set, size_t hole)
+{
+    const size_t mask = set->size - 1;
+
+    for (size_t at = (hole + 1) & mask; set->places[at].members != 0; at = (at + 1) & mask) {
+        const size_t home = home_of(set->seed, set->places[at].group, set->size);
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            set->places[hole] = set->places[at];
+            hole = at;
+        }
+    }
+    set->places[hole].members = 0;
+    set->groups--;
 }
 
 bool ttm_u64_set_remove(struct ttm_u64_set *set, uint64_t number)
 {
     if (!ttm_u64_set_has(set, number))
         return false;
-    size_t hole = find(set->seed, set->places, set->size, number);
-    const size_t mask = set->size - 1;
-
-    /* What follows in the run moves up where it may, so that no search stops at the hole. */
-    for (size_t at = (hole + 1) & mask; set->places[at] != 0; at = (at + 1) & mask) {
-        const size_t home = home_of(set->seed, set->places[at], set->size);
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
-            set->places[hole] = set->places[at];
-            hole = at;
-        }
-    }
-    set->places[hole] = 0;
+    const size_t at = find(set->seed, set->places, set->size, group_of(number));
+    set->places[at].members &= ~bit_of(number);
+    if (set->places[at].members == 0)
+        fill_hole(set, at);
     set->count--;
     return true;
 }

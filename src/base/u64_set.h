@@ -21,10 +21,17 @@ struct ttm_u64_range {
  */
 #define TTM_U64_RANGES 16
 
+/* Numbers that differ in the last six bits alone: those that follow each other, as serials do. */
+struct ttm_u64_group {
+    uint64_t group;
+    uint64_t members; /* a bit for each; 0: an empty place */
+};
+
 struct ttm_u64_set {
-    uint64_t *places; /* open addressing; 0 is empty */
-    size_t size;      /* a power of two, or 0 */
-    size_t count;
+    struct ttm_u64_group *places; /* open addressing */
+    size_t size;                  /* a power of two, or 0 */
+    size_t groups;                /* in use */
+    size_t count;                 /* of numbers */
     uint64_t seed;
     struct ttm_u64_range ranges[TTM_U64_RANGES];
 };

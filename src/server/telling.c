@@ -45,6 +45,7 @@
 #define SWEEP_PER_SLICE 4096
 #define SLICES_BEFORE 16 /* that are read before what is told */
 #define ENDED_MAX (1u << 22)
+#define ENDED_GROUPS_MAX (1u << 21) /* 64 MiB, where no two of them follow each other */
 #define PATIENCE_NS UINT64_C(50000000)
 #define LARGE_PAGE_NS UINT64_C(1000000)
 #define SLOW_PAGES 2
@@ -81,7 +82,8 @@ void ttm_telling_ended(struct ttm_tracked *tracked, uint64_t serial, bool was_kn
 {
     if (was_known && !ttm_telling_remembers(tracked))
         return;
-    if (tracked->ended.count >= ENDED_MAX || ttm_u64_set_add(&tracked->ended, serial) < 0)
+    if (tracked->ended.count >= ENDED_MAX || tracked->ended.groups >= ENDED_GROUPS_MAX ||
+        ttm_u64_set_add(&tracked->ended, serial) < 0)
         tracked->is_spoiled = true;
 }
 

@@ -72,10 +72,10 @@ static void zero_is_refused_and_is_never_in_the_set(void **state)
         assert_false(ttm_u64_set_remove(&set, 0));
     }
     assert_int_equal(set.count, 1);
-    assert_int_equal(set.size, 64);
+    assert_int_equal(set.size, 16);
 }
 
-/* Numbers whose search begins at the same place, the last one of a set of 64. */
+/* Numbers whose search begins at the same place, the last one of a set of 32. */
 static void numbers_that_collide_are_told_apart_in_any_order_of_removal(void **state)
 {
     uint64_t numbers[12];
@@ -83,15 +83,16 @@ static void numbers_that_collide_are_told_apart_in_any_order_of_removal(void **s
     (void)state;
 
     for (uint64_t n = 1; found < COUNT_OF(numbers); n++) {
-        if ((ttm_hash_u64(n >> 3 ^ SEED) & 7) == 7 && (n & 7) == 7)
-            numbers[found++] = n;
+        if ((ttm_hash_u64(n ^ SEED) & 31) == 31)
+            numbers[found++] = n * 64 + n % 64;
     }
-    assert_int_equal(ttm_u64_set_add(&set, numbers[0]), 0);
-    assert_true(set.places[63] == numbers[0]);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        assert_int_equal(ttm_u64_set_add(&set, numbers[i]), 0);
+    assert_true(set.places[31].members != 0 && set.places[10].members != 0); /* round the end */
     for (size_t shift = 0; shift < COUNT_OF(numbers); shift++) {
         for (size_t i = 0; i < COUNT_OF(numbers); i++)
             assert_int_equal(ttm_u64_set_add(&set, numbers[i]), 0);
-        assert_int_equal(set.size, 64);
+        assert_int_equal(set.size, 32);
         for (size_t i = 0; i < COUNT_OF(numbers); i++) {
             const size_t gone = (i * 5 + shift) % COUNT_OF(numbers);
             assert_true(ttm_u64_set_remove(&set, numbers[gone]));
@@ -112,7 +113,8 @@ static void the_set_holds_what_a_plain_array_holds(void **state)
 
     for (int i = 0; i < 100000; i++) {
         const uint32_t n = random_below(&random, COUNT_OF(has));
-        const uint64_t number = (n + 1ull) << 48 | n; /* as serials are */
+        /* As serials are: one of a thread, or some that follow each other. */
+        const uint64_t number = n < 1000 ? (n + 1ull) << 48 | n : UINT64_C(7) << 48 | n;
         assert_int_equal(ttm_u64_set_has(&set, number), has[n]);
         if (random_below(&random, 2) == 0) {
             assert_int_equal(ttm_u64_set_add(&set, number), 0);
@@ -127,6 +129,19 @@ static void the_set_holds_what_a_plain_array_holds(void **state)
     }
 }
 
+static void numbers_that_follow_each_other_take_two_bits_each(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 64000; n++)
+        assert_int_equal(ttm_u64_set_add(&set, UINT64_C(3) << 48 | n), 0);
+    assert_int_equal(set.count, 63999);
+    assert_int_equal(set.groups, 1000);
+    assert_int_equal(set.size, 2048);
+    for (uint64_t n = 1; n < 64000; n++)
+        assert_true(ttm_u64_set_remove(&set, UINT64_C(3) << 48 | n));
+    assert_int_equal(set.groups, 0);
+}
+
 static void without_memory_the_set_stays_as_it_was(void **state)
 {
     (void)state;
@@ -134,14 +149,14 @@ static void without_memory_the_set_stays_as_it_was(void **state)
     assert_int_equal(ttm_u64_set_add(&set, 1), -ENOMEM);
     assert_true(faults_end());
     assert_false(ttm_u64_set_has(&set, 1));
-    for (uint64_t n = 1; n <= 32; n++)
-        assert_int_equal(ttm_u64_set_add(&set, n), 0);
+    for (uint64_t n = 1; n <= 8; n++)
+        assert_int_equal(ttm_u64_set_add(&set, 64 * n), 0);
     faults_begin(0);
-    assert_int_equal(ttm_u64_set_add(&set, 33), -ENOMEM);
+    assert_int_equal(ttm_u64_set_add(&set, 64 * 9), -ENOMEM);
     assert_true(faults_end());
-    for (uint64_t n = 1; n <= 33; n++)
-        assert_int_equal(ttm_u64_set_has(&set, n), n <= 32);
-    assert_int_equal(ttm_u64_set_add(&set, 33), 0);
+    for (uint64_t n = 1; n <= 9; n++)
+        assert_int_equal(ttm_u64_set_has(&set, 64 * n), n <= 8);
+    assert_int_equal(ttm_u64_set_add(&set, 64 * 9), 0);
 }
 
 static void a_cleared_set_keeps_its_memory_if_it_was_in_use(void **state)
@@ -183,7 +198,7 @@ static size_t place_of(uint64_t seed, uint64_t number)
 
     ttm_u64_set_init(&alone, seed);
     assert_int_equal(ttm_u64_set_add(&alone, number), 0);
-    while (alone.places[at] != number)
+    while (alone.places[at].members == 0)
         at++;
     ttm_u64_set_done(&alone);
     assert_true(alone.seed == seed); /* it can be used again */
@@ -192,15 +207,15 @@ static size_t place_of(uint64_t seed, uint64_t number)
 
 static void numbers_chosen_to_collide_do_so_with_one_seed_alone(void **state)
 {
-    const size_t place = place_of(1, 8);
+    const size_t place = place_of(1, 64);
     uint32_t chosen = 0, still = 0;
     (void)state;
 
-    for (uint64_t number = 8; chosen < 64; number += 8) {
+    for (uint64_t number = 64; chosen < 64; number += 64) {
         if (place_of(1, number) != place)
             continue;
         chosen++;
-        still += place_of(2, number) == place_of(2, 8);
+        still += place_of(2, number) == place_of(2, 64);
     }
     assert_in_range(still, 1, chosen / 2); /* the number itself, and few others */
 }
@@ -214,6 +229,7 @@ int main(void)
         WITH_SET(zero_is_refused_and_is_never_in_the_set),
         WITH_SET(numbers_that_collide_are_told_apart_in_any_order_of_removal),
         WITH_SET(the_set_holds_what_a_plain_array_holds),
+        WITH_SET(numbers_that_follow_each_other_take_two_bits_each),
         WITH_SET(without_memory_the_set_stays_as_it_was),
         WITH_SET(an_emptied_set_can_be_used_again),
         WITH_SET(a_cleared_set_keeps_its_memory_if_it_was_in_use),
