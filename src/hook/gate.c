@@ -4,7 +4,7 @@
  * it says so and then looks at the lines. At least one of two who meet has to see the
  * other, so between its store and its load each needs a barrier. Entering is frequent
  * and closing is not: the closer has the kernel put the barrier into every thread
- * (membarrier(2)), and who enters pays nothing. Who entered too late leaves its line
+ * (base/membarrier.h), and who enters pays nothing. Who entered too late leaves its line
  * and waits.
  *
  * A signal handler may interrupt a thread between its store and its load and find it
@@ -16,25 +16,20 @@
  * changing the word: the closer, who then sees the line, or the handler, who sees the bit.
  * A thread that has found the gate open stays in sight, so nobody is alone meanwhile.
  *
- * Where the kernel refuses (a sandbox), the closer lets a moment pass instead: what a
- * processor has stored reaches the others within microseconds.
- *
  * Threads beyond LINES share a count, with real barriers.
  */
 #include "hook/gate.h"
 
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "base/membarrier.h"
 
 #define LINES 256u
 #define PAUSE_NS 20000
-#define MOMENT_NS 10000000
 #define PATIENCE 20000 /* pauses, with what a sleep takes besides: a second or two */
 #define PATIENCE_OF_FORK (PATIENCE / 2)
 
@@ -50,20 +45,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t line_key;
 static bool has_key;
 
-static void pause_for(long ns)
+static void pause_a_little(void)
 {
-    const struct timespec pause = {.tv_nsec = ns};
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
 
     (void)nanosleep(&pause, NULL);
-}
-
-/* Every other thread of this process has passed a barrier when this returns. */
-static void make_all_pass_a_barrier(void)
-{
-    /* Registered each time, as a child of fork() may not be. */
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) < 0 ||
-        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) < 0)
-        pause_for(MOMENT_NS);
 }
 
 /* The thread ends. One that was cancelled inside is inside no more. */
@@ -137,7 +123,7 @@ static void wait_and_enter(void)
         say_outside();
         /* relaxed: looked at again above. */
         while (atomic_load_explicit(&ttm_hot.gate_state, memory_order_relaxed) & TTM_GATE_CLOSED)
-            pause_for(PAUSE_NS);
+            pause_a_little();
     }
 }
 
@@ -146,7 +132,7 @@ static void wait_until_seen(void)
 {
     /* release: pairs with the acquire in claim(). It changes nothing, but has its place among the changes. */
     while (atomic_fetch_or_explicit(&ttm_hot.gate_state, 0, memory_order_acq_rel) & TTM_GATE_ALONE)
-        pause_for(PAUSE_NS);
+        pause_a_little();
 }
 
 void ttm_gate_enter_slowly(void)
@@ -204,11 +190,11 @@ bool ttm_gate_close(void)
     ttm_own.gate.has_closed = true;
     atomic_signal_fence(memory_order_seq_cst);
     atomic_fetch_or_explicit(&ttm_hot.gate_state, TTM_GATE_CLOSED, memory_order_seq_cst);
-    make_all_pass_a_barrier();
+    ttm_membarrier();
     for (uint32_t i = 0; i < PATIENCE; i++) {
         if (is_empty() && claim())
             return true;
-        pause_for(PAUSE_NS);
+        pause_a_little();
     }
     return false;
 }
@@ -234,7 +220,7 @@ void ttm_gate_before_fork(void)
             ttm_own.gate.forks++;
             break;
         }
-        pause_for(PAUSE_NS);
+        pause_a_little();
     }
     errno = saved_errno;
 }

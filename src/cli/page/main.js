@@ -99,14 +99,13 @@ function make_verdict() {
                                               : "keep or kept";
     verdict.className = suspects.length > 0 ? "bad" : "good";
     verdict.textContent =
-        suspects.length > 0
-            ? plural(suspects.length, "suspect", "suspects") + ": " +
-                  plural(count, "buffer", "buffers") + " that " + growth + " growing, " +
-                  bytes_text(bytes) +
-                  (p.at_a_time > 0 && p.at_a_time < bytes
-                       ? ", " + bytes_text(p.at_a_time) + " at a time"
-                       : "") +
-                  (suspects[0].devices.length > 1 ? " on each device" : "")
+        suspects.length > 0 ? plural(suspects.length, "suspect", "suspects") + ": " +
+                                  plural(count, "buffer", "buffers") + " that " + growth +
+                                  " growing, " + bytes_text(bytes) +
+                                  (p.at_a_time > 0 && p.at_a_time < bytes
+                                       ? ", " + bytes_text(p.at_a_time) + " at a time"
+                                       : "") +
+                                  (suspects[0].devices.length > 1 ? " on each device" : "")
         : unsure > 0 ? "No suspects; " + count_text(unsure) + " of the " +
                            plural(left, "buffer", "buffers") + " left " +
                            (unsure === 1 ? "is" : "are") + " unsure"
