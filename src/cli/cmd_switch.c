@@ -44,13 +44,13 @@ static int complain(long pid, int r)
 }
 
 /* A process with a helper thread answers at once; one without, with its next allocation. */
-static bool wait_until(const struct ttm_control_view *view, bool is_on)
+static bool wait_for(const struct ttm_control_view *view, enum ttm_control_state state)
 {
     const struct timespec step = {.tv_nsec = 10000000};
 
-    for (int i = 0; i < WAIT_STEPS && ttm_control_is_on(view) != is_on; i++)
+    for (int i = 0; i < WAIT_STEPS && ttm_control_state(view) != state; i++)
         (void)nanosleep(&step, NULL);
-    return ttm_control_is_on(view) == is_on;
+    return ttm_control_state(view) == state;
 }
 
 static int switch_process(long pid, bool is_on)
@@ -61,15 +61,15 @@ static int switch_process(long pid, bool is_on)
     if (r < 0)
         return complain(pid, r);
     ttm_control_switch(&view, root(), is_on);
-    if (wait_until(&view, is_on))
+    const bool is_done = wait_for(&view, is_on ? TTM_CONTROL_ON : TTM_CONTROL_OFF);
+    if (is_done)
         printf("process %ld: tracking is %s\n", pid, is_on ? "on" : "off");
     else if (is_on)
         printf("process %ld: tracking goes on with its next allocation\n", pid);
     else
         ttm_log("process %ld does not answer: tracking goes off when it does", pid);
-    const int status = is_on || !ttm_control_is_on(&view) ? TTM_EXIT_OK : TTM_EXIT_FAILED;
     ttm_control_close(&view);
-    return status;
+    return is_on || is_done ? TTM_EXIT_OK : TTM_EXIT_FAILED;
 }
 
 static int run_with(const struct ttm_command *command, int argc, char **argv, bool is_on)

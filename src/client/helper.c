@@ -15,11 +15,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/queue.h"
 #include "wire/attach.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
 
+#define LOOK_SOON_MS 10      /* at a wish, while somebody is switching */
 #define LOOK_AGAIN_MS 200    /* a server that starts is found within 500 ms */
 #define SEND_TIMEOUT_MS 2000 /* a server that hangs is left alone */
 #define TELL_AT_ONCE 65536   /* bytes: half of what a server reads at once */
@@ -33,6 +35,7 @@ struct talk {
     struct ttm_helper *helper;
     int fd;
     uint32_t epoch_told; /* the server knows of the switch up to here */
+    bool has_looked;     /* at the last wish; at first a command may have found no way to nudge */
     struct ttm_queue in;
 };
 
@@ -66,6 +69,8 @@ static int wait_for(struct talk *talk, short events, int timeout_ms)
     if (atomic_load_explicit(&talk->helper->is_watching_end, memory_order_relaxed) &&
         (timeout_ms < 0 || timeout_ms > ALONE_MS))
         timeout_ms = ALONE_MS;
+    if (!talk->has_looked && (timeout_ms < 0 || timeout_ms > LOOK_SOON_MS))
+        timeout_ms = LOOK_SOON_MS;
     const int n = poll(fds, 2, timeout_ms);
     if (n > 0 && (fds[1].revents & POLLIN) && ttm_own_fd_is_ours(&talk->helper->nudge_read))
         (void)!read(fds[1].fd, bytes, sizeof(bytes));
@@ -153,6 +158,17 @@ static int find_server(void)
     return fd;
 }
 
+/* Whether the server takes more, within the time that it has; a nudge meanwhile is no answer. */
+static bool wait_for_room(struct talk *talk)
+{
+    const uint64_t until_ns = ttm_clock_monotonic_ns() + SEND_TIMEOUT_MS * TTM_NS_PER_MS;
+    int events = 0;
+
+    while (events == 0 && !is_stopping(talk) && ttm_clock_monotonic_ns() < until_ns)
+        events = wait_for(talk, POLLOUT, SEND_TIMEOUT_MS);
+    return (events & POLLOUT) != 0;
+}
+
 static int send_all(struct talk *talk, const uint8_t *bytes, size_t length)
 {
     while (length > 0) {
@@ -166,7 +182,7 @@ static int send_all(struct talk *talk, const uint8_t *bytes, size_t length)
         }
         if (errno != EAGAIN && errno != EINTR)
             return -errno;
-        if (is_stopping(talk) || !(wait_for(talk, POLLOUT, SEND_TIMEOUT_MS) & POLLOUT))
+        if (!wait_for_room(talk))
             return -ETIMEDOUT;
     }
     return 0;
@@ -441,7 +457,7 @@ static bool talk_to_server(struct talk *talk)
             (POLLIN | POLLHUP | POLLERR))
             r = take_input(talk);
         if (!is_stopping(talk))
-            talk->helper->on_wish();
+            talk->has_looked = talk->helper->on_wish();
         if (r == 0)
             r = tell_switch(talk);
     }
@@ -467,7 +483,7 @@ static bool talk_until_over(struct talk *talk)
         if (!is_over(talk))
             (void)wait_for(talk, 0, LOOK_AGAIN_MS);
         if (!is_stopping(talk))
-            helper->on_wish();
+            talk->has_looked = helper->on_wish();
         if (has_left(talk))
             return true;
     }
@@ -531,7 +547,7 @@ static int start_thread(struct ttm_helper *helper)
 }
 
 int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
-                     struct ttm_control *control, void (*on_wish)(void), bool (*may_leave)(void))
+                     struct ttm_control *control, bool (*on_wish)(void), bool (*may_leave)(void))
 {
     helper->tracker = tracker;
     helper->control = control;

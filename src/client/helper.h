@@ -20,7 +20,7 @@
 struct ttm_helper {
     struct ttm_tracker *tracker;
     struct ttm_control *control;
-    void (*on_wish)(void); /* a command may have said what it wants of the switch */
+    bool (*on_wish)(void); /* a command may have said what it wants; whether it was looked at */
     bool (*may_leave)(
         void); /* tracking is off: whether the thread has left, see ttm_helper_leave() */
     pthread_t thread;
@@ -34,7 +34,7 @@ struct ttm_helper {
 
 /* Returns 0 or a negative errno. */
 int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
-                     struct ttm_control *control, void (*on_wish)(void), bool (*may_leave)(void));
+                     struct ttm_control *control, bool (*on_wish)(void), bool (*may_leave)(void));
 
 /* Ends the thread and waits for it; it never waits for long itself. */
 void ttm_helper_stop(struct ttm_helper *helper);

@@ -160,7 +160,20 @@ static bool is_wanted(void)
     return atomic_load_explicit(&own_control()->is_wanted, memory_order_seq_cst) != 0;
 }
 
-static void look_at_wish(void);
+/* With the lock held, by whoever decides: a command may have its own word at any time. */
+static void want(bool is_wanted_now)
+{
+    atomic_store_explicit(&own_control()->is_wanted, is_wanted_now, memory_order_relaxed);
+}
+
+/* With the lock held. A command waits for it. */
+static void say_state(enum ttm_control_state state)
+{
+    /* release: what was done before is there for whoever the command has told. */
+    atomic_store_explicit(&own_control()->state, state, memory_order_release);
+}
+
+static bool look_at_wish(void);
 static bool let_helper_leave(void);
 
 bool ttm_switch_knows_all(void)
@@ -212,8 +225,8 @@ static void forget_lives(void)
 static void switch_off(void)
 {
     is_child = false; /* from here on it is its own doing what it knows */
-    atomic_store_explicit(&own_control()->is_wanted, 0, memory_order_relaxed);
     if (is_on()) {
+        say_state(TTM_CONTROL_SWITCHING);
         if (ttm_own_guest && ttm_own_guest->on_disable)
             ttm_own_guest->on_disable();
         /* release: pairs with the acquire in ttm_tracker_report(). */
@@ -221,7 +234,7 @@ static void switch_off(void)
         forget_lives();
         own_up(false);
     }
-    atomic_store_explicit(&own_control()->is_on, 0, memory_order_relaxed);
+    say_state(TTM_CONTROL_OFF);
 }
 
 /* The helper is there and knows that tracking is on: it looks at the epoch when it connects. */
@@ -246,6 +259,7 @@ static int switch_on(void)
 
     if (r == 0 && is_on())
         return 0;
+    say_state(TTM_CONTROL_SWITCHING);
     if (r == 0) {
         forget_lives(); /* of what came while that was switched off */
         own_up(true);
@@ -254,27 +268,28 @@ static int switch_on(void)
         r = rouse_helper();
     }
     if (r < 0) {
+        want(false); /* so that not every event tries again */
         switch_off();
         return r;
     }
-    atomic_store_explicit(&own_control()->is_wanted, 1, memory_order_relaxed);
-    atomic_store_explicit(&own_control()->is_on, 1, memory_order_relaxed);
     if (ttm_own_guest && ttm_own_guest->on_enable && !is_child)
         ttm_own_guest->on_enable();
+    say_state(TTM_CONTROL_ON); /* what is live is known from here on */
     return 0;
 }
 
-/* On the helper thread, after a command has said what it wants. */
-static void look_at_wish(void)
+/* On the helper thread, after a command has said what it wants. Returns whether that is done. */
+static bool look_at_wish(void)
 {
-    /* Whoever holds the lock may be waiting for this very thread; his word is newer anyway. */
+    /* Whoever holds the lock may be waiting for this very thread. */
     if (pthread_mutex_trylock(&switch_lock) != 0)
-        return;
+        return false;
     if (is_wanted() && !is_on())
         (void)switch_on();
     if (!is_wanted() && is_on())
         switch_off();
     pthread_mutex_unlock(&switch_lock);
+    return true;
 }
 
 /* On the helper thread, which has no business in the program while tracking is off. */
@@ -317,6 +332,8 @@ static int enable(bool is_asked)
 
     if (lock(&cancel)) {
         map_control();
+        if (is_asked)
+            want(true);
         r = is_asked || is_wanted() ? switch_on() : -ECANCELED;
         unlock(cancel);
     }
@@ -342,6 +359,7 @@ void ttmem_disable(void)
 
     if (lock(&cancel)) {
         map_control();
+        want(false);
         switch_off();
         if (has_helper)
             ttm_helper_stop(&helper);

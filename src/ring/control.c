@@ -126,9 +126,9 @@ void ttm_control_close(struct ttm_control_view *view)
     view->control = NULL;
 }
 
-bool ttm_control_is_on(const struct ttm_control_view *view)
+uint32_t ttm_control_state(const struct ttm_control_view *view)
 {
-    return atomic_load_explicit(&view->control->is_on, memory_order_acquire) != 0; /* only a look */
+    return atomic_load_explicit(&view->control->state, memory_order_acquire); /* only a look */
 }
 
 /* Writes into the pipe of the helper, if that fd still is the pipe it was. */
@@ -168,7 +168,7 @@ static bool is_off(const struct ttm_control_view *view)
     const bool is_wanted =
         atomic_load_explicit(&control->is_wanted, memory_order_relaxed) != 0; /* only a look */
 
-    return !ttm_control_is_on(view) && (is_used || !is_wanted);
+    return ttm_control_state(view) == TTM_CONTROL_OFF && (is_used || !is_wanted);
 }
 
 size_t ttm_control_list_off(const char *root, pid_t *ret_pids, size_t max)

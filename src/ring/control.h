@@ -21,11 +21,17 @@
 #define TTM_CONTROL_MAGIC 0x314c52544d4d5454ull /* "TTMMTRL1" */
 #define TTM_CONTROL_NAME "tt-mem-control"
 
+enum ttm_control_state {
+    TTM_CONTROL_OFF = 0,
+    TTM_CONTROL_ON = 1,
+    TTM_CONTROL_SWITCHING = 2, /* on its way to one of these */
+};
+
 struct ttm_control {
     _Atomic uint64_t magic;     /* 0: the process has not used the library yet */
     uint32_t bytes;             /* of this struct, as its writer knows it */
     _Atomic uint32_t is_wanted; /* tracking is to be on; commands may write it */
-    _Atomic uint32_t is_on;     /* it is */
+    _Atomic uint32_t state;     /* enum ttm_control_state: what it is */
     _Atomic int32_t nudge_fd;   /* of the pipe, in the process; -1: no helper is there */
     _Atomic uint64_t nudge_inode;
 };
@@ -59,7 +65,8 @@ struct ttm_control_view {
 int ttm_control_open(const char *root, pid_t pid, struct ttm_control_view *ret);
 void ttm_control_close(struct ttm_control_view *view);
 
-bool ttm_control_is_on(const struct ttm_control_view *view);
+/* Another's memory: any value, also one that no enum has. */
+uint32_t ttm_control_state(const struct ttm_control_view *view);
 
 /*
  * The processes in which tracking is off although it could be on, at most 'max' of

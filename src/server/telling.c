@@ -318,7 +318,7 @@ void ttm_telling_watch_losses(struct ttm_tracked *tracked)
         tracked->lost_known = UINT64_MAX;
         tracked->is_spoiled = false;
     }
-    if (lost == tracked->lost_known || tracked->is_telling || tracked->is_off) {
+    if (lost == tracked->lost_known || tracked->is_telling) {
         tracked->ask_at_pass = 0;
         return;
     }

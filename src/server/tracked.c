@@ -329,7 +329,7 @@ static bool may_sleep(struct ttm_tracked *tracked)
             return false;
         tracked->announced_ns = now_ns;
     }
-    if (tracked->session && !tracked->is_telling && !tracked->is_off &&
+    if (tracked->session && !tracked->is_telling &&
         ttm_ring_reader_lost(&tracked->reader) != tracked->lost_known) {
         ttm_ring_reader_wake(&tracked->reader); /* there is something to ask first */
         tracked->announced_ns = 0;
@@ -410,6 +410,12 @@ uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
     static struct slice slice; /* one loop thread; 66 KiB */
     const uint64_t looked = tracked->looked;
 
+    /* What is in the rings may be of the next spell already: it stays there until that is told of. */
+    if (tracked->is_off) {
+        tracked->empty_reads++;
+        ttm_list_remove(&tracked->active_link);
+        return UINT64_MAX;
+    }
     read_rings(tracked, &slice);
     const uint32_t n = slice.count;
     ttm_telling_count_losses(tracked);

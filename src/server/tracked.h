@@ -72,7 +72,7 @@ struct ttm_tracked {
 
     uint32_t alone_visits;
     struct ttm_notes notes;
-    bool is_off;   /* tracking is switched off in the process: what comes is not believed */
+    bool is_off;   /* tracking is switched off in the process: its rings are left alone */
     bool has_told; /* one telling is over */
 
     /* Names given to lives whose birth may still come, since the last but one pass. */

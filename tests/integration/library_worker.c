@@ -14,10 +14,12 @@
  *   enabled   enable   disable
  *   guest                              is a guest from here on, as libttmem-hook is: its origins have an
  *                                      operation, and when tracking begins it tells of ids 901 and 902
+ *   slow_guest MS                      is one that takes so long to tell of what is live, and to stop
  *   nulls                              NULL where a pointer is wanted
  *   lasting_guest                      is one whose origins last: "asked-1" is the first that it was asked for
  *   thread COMMAND                     one of the commands above, in a thread that ends with it
  *   guest_calls                        how often it was told that tracking began, and ends
+ *   guest_done                         how often it was done with that
  *   guest_close ID                     the end of an allocation that its owner did not give back
  *   fill_notes                         leaves no room for names and contexts
  *   say RUNTIME/TROUBLE                what this process is, and what is wrong with it
@@ -219,18 +221,23 @@ static void pass_nulls(void)
 
 /* ---- a guest ---- */
 
-static _Atomic int guest_begins, guest_ends;
+static _Atomic int guest_calls, guest_done; /* 100 for a beginning, 1 for an end */
+static _Atomic int guest_takes_ms;
 
 static void begin_guest(void)
 {
-    atomic_fetch_add(&guest_begins, 1);
+    atomic_fetch_add(&guest_calls, 100);
+    (void)usleep((useconds_t)guest_takes_ms * 1000);
     alloc("901 100 0 0 0 128"); /* TTMEM_GUEST_ALLOCATION */
     alloc("902 100 0 0 0 128");
+    atomic_fetch_add(&guest_done, 100);
 }
 
 static void end_guest(void)
 {
-    atomic_fetch_add(&guest_ends, 1);
+    atomic_fetch_add(&guest_calls, 1);
+    (void)usleep((useconds_t)guest_takes_ms * 1000);
+    atomic_fetch_add(&guest_done, 1);
 }
 
 static uint32_t find_origin(uint32_t context)
@@ -247,6 +254,12 @@ static void be_guest(void)
         .on_enable = begin_guest, .on_disable = end_guest, .origin = find_origin};
 
     ttmem_guest_register(&guest);
+}
+
+static void be_slow_guest(const char *args)
+{
+    guest_takes_ms = atoi(args);
+    be_guest();
 }
 
 static uint32_t find_lasting_origin(uint32_t context)
@@ -574,6 +587,8 @@ static bool obey_told(const char *verb, char *args)
         say(args);
     else if (strcmp(verb, "guest") == 0)
         be_guest();
+    else if (strcmp(verb, "slow_guest") == 0)
+        be_slow_guest(args);
     else if (strcmp(verb, "nulls") == 0)
         pass_nulls();
     else if (strcmp(verb, "lasting_guest") == 0)
@@ -668,7 +683,9 @@ static int obey(const char *verb, char *args)
     if (strcmp(verb, "enable") == 0)
         return ttmem_enable();
     if (strcmp(verb, "guest_calls") == 0)
-        return atomic_load(&guest_begins) * 100 + atomic_load(&guest_ends);
+        return atomic_load(&guest_calls);
+    if (strcmp(verb, "guest_done") == 0)
+        return atomic_load(&guest_done);
     if (strcmp(verb, "touched") == 0)
         return count_touched();
     if (strcmp(verb, "forks") == 0)

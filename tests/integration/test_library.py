@@ -25,6 +25,7 @@ from support import (
     SWITCHED,
     TELL,
     TOLD_END,
+    TT_MEM,
     Library,
     Native,
     Server,
@@ -572,6 +573,35 @@ def test_a_guest_is_asked_what_is_live_and_where_it_comes_from(server: Server) -
         assert worker.end() == 0
 
 
+def in_background(*args: str) -> subprocess.Popen[bytes]:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([TT_MEM, *args], **quiet)
+
+
+def test_a_word_that_comes_while_tracking_is_switched_counts(server: Server) -> None:
+    with Library(server, DISABLED) as worker:
+        worker.do("slow_guest 300", "enable", "alloc 1 100 0 0 0 128")
+        assert worker.do("guest_done") == 100
+        off = ("disable", str(worker.pid))
+        on = ("enable", str(worker.pid))
+        # The commands that are overruled may say either.
+        with in_background(*off):
+            wait_for(lambda: worker.do("guest_calls") == 101)
+            assert run_ok(*on).out == f"process {worker.pid}: tracking is on\n"
+            assert worker.do("guest_done") == 201  # it was off, and what is live has been told
+        worker.do("alloc 2 100 0 0 0 128")
+        worker.wait_for_ids(2, 901, 902)
+        assert worker.row()["complete"] is True
+        with in_background(*off):
+            wait_for(lambda: worker.do("guest_calls") == 202)
+            with in_background(*on):
+                wait_for(lambda: worker.do("guest_calls") == 302)
+                assert run_ok(*off).out == f"process {worker.pid}: tracking is off\n"
+        assert worker.do("guest_done") == 303
+        assert worker.do("enabled") == 0
+        assert worker.end() == 0
+
+
 def test_a_guest_does_not_know_what_the_program_itself_allocated(server: Server) -> None:
     with Library(server, DISABLED) as worker:
         worker.do("guest")
@@ -974,6 +1004,36 @@ def test_a_switch_that_is_heard_after_the_next_connection_is_a_gap(server: Serve
         assert row and row["complete"] is True and row["history_complete"] is False
         client = client_of(server, os.getpid())
         assert client and client["disabled"] is False
+    os.close(fd)
+
+
+def test_what_a_new_spell_begins_with_counts_although_the_switch_is_heard_later(
+    server: Server,
+) -> None:
+    """Tracking is on in the program first, and then the server is told."""
+    contents = one_ring_contents(65792, record(1, 1, 11))
+    fd = segment(contents, size=len(contents))
+    with Native(server.socket) as native:
+        attach(native, os.dup(fd), os.eventfd(0))
+        for is_on in (False, True):
+            kind, payload = native.read_frame()
+            assert kind == TELL
+            native.send(frame(TOLD_END, payload[:4] + bytes(4)))
+            if is_on:
+                break
+            native.send(frame(SWITCHED, struct.pack("<II", 0, 0)))
+            native.ask(GET_STATUS)
+            client = client_of(server, os.getpid())
+            assert client and client["disabled"] is True and client["lives"] == 0
+            os.pwrite(fd, record(1, 2, 12) + record(2, 2, 12), 65792 + 128 + 64)
+            os.pwrite(fd, struct.pack("<Q", 3), 65792)
+            assert not row_of(server, os.getpid())["buffers"]
+            native.send(frame(SWITCHED, struct.pack("<II", 1, 0)))
+        native.ask(GET_STATUS)
+        row = row_of(server, os.getpid())
+        dram = row["devices"][0]["regions"]["DRAM"]
+        assert (dram["allocs"], dram["frees"], row["buffers"]) == (2, 1, [])
+        assert row["complete"] is True and row["history_complete"] is False
     os.close(fd)
 
 

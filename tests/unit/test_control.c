@@ -46,9 +46,9 @@ static void a_page_is_found_and_shared(void **state)
     (void)state;
 
     assert_int_equal(ttm_control_open("", getpid(), &view), 0);
-    assert_false(ttm_control_is_on(&view));
-    atomic_store(&own->is_on, 1);
-    assert_true(ttm_control_is_on(&view));
+    assert_int_equal(ttm_control_state(&view), TTM_CONTROL_OFF);
+    atomic_store(&own->state, TTM_CONTROL_ON);
+    assert_int_equal(ttm_control_state(&view), TTM_CONTROL_ON);
     ttm_control_switch(&view, "", true);
     assert_int_equal(atomic_load(&own->is_wanted), 1);
     ttm_control_switch(&view, "", false);
@@ -66,7 +66,7 @@ static void a_page_that_was_not_used_yet_is_found_and_keeps_what_is_wanted(void 
 
     assert_true(fd >= 0);
     assert_int_equal(ttm_control_open("", getpid(), &view), 0);
-    assert_false(ttm_control_is_on(&view));
+    assert_int_equal(ttm_control_state(&view), TTM_CONTROL_OFF);
     assert_false(ttm_control_read_wanted(fd));
     ttm_control_switch(&view, "", true);
     assert_true(ttm_control_read_wanted(fd));
@@ -277,9 +277,9 @@ static void a_process_is_listed_while_it_is_off(void **state)
     (void)state;
 
     assert_true(is_listed());
-    atomic_store(&own->is_on, 1);
+    atomic_store(&own->state, TTM_CONTROL_ON);
     assert_false(is_listed());
-    atomic_store(&own->is_on, 0);
+    atomic_store(&own->state, TTM_CONTROL_OFF);
     assert_true(is_listed());
     assert_int_equal(ttm_control_list_off("", none, 0), 0);
     assert_int_equal(ttm_control_list_off("/nonexistent", none, 1), 0);
