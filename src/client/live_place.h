@@ -22,7 +22,7 @@ enum ttm_place_word {
     TTM_PLACE_BIRTH,
     TTM_PLACE_ADDRESS, /* address | allocator << 40 | region << 56 | kind << 59 | flags << 61 */
     TTM_PLACE_BYTES,   /* bytes | devices << 40 */
-    TTM_PLACE_TAKEN,   /* footprint | origin << 40 */
+    TTM_PLACE_TAKEN,   /* footprint | origin << 40; of a copy on its way: see live_table.c */
     TTM_PLACE_WORDS
 };
 

@@ -33,8 +33,10 @@
  *   anything else          serial | APART           it has ended; the copy is nobody's
  *
  * The rows follow each other. To end it is to swap that word for 0, which fails when it has gone on
- * to the next row: then it is looked for again. Who is moving it may end at any instruction, and it
- * stays where it is. APART without a serial is a place in the nursery that is being filled.
+ * to the next row: then it is looked for again. A life is moved by the one who has put its serial
+ * beside it and by nobody else, so that there is one copy that it may become. That thread may end at
+ * any instruction; the life stays where it is. APART without a serial is a place in the nursery that is
+ * being filled.
  */
 #include "client/live_table.h"
 
@@ -274,9 +276,14 @@ void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *c
 
 /* ---- the nursery ---- */
 
+static inline struct ttm_nursery_line *nursery_line(struct ttm_live_table *table, uint64_t id)
+{
+    return &table->nursery[id % TTM_NURSERY_LINES];
+}
+
 static inline struct ttm_live_place *nursery_place(struct ttm_live_table *table, uint64_t id)
 {
-    return &table->nursery[id % TTM_NURSERY_LINES].place;
+    return &nursery_line(table, id)->place;
 }
 
 /* A life that lives there, and is not on its way out. */
@@ -299,14 +306,14 @@ static inline bool take_nursery_place(struct ttm_live_place *place)
 static void finish_move(struct ttm_live_table *table, const struct ttm_live_place *nursed,
                         struct ttm_live_place *copy, uint64_t serial)
 {
-    uint64_t taken = ttm_place_get(copy, TTM_PLACE_TAKEN);
     const uint64_t named = ttm_place_get(nursed, TTM_PLACE_TAKEN);
+    uint64_t not_yet = serial;
 
-    /* It was named after the copy was made. While the copy is none yet, nobody names it there. */
-    if (named != taken && ttm_place_get(copy, TTM_PLACE_SERIAL) == serial &&
-        ttm_place_get(nursed, TTM_PLACE_SERIAL) == serial)
-        (void)atomic_compare_exchange_strong_explicit(&copy->words[TTM_PLACE_TAKEN], &taken, named,
-                                                      memory_order_acq_rel, memory_order_relaxed);
+    /* The first one passes it on. Whoever comes late finds a name there, or what is another's. */
+    if (ttm_place_get(nursed, TTM_PLACE_SERIAL) == serial)
+        (void)atomic_compare_exchange_strong_explicit(&copy->words[TTM_PLACE_TAKEN], &not_yet,
+                                                      named, memory_order_acq_rel,
+                                                      memory_order_relaxed);
     /* release: pairs with the acquire in has_met(). */
     atomic_fetch_add_explicit(&table->moves, 1, memory_order_release);
     (void)ttm_place_swap_serial(copy, serial, serial & ~APART);
@@ -318,12 +325,15 @@ static __attribute__((noinline, cold)) uint64_t look_at_copy(struct ttm_live_tab
                                                              uint64_t id, uint64_t serial)
 {
     const struct ttm_live_place *nursed = nursery_place(table, id);
+    const uint64_t arrived = serial & ~APART;
 
     if (ttm_place_get(nursed, TTM_PLACE_SERIAL) == serial)
         finish_move(table, nursed, copy, serial);
-    /* In this order: the place in the nursery is given up when the copy says that it is none. */
-    serial = ttm_place_get(copy, TTM_PLACE_SERIAL);
-    return (serial & APART) == 0 ? serial : 0;
+    /*
+     * In this order: the place in the nursery is given up when the copy says that it is none. It
+     * may have ended since, and its place be another's, whose key nobody has compared.
+     */
+    return ttm_place_get(copy, TTM_PLACE_SERIAL) == arrived ? arrived : 0;
 }
 
 /* ---- walks ---- */
@@ -685,7 +695,7 @@ static inline __attribute__((always_inline)) bool end_life(struct ttm_live_table
 
     if (!ttm_place_swap_serial(spot->place, spot->serial, 0))
         return false;
-    /* Whoever was moving it may be gone, and a walk would meet it there. */
+    /* Whoever was moving it may be gone, and its place there would stay taken. */
     if (__builtin_expect(ttm_place_get(nursed, TTM_PLACE_SERIAL) == moving, 0))
         (void)ttm_place_swap_serial(nursed, moving, 0);
     /* The place is ours now, and so is its entry. */
@@ -757,6 +767,7 @@ __attribute__((hot)) uint64_t ttm_live_table_remove_plain(struct ttm_live_table 
     struct ttm_live_place *nursed = nursery_place(table, id);
     const uint64_t serial = ttm_place_get(nursed, TTM_PLACE_SERIAL);
 
+    /* Another key comes with another serial: when the swap succeeds, the key was of that life. */
     if (!is_nursed(serial) || !ttm_place_has_key(nursed, key, id) ||
         !ttm_place_swap_serial(nursed, serial, 0))
         return remove_grown_up(table, cache, key, id);
@@ -778,9 +789,10 @@ int ttm_live_table_get(struct ttm_live_table *table, const struct ttm_live *key,
 }
 
 /*
- * Returns false when the life is not there any more. One that ends just now and is followed in its
- * place by one of the same size and origin would pass its new name on to it. Who names what another
- * thread frees has to live with that.
+ * Returns false when the life is not there any more. One that ends just now, or moves out of the
+ * nursery, and is followed in its place by one of the same size and origin would pass its new name
+ * on to it; one that has moved gets it, too. Who names what another thread frees, or sleeps just
+ * here while another takes the place, has to live with that: the word has no room for more.
  */
 static bool change_origin(const struct spot *spot, uint32_t origin)
 {
@@ -816,10 +828,11 @@ static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *tab
 {
     const uint64_t key = top & TTM_PLACE_KEY_MASK;
     const uint64_t hash = key_hash(table, key, live->id);
-    struct spot old;
+    struct spot old = {0};
     uint32_t number;
 
-    const bool has_old = find(table, hash, key, live->id, &old);
+    bool is_in_table = find(table, hash, key, live->id, &old) && old.entry;
+    const uint64_t replaced = old.serial;
     if (!take_place(table, cache, &number))
         return -ENOSPC;
     ttm_place_fill(place_at(table, number), live, top);
@@ -827,11 +840,18 @@ static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *tab
         give_place(table, cache, number);
         return -ENOSPC;
     }
+    const bool was_nursed = replaced != 0 && !is_in_table;
+    bool has_ended = was_nursed && ttm_place_swap_serial(old.place, replaced, 0);
+    /* Another has moved or ended it. It is looked for before the new one is there to be found. */
+    if (was_nursed && !has_ended)
+        is_in_table = find_in_table(table, hash, key, live->id, &old) && old.serial == replaced;
     ttm_place_set(place_at(table, number), TTM_PLACE_SERIAL, live->serial);
-    if (!has_old || !end_anywhere(table, cache, live->id, &old))
-        return 0;
-    *ret_replaced = old.serial;
-    return 1;
+    /* After that: a thread that ends in here has one place at most that is not live. */
+    if (is_in_table)
+        has_ended = end_life(table, cache, live->id, &old);
+    if (has_ended)
+        *ret_replaced = replaced;
+    return has_ended;
 }
 
 static inline __attribute__((always_inline)) int add(struct ttm_live_table *table,
@@ -902,12 +922,30 @@ static bool copy_out(struct ttm_live_table *table, struct ttm_live_cache *cache,
         return false;
     struct ttm_live_place *copy = place_at(table, *ret_number);
     ttm_place_fill(copy, live, ttm_place_top(live));
+    /* It may be named until it leaves: see finish_move(). Nothing else is ever like this. */
+    ttm_place_set(copy, TTM_PLACE_TAKEN, live->serial | APART);
     if (!put_entry(table, hash, entry_of(hash, *ret_number))) {
         give_place(table, cache, *ret_number);
         return false;
     }
     ttm_place_set(copy, TTM_PLACE_SERIAL, live->serial | APART);
     return true;
+}
+
+/*
+ * Whether the caller is the one to move that life. Who has slept since it read the life must not
+ * put its serial over that of one which came after it, or that could be claimed twice. So it looks
+ * in this order: when the life is still there, what was claimed before has left. No serial comes
+ * back then, and of several one succeeds.
+ */
+static bool claim_move(struct ttm_nursery_line *line, uint64_t serial)
+{
+    /* acquire: pairs with the release below; the place has nothing older than what was claimed. */
+    uint64_t earlier = atomic_load_explicit(&line->mover_of, memory_order_acquire);
+
+    return earlier != serial && ttm_place_get(&line->place, TTM_PLACE_SERIAL) == serial &&
+           atomic_compare_exchange_strong_explicit(&line->mover_of, &earlier, serial,
+                                                   memory_order_release, memory_order_relaxed);
 }
 
 /* Moves a life to the table. Returns whether it lives there now, or has ended there. */
@@ -917,7 +955,8 @@ static bool move_out(struct ttm_live_table *table, struct ttm_live_cache *cache,
     const uint64_t hash = key_hash(table, ttm_live_key_of(live), live->id);
     uint32_t number;
 
-    if (!copy_out(table, cache, hash, live, &number))
+    if (!claim_move(nursery_line(table, live->id), live->serial) ||
+        !copy_out(table, cache, hash, live, &number))
         return false;
     if (!ttm_place_swap_serial(nursed, live->serial, live->serial | APART)) {
         withdraw(table, cache, hash, number);
@@ -936,6 +975,7 @@ static bool take_over(struct ttm_live_table *table, struct ttm_live_cache *cache
 
     if (!is_nursed(serial))
         return serial == 0 && take_nursery_place(nursed);
+    /* The last swap fails when it has ended since: then end_life() has given the place up. */
     return now_ns - old.birth_ns >= GROWN_UP_NS && move_out(table, cache, nursed, &old) &&
            ttm_place_swap_serial(nursed, serial | APART, APART);
 }

@@ -40,6 +40,8 @@ struct ttm_live_bucket;
 
 struct ttm_nursery_line {
     _Alignas(64) struct ttm_live_place place;
+    _Atomic uint64_t
+        mover_of; /* the serial of the life there that somebody moves, or of an earlier one */
 };
 
 struct ttm_live_generation {

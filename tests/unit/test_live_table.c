@@ -2,12 +2,12 @@
 #include "testing.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "client/live_table.h"
+#include "live_crowd.h"
 
 #define SEED 0x5eed
 
@@ -496,134 +496,43 @@ static void what_ended_threads_had_at_hand_is_used_again(void **state)
 
 /* ---- several threads ---- */
 
-#define PAIRS 2u
-#define LIVES_EACH 60000u
-#define STAYING 1000u
-#define QUEUE 256u
-
-/* Serials on their way from the thread that added to the one that removes; ids are the same. */
-struct handover {
-    _Atomic uint64_t tail;
-    _Atomic uint64_t head;
-    uint64_t serials[QUEUE];
-};
-
-struct worker {
-    pthread_t thread;
-    uint64_t number;
-    struct handover *handover;
-    uint64_t wrong;
-    uint64_t walks;
-    _Atomic bool *is_over;
-};
-
-static void *add_and_hand_over(void *arg)
+static uint64_t add_numbered(struct ttm_live_cache *own, uint64_t serial)
 {
-    struct worker *worker = arg;
-    struct handover *out = worker->handover;
-    struct ttm_live_cache own = {0};
+    const struct ttm_live life = life_of(serial, serial);
     uint64_t none;
 
-    for (uint64_t n = 0; n < LIVES_EACH; n++) {
-        const uint64_t serial = (worker->number + 1) << 48 | (n + 1);
-        const struct ttm_live life = life_of(serial, serial);
-        worker->wrong += ttm_live_table_add(&table, &own, &life, &none) != 0;
-        if (n % 64 == 0)
-            continue; /* stays */
-        const uint64_t tail = atomic_load(&out->tail);
-        while (tail - atomic_load(&out->head) >= QUEUE)
-            (void)sched_yield();
-        out->serials[tail % QUEUE] = serial;
-        atomic_store(&out->tail, tail + 1);
-    }
-    ttm_live_table_flush(&table, &own);
-    return NULL;
+    return ttm_live_table_add(&table, own, &life, &none) != 0;
 }
 
-static void *remove_what_is_handed_over(void *arg)
+static uint64_t take_numbered(struct ttm_live_cache *own, uint64_t serial)
 {
-    struct worker *worker = arg;
-    struct handover *in = worker->handover;
-    const uint64_t expected = LIVES_EACH - (LIVES_EACH + 63) / 64;
-    struct ttm_live_cache own = {0};
-
-    for (uint64_t n = 0; n < expected; n++) {
-        while (atomic_load(&in->tail) == n)
-            (void)sched_yield();
-        const uint64_t serial = in->serials[n % QUEUE];
-        worker->wrong += !take(&own, serial, serial);
-        atomic_store(&in->head, n + 1);
-    }
-    ttm_live_table_flush(&table, &own);
-    return NULL;
+    return !take(own, serial, serial);
 }
 
-/* Walks again and again: nothing torn, and those that stay are met once each. */
-static void *walk(void *arg)
+static uint64_t is_torn(const struct ttm_live *live)
 {
-    struct worker *worker = arg;
-
-    while (!atomic_load(worker->is_over)) {
-        struct ttm_live live;
-        struct ttm_live_walk walk = {0};
-        uint32_t staying = 0;
-        while (ttm_live_table_next(&table, &walk, &live)) {
-            worker->wrong += !is_life_of(&live, live.serial, live.serial);
-            staying += live.serial <= STAYING;
-        }
-        worker->wrong += staying != STAYING;
-        worker->walks++;
-    }
-    return NULL;
-}
-
-static void start(struct worker *worker, void *(*run)(void *))
-{
-    assert_int_equal(pthread_create(&worker->thread, NULL, run, worker), 0);
-}
-
-static void join(struct worker *worker)
-{
-    assert_int_equal(pthread_join(worker->thread, NULL), 0);
-    assert_int_equal(worker->wrong, 0);
+    return !is_life_of(live, live->serial, live->serial);
 }
 
 static void lives_added_by_one_thread_and_removed_by_another_are_never_torn_or_lost(void **state)
 {
-    static struct handover handovers[PAIRS];
-    struct worker adders[PAIRS] = {0}, removers[PAIRS] = {0}, walkers[2] = {0};
-    _Atomic bool is_over = false;
+    struct crowd crowd = {.table = &table,
+                          .lives_each = 60000,
+                          .staying = 1000,
+                          .ahead = 256,
+                          .add = add_numbered,
+                          .end = take_numbered,
+                          .meet = is_torn};
     (void)state;
 
-    memset(handovers, 0, sizeof(handovers));
-    for (uint64_t serial = 1; serial <= STAYING; serial++)
-        assert_int_equal(add(serial, serial), 0);
-    for (uint32_t i = 0; i < COUNT_OF(walkers); i++) {
-        walkers[i].is_over = &is_over;
-        start(&walkers[i], walk);
+    crowd_run(&crowd);
+    assert_int_equal(count_lives(), crowd.staying + CROWD_PAIRS * crowd_stays(&crowd));
+    for (uint32_t pair = 0; pair < CROWD_PAIRS; pair++) {
+        for (uint64_t n = 0; n < crowd.lives_each; n += CROWD_STAYS)
+            assert_int_equal(take_numbered(&cache, crowd_serial(pair, n)), 0);
     }
-    for (uint32_t i = 0; i < PAIRS; i++) {
-        adders[i] = (struct worker){.number = i, .handover = &handovers[i]};
-        removers[i] = adders[i];
-        start(&adders[i], add_and_hand_over);
-        start(&removers[i], remove_what_is_handed_over);
-    }
-    for (uint32_t i = 0; i < PAIRS; i++) {
-        join(&adders[i]);
-        join(&removers[i]);
-    }
-    atomic_store(&is_over, true);
-    for (uint32_t i = 0; i < COUNT_OF(walkers); i++)
-        join(&walkers[i]);
-
-    const uint64_t left = (LIVES_EACH + 63) / 64;
-    assert_int_equal(count_lives(), STAYING + PAIRS * left);
-    for (uint32_t i = 0; i < PAIRS; i++) {
-        for (uint64_t n = 0; n < LIVES_EACH; n += 64)
-            assert_true(take(&cache, (i + 1ull) << 48 | (n + 1), (i + 1ull) << 48 | (n + 1)));
-    }
-    for (uint64_t serial = 1; serial <= STAYING; serial++)
-        assert_true(take(&cache, serial, serial));
+    for (uint64_t serial = 1; serial <= crowd.staying; serial++)
+        assert_int_equal(take_numbered(&cache, serial), 0);
     assert_int_equal(count_lives(), 0);
 }
 

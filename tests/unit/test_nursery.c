@@ -2,11 +2,9 @@
 /* The nursery of the table of live allocations, and what moves out of it. */
 #include "testing.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include "base/hash.h"
 #include "client/live_table.h"
+#include "live_crowd.h"
 
 #define APART (UINT64_C(1) << 63) /* as in live_table.c */
 #define GROWN_UP_NS (UINT64_C(1) << 21)
@@ -133,6 +131,33 @@ static void what_has_grown_up_makes_room(void **state)
     assert_int_equal(end(&cache, &old), old.serial);
     assert_int_equal(end(&cache, &newborn), newborn.serial);
     assert_int_equal(count_lives(), 0);
+}
+
+static void what_another_is_moving_stays(void **state)
+{
+    const struct ttm_live old = life_of(1, 7, 64000);
+    const struct ttm_live newborn = life_of(2, 7 + TTM_NURSERY_LINES, old.birth_ns + GROWN_UP_NS);
+    const struct ttm_live last = life_of(3, 7 + 2 * TTM_NURSERY_LINES, newborn.birth_ns + 64);
+    _Atomic uint64_t *mover_of = &table.nursery[7].mover_of;
+    (void)state;
+
+    assert_int_equal(add(&cache, &old), 0);
+    atomic_store(mover_of, old.serial); /* who has made a copy, perhaps, and does not go on */
+    assert_int_equal(add(&cache, &newborn), 0);
+    assert_int_equal(word_in_nursery(7), old.serial);
+    assert_true(is_live(&old) && is_live(&newborn));
+    assert_int_equal(count_lives(), 2);
+    assert_int_equal(end(&cache, &old), old.serial);
+    assert_int_equal(add(&cache, &last), 0); /* for what comes after it that is of no account */
+    assert_int_equal(word_in_nursery(7), last.serial);
+    assert_int_equal(end(&cache, &newborn), newborn.serial);
+    assert_int_equal(atomic_load(mover_of), old.serial);
+    const struct ttm_live next = life_of(4, 7 + 3 * TTM_NURSERY_LINES, last.birth_ns + GROWN_UP_NS);
+    assert_int_equal(add(&cache, &next), 0);
+    assert_int_equal(atomic_load(mover_of), last.serial);
+    assert_int_equal(word_in_nursery(7), next.serial);
+    assert_true(is_live(&last) && is_live(&next));
+    assert_int_equal(count_lives(), 2);
 }
 
 static void what_is_young_stays(void **state)
@@ -338,51 +363,17 @@ static void a_place_that_is_never_filled_is_nobody(void **state)
 
 /* ---- several threads ---- */
 
-#define PAIRS 2u
-#define LIVES_EACH 100000u
-#define STAYING 200u
-#define QUEUE 64u
-
-/* Serials on their way from the thread that added to the one that ends; ids are the same. */
-struct handover {
-    _Atomic uint64_t tail;
-    _Atomic uint64_t head;
-    uint64_t serials[QUEUE];
-};
-
-struct worker {
-    pthread_t thread;
-    uint64_t number;
-    struct handover *handover;
-    uint64_t wrong;
-    _Atomic bool *is_over;
-};
-
 /* Time goes by with each birth, so that once around the nursery a life has nearly grown up. */
 static struct ttm_live numbered(uint64_t serial)
 {
     return life_of(serial, serial, (serial & 0xffffffff) << 16);
 }
 
-static void *add_and_hand_over(void *arg)
+static uint64_t add_numbered(struct ttm_live_cache *own, uint64_t serial)
 {
-    struct worker *worker = arg;
-    struct handover *out = worker->handover;
-    struct ttm_live_cache own = {0};
+    const struct ttm_live live = numbered(serial);
 
-    for (uint64_t n = 0; n < LIVES_EACH; n++) {
-        const struct ttm_live live = numbered((worker->number + 1) << 48 | (n + 1));
-        worker->wrong += add(&own, &live) != 0;
-        if (n % 64 == 0)
-            continue; /* stays */
-        const uint64_t tail = atomic_load(&out->tail);
-        while (tail - atomic_load(&out->head) >= QUEUE)
-            (void)sched_yield();
-        out->serials[tail % QUEUE] = live.serial;
-        atomic_store(&out->tail, tail + 1);
-    }
-    ttm_live_table_flush(&table, &own);
-    return NULL;
+    return add(own, &live) != 0;
 }
 
 /* Names a life and ends it, wherever it is by then. */
@@ -399,87 +390,32 @@ static uint64_t name_and_end(struct ttm_live_cache *own, uint64_t serial)
     return wrong + (end(own, &live) != serial) + (end(own, &live) != 0);
 }
 
-static void *end_what_is_handed_over(void *arg)
+/* All but its origin, which may be another by now. */
+static uint64_t is_torn(const struct ttm_live *live)
 {
-    struct worker *worker = arg;
-    struct handover *in = worker->handover;
-    const uint64_t expected = LIVES_EACH - (LIVES_EACH + 63) / 64;
-    struct ttm_live_cache own = {0};
+    const struct ttm_live expected = numbered(live->serial);
 
-    for (uint64_t n = 0; n < expected; n++) {
-        while (atomic_load(&in->tail) == n)
-            (void)sched_yield();
-        worker->wrong += name_and_end(&own, in->serials[n % QUEUE]);
-        atomic_store(&in->head, n + 1);
-    }
-    ttm_live_table_flush(&table, &own);
-    return NULL;
-}
-
-/* Walks again and again: those that stay are met once each, and nobody twice. */
-static void *walk_on(void *arg)
-{
-    struct worker *worker = arg;
-
-    while (!atomic_load(worker->is_over)) {
-        struct ttm_live_walk walk = {0};
-        struct ttm_live live;
-        uint32_t staying = 0;
-        while (ttm_live_table_next(&table, &walk, &live)) {
-            const struct ttm_live expected = numbered(live.serial);
-            worker->wrong += live.id != expected.id || live.address != expected.address ||
-                             live.bytes != expected.bytes || live.birth_ns != expected.birth_ns;
-            staying += live.serial <= STAYING;
-        }
-        worker->wrong += staying != STAYING;
-    }
-    return NULL;
-}
-
-static void start(struct worker *worker, void *(*run)(void *))
-{
-    assert_int_equal(pthread_create(&worker->thread, NULL, run, worker), 0);
-}
-
-static void join(struct worker *worker)
-{
-    assert_int_equal(pthread_join(worker->thread, NULL), 0);
-    assert_int_equal(worker->wrong, 0);
+    return live->id != expected.id || live->address != expected.address ||
+           live->bytes != expected.bytes || live->birth_ns != expected.birth_ns;
 }
 
 static void lives_that_move_while_others_end_and_name_and_walk_are_never_lost(void **state)
 {
-    static struct handover handovers[PAIRS];
-    struct worker adders[PAIRS] = {0}, enders[PAIRS] = {0}, walkers[2] = {0};
-    _Atomic bool is_over = false;
+    struct crowd crowd = {.table = &table,
+                          .lives_each = 100000,
+                          .staying = 200,
+                          .ahead = 64,
+                          .add = add_numbered,
+                          .end = name_and_end,
+                          .meet = is_torn};
     (void)state;
 
-    memset(handovers, 0, sizeof(handovers));
-    for (uint64_t serial = 1; serial <= STAYING; serial++) {
-        const struct ttm_live live = numbered(serial);
-        assert_int_equal(add(&cache, &live), 0);
-    }
-    for (uint32_t i = 0; i < COUNT_OF(walkers); i++) {
-        walkers[i].is_over = &is_over;
-        start(&walkers[i], walk_on);
-    }
-    for (uint32_t i = 0; i < PAIRS; i++) {
-        adders[i] = (struct worker){.number = i, .handover = &handovers[i]};
-        enders[i] = adders[i];
-        start(&adders[i], add_and_hand_over);
-        start(&enders[i], end_what_is_handed_over);
-    }
-    for (uint32_t i = 0; i < PAIRS; i++) {
-        join(&adders[i]);
-        join(&enders[i]);
-    }
-    atomic_store(&is_over, true);
-    for (uint32_t i = 0; i < COUNT_OF(walkers); i++)
-        join(&walkers[i]);
-
-    assert_int_equal(count_lives(), STAYING + PAIRS * ((LIVES_EACH + 63) / 64));
-    assert_in_range(atomic_load(&table.moves), LIVES_EACH / 100, PAIRS * LIVES_EACH);
-    assert_in_range(atomic_load(&table.next_place), 1, 4 * (STAYING + PAIRS * LIVES_EACH / 64));
+    crowd_run(&crowd);
+    const uint64_t left = crowd.staying + CROWD_PAIRS * crowd_stays(&crowd);
+    assert_int_equal(count_lives(), left);
+    assert_in_range(atomic_load(&table.moves), crowd.lives_each / 100,
+                    CROWD_PAIRS * crowd.lives_each);
+    assert_in_range(atomic_load(&table.next_place), 1, 4 * left);
 }
 
 #define WITH_TABLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -489,6 +425,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_TABLE(what_comes_and_goes_touches_the_nursery_alone),
         WITH_TABLE(what_has_grown_up_makes_room),
+        WITH_TABLE(what_another_is_moving_stays),
         WITH_TABLE(what_is_young_stays),
         WITH_TABLE(more_lives_than_the_nursery_has_room_for_are_all_there),
         WITH_TABLE(only_the_serial_that_is_meant_is_ended),
