@@ -599,33 +599,59 @@ void ttmem_program_end(uint64_t program)
     ttmem_program_free(program, TTM_REGION_KERNEL);
 }
 
-static struct ttm_device_cell *cell_of(uint32_t device)
+/* The ids of a set of devices, NULL when there is no such set. */
+static const uint16_t *ids_of(uint32_t devices, uint32_t *ret_count)
 {
-    return &ttm_own_tracker.producer.segment->devices[device];
+    uint32_t length = 0;
+    const uint16_t *ids =
+        ttm_producer_read_note(&ttm_own_tracker.producer, devices, TTM_NOTE_DEVICES, &length);
+
+    *ret_count = length / sizeof(ids[0]);
+    return ids;
 }
 
-struct ttm_device_cell *ttmem_guest_cell(uint32_t devices)
+struct ttm_device_span ttmem_guest_span(uint32_t devices)
 {
-    return ttm_switch_epoch() != 0 && devices < TTM_SEGMENT_DEVICES ? cell_of(devices) : NULL;
+    const struct ttm_device_span none = {0};
+    uint32_t count;
+
+    if (devices < TTM_SEGMENT_DEVICES)
+        return (struct ttm_device_span){.first = devices, .count = 1};
+    const uint16_t *ids = ttm_switch_epoch() != 0 ? ids_of(devices, &count) : NULL;
+    if (!ids || count == 0 || ids[count - 1] >= TTM_SEGMENT_DEVICES)
+        return none;
+    /* They are in order, and each is there once. */
+    if ((uint32_t)(ids[count - 1] - ids[0]) != count - 1)
+        return none;
+    return (struct ttm_device_span){.first = ids[0], .count = count};
+}
+
+struct ttm_device_cell *ttmem_guest_cells(void)
+{
+    return ttm_own_tracker.producer.segment->devices;
+}
+
+static void dispatch_to(uint32_t device, uint64_t program)
+{
+    const struct ttm_device_span span = {.first = device, .count = 1};
+
+    if (device < TTM_SEGMENT_DEVICES)
+        ttmem_guest_dispatch(ttmem_guest_cells(), span, program);
 }
 
 void ttmem_program_dispatch(uint64_t program, uint32_t devices)
 {
-    uint32_t length;
+    uint32_t count;
 
     if (!ttm_switch_is_on())
         return;
     if (devices < TTM_SEGMENT_DEVICES) {
-        ttmem_guest_dispatch(cell_of(devices), program);
+        dispatch_to(devices, program);
         return;
     }
-    const uint16_t *ids =
-        ttm_producer_read_note(&ttm_own_tracker.producer, devices, TTM_NOTE_DEVICES, &length);
-    for (uint32_t i = 0; ids && i < length / sizeof(ids[0]); i++) {
-        const uint16_t id = ids[i];
-        if (id < TTM_SEGMENT_DEVICES)
-            ttmem_guest_dispatch(cell_of(id), program);
-    }
+    const uint16_t *ids = ids_of(devices, &count);
+    for (uint32_t i = 0; ids && i < count; i++)
+        dispatch_to(ids[i], program);
 }
 
 /* ---- devices, marks, failures ---- */

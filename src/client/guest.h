@@ -73,26 +73,44 @@ TTMEM_EXPORT uint32_t ttmem_guest_origin_note(const struct ttmem_guest_origin *f
  */
 TTMEM_EXPORT void ttmem_guest_born(struct ttm_slot *slot, struct ttm_live *live, uint64_t key);
 
-/*
- * Where programs are noted that are sent to that one device; NULL for a set of several, or when
- * tracking is off. It stays for as long as tracking is on.
- */
-TTMEM_EXPORT struct ttm_device_cell *ttmem_guest_cell(uint32_t devices);
+/* Devices whose ids follow each other. */
+struct ttm_device_span {
+    uint32_t first;
+    uint32_t count; /* 0: none */
+};
 
-/* As ttmem_program_dispatch() to the device of that cell, while tracking is on. */
-static inline void ttmem_guest_dispatch(struct ttm_device_cell *cell, uint64_t program)
+/* The span that such a set is; none when its ids do not follow each other. */
+TTMEM_EXPORT struct ttm_device_span ttmem_guest_span(uint32_t devices);
+
+/* Where programs are noted that are sent to each device. Always the same, while tracking is on. */
+TTMEM_EXPORT struct ttm_device_cell *ttmem_guest_cells(void);
+
+/* As ttmem_program_dispatch() to a span of devices, one at least, while tracking is on. */
+static inline void ttmem_guest_dispatch(struct ttm_device_cell *cells, struct ttm_device_span span,
+                                        uint64_t program)
 {
+    struct ttm_device_cell *cell = &cells[span.first];
+    const struct ttm_device_cell *last = cell + span.count - 1;
     /* relaxed: two threads that send to one device at once may overwrite each other's word. */
-    const uint32_t n = atomic_load_explicit(&cell->dispatched, memory_order_relaxed);
-    const uint32_t at = n % TTM_SEGMENT_PROGRAMS;
-    const uint32_t before = at > 0 ? at - 1 : TTM_SEGMENT_PROGRAMS - 1;
+    uint32_t n = atomic_load_explicit(&cell->dispatched, memory_order_relaxed);
 
-    /* No program has the number 0, which is what is there before the first. */
-    if (atomic_load_explicit(&cell->programs[before], memory_order_relaxed) == program)
-        return;
-    atomic_store_explicit(&cell->programs[at], program, memory_order_relaxed);
-    /* release: the program is there before it is counted. */
-    atomic_store_explicit(&cell->dispatched, n + 1, memory_order_release);
+    for (;;) {
+        const uint32_t at = n % TTM_SEGMENT_PROGRAMS, sent = n;
+        const uint32_t before = at > 0 ? at - 1 : TTM_SEGMENT_PROGRAMS - 1;
+
+        do { /* most often a mesh was sent the same everywhere, and the places are the same */
+            /* No program has the number 0, which is what is there before the first. */
+            if (atomic_load_explicit(&cell->programs[before], memory_order_relaxed) != program) {
+                atomic_store_explicit(&cell->programs[at], program, memory_order_relaxed);
+                /* release: the program is there before it is counted. */
+                atomic_store_explicit(&cell->dispatched, n + 1, memory_order_release);
+            }
+            if (cell == last)
+                return;
+            cell++;
+            n = atomic_load_explicit(&cell->dispatched, memory_order_relaxed);
+        } while (n == sent);
+    }
 }
 
 /* As ttmem_free(), of a region that there is. */

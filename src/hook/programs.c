@@ -15,10 +15,11 @@
 struct ttm_program {
     /* What a dispatch looks at, in one cache line. */
     _Alignas(64) uint64_t id;
-    _Atomic uint64_t dispatched; /* order of the dispatch; 0: never */
-    /* Something of it in L1 is told of, on this one device ... */
-    struct ttm_device_cell *_Atomic cell;
-    _Atomic bool is_on_several; /* ... or on 'devices', which are several */
+    _Atomic uint64_t dispatched;           /* order of the dispatch; 0: never */
+    struct ttm_device_cell *_Atomic cells; /* of all devices */
+    /* Something of it in L1 is told of, on these devices ... */
+    _Atomic struct ttm_device_span span;
+    _Atomic bool is_scattered; /* ... or on 'devices', whose ids do not follow each other */
     _Atomic uint32_t devices;
     const void *device; /* that it was laid out for last */
     struct ttm_mesh_range range;
@@ -103,6 +104,15 @@ static void tell_part(const struct ttm_program *program, const struct ttm_part *
     });
 }
 
+/* Where dispatches of it are noted; what 'span' says follows from 'cells', which stays as it is. */
+static void set_span(struct ttm_program *program, struct ttm_device_span span)
+{
+    if (span.count > 0)
+        atomic_store_explicit(&program->cells, ttmem_guest_cells(), memory_order_relaxed);
+    /* release: pairs with the acquire in ttm_program_dispatch(). */
+    atomic_store_explicit(&program->span, span, memory_order_release);
+}
+
 /* Tells of everything in a region, in place of what was told before. */
 static void tell(struct ttm_program *program, uint8_t region)
 {
@@ -123,11 +133,13 @@ static void tell(struct ttm_program *program, uint8_t region)
     program->is_told[region] = number > 0;
     if (region != TTMEM_CB)
         return;
+    const struct ttm_device_span none = {0};
+    const struct ttm_device_span span = number > 0 ? ttmem_guest_span(devices) : none;
     /* relaxed: who dispatches a program does so after it was laid out, on the same thread. */
-    struct ttm_device_cell *cell = number > 0 ? ttmem_guest_cell(devices) : NULL;
     atomic_store_explicit(&program->devices, devices, memory_order_relaxed);
-    atomic_store_explicit(&program->is_on_several, number > 0 && !cell, memory_order_relaxed);
-    atomic_store_explicit(&program->cell, cell, memory_order_relaxed);
+    atomic_store_explicit(&program->is_scattered, number > 0 && span.count == 0,
+                          memory_order_relaxed);
+    set_span(program, span);
     if (number > 0 && atomic_load_explicit(&program->dispatched, memory_order_relaxed))
         ttmem_program_dispatch(program->id, devices);
 }
@@ -207,11 +219,12 @@ __attribute__((hot)) void ttm_program_dispatch(struct ttm_program *program, bool
     atomic_store_explicit(&program->dispatched, next_dispatch(), memory_order_relaxed);
     if (__builtin_expect(!is_tracking, 0))
         return;
-    /* relaxed: see tell(). */
-    struct ttm_device_cell *cell = atomic_load_explicit(&program->cell, memory_order_relaxed);
-    if (__builtin_expect(cell != NULL, 1))
-        ttmem_guest_dispatch(cell, program->id);
-    else if (atomic_load_explicit(&program->is_on_several, memory_order_relaxed))
+    /* acquire: pairs with the release in set_span(). */
+    const struct ttm_device_span span = atomic_load_explicit(&program->span, memory_order_acquire);
+    if (__builtin_expect(span.count > 0, 1))
+        ttmem_guest_dispatch(atomic_load_explicit(&program->cells, memory_order_relaxed), span,
+                             program->id);
+    else if (atomic_load_explicit(&program->is_scattered, memory_order_relaxed))
         ttmem_program_dispatch(program->id,
                                atomic_load_explicit(&program->devices, memory_order_relaxed));
 }
@@ -287,8 +300,8 @@ static void forget_parts(struct ttm_program *program)
     ttm_parts_done(&program->parts);
     memset(program->is_told, 0, sizeof(program->is_told));
     /* relaxed: see tell(). */
-    atomic_store_explicit(&program->cell, NULL, memory_order_relaxed);
-    atomic_store_explicit(&program->is_on_several, false, memory_order_relaxed);
+    set_span(program, (struct ttm_device_span){0});
+    atomic_store_explicit(&program->is_scattered, false, memory_order_relaxed);
     atomic_store_explicit(&program->dispatched, 0, memory_order_relaxed);
 }
 

@@ -22,24 +22,41 @@ bool ttm_brief_has_room(const struct ttm_registry *reg, const struct ttm_process
     return reg->lives + n < TTM_LIVES_MAX && proc->lives.store.live + n < TTM_PROCESS_LIVES_MAX;
 }
 
-void ttm_brief_add_many(struct ttm_registry *reg, struct ttm_process *proc,
-                        const struct ttm_brief_site *site, const struct ttm_brief_life *life)
+static void settle(struct ttm_totals *totals, const struct ttm_brief_run *run)
 {
-    const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, site->device_set);
+    const uint64_t most_bytes = totals->bytes + (uint64_t)run->most_bytes;
+    const uint64_t most_footprint_bytes =
+        totals->footprint_bytes + (uint64_t)run->most_footprint_bytes;
 
-    for (uint16_t i = 0; i < set.count; i++) {
-        ttm_brief_add(ttm_brief_own(proc, set.devices[i], site->region), life);
-        ttm_brief_add(ttm_brief_all(reg, set.devices[i], site->region), life);
-    }
+    if (totals->peak_holds == 0 && most_bytes > totals->peak_bytes)
+        totals->peak_bytes = most_bytes;
+    if (totals->peak_holds == 0 && most_footprint_bytes > totals->peak_footprint_bytes)
+        totals->peak_footprint_bytes = most_footprint_bytes;
+    const uint32_t ends = run->events - run->births;
+    totals->births += run->births;
+    totals->ends += ends; /* freed by their owner */
+    totals->count += (uint64_t)run->births - ends;
+    totals->bytes += (uint64_t)run->bytes;
+    totals->footprint_bytes += (uint64_t)run->footprint_bytes;
 }
 
-void ttm_brief_take_many(struct ttm_registry *reg, struct ttm_process *proc,
-                         const struct ttm_brief_site *site, const struct ttm_brief_life *life)
+void ttm_brief_settle_run(struct ttm_registry *reg, struct ttm_process *proc,
+                          struct ttm_brief_run *run, uint8_t region)
 {
-    const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, site->device_set);
-
+    if (run->events == 0)
+        return;
+    const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, run->device_set);
     for (uint16_t i = 0; i < set.count; i++) {
-        ttm_brief_take(ttm_brief_own(proc, set.devices[i], site->region), life);
-        ttm_brief_take(ttm_brief_all(reg, set.devices[i], site->region), life);
+        settle(ttm_brief_own(proc, set.devices[i], region), run);
+        settle(ttm_brief_all(reg, set.devices[i], region), run);
     }
+    *run = (struct ttm_brief_run){.device_set = run->device_set};
+}
+
+void ttm_brief_settle_all(struct ttm_registry *reg, struct ttm_process *proc,
+                          struct ttm_brief_runs *runs)
+{
+    for (unsigned region = 0; region < TTM_REGION_CB; region++)
+        ttm_brief_settle_run(reg, proc, &runs->region[region], (uint8_t)region);
+    runs->is_any_open = false;
 }

@@ -329,8 +329,6 @@ static void take_device(struct ttm_tracked *tracked, uint32_t id)
 static void take_record(struct ttm_tracked *tracked, const struct ttm_record *record)
 {
     tracked->client->process->counters.events++;
-    if (tracked->is_off)
-        return;
     switch (record->op) {
     case TTM_RECORD_BIRTH:
         take_birth_record(tracked, record);
@@ -394,6 +392,7 @@ struct batch {
     bool is_recorded;
     bool is_watched;
     bool has_to_remember; /* the ends, ttm_telling_ended() */
+    struct ttm_brief_runs runs;
     bool is_usual; /* any birth can mean nothing but that a life begins, as its record has it */
 };
 
@@ -422,7 +421,7 @@ static inline struct ttm_brief_life brief_life(const struct batch *batch,
     };
 }
 
-static void publish_brief(const struct batch *batch, uint64_t time_ns, uint8_t op,
+static void publish_brief(struct batch *batch, uint64_t time_ns, uint8_t op,
                           const struct ttm_record *birth, uint32_t site)
 {
     const struct ttm_life life = {
@@ -432,12 +431,13 @@ static void publish_brief(const struct batch *batch, uint64_t time_ns, uint8_t o
         .footprint_bytes = birth->footprint_bytes,
     };
 
+    ttm_brief_settle(batch->reg, batch->process, &batch->runs); /* an event has totals */
     ttm_tail_life(batch->client->server, batch->client, time_of(batch->tracked, time_ns), op,
                   ttm_site_table_get(&batch->process->sites, site), &life);
 }
 
 /* Returns whether the life has begun; else nothing has changed. */
-static inline bool begin_brief(const struct batch *batch, const struct ttm_record *record,
+static inline bool begin_brief(struct batch *batch, const struct ttm_record *record,
                                struct brief *ret)
 {
     uint64_t words[2];
@@ -447,7 +447,7 @@ static inline bool begin_brief(const struct batch *batch, const struct ttm_recor
     if (!alike || (!batch->is_usual && !is_usual_birth(batch->tracked, record->serial)))
         return false;
     const struct ttm_brief_life life = brief_life(batch, record);
-    if (!ttm_brief_begin(batch->reg, batch->process, &alike->site, &life))
+    if (!ttm_brief_begin(batch->reg, batch->process, &batch->runs, &alike->site, &life))
         return false;
     batch->process->counters.events++;
     ret->site = alike->site;
@@ -458,13 +458,13 @@ static inline bool begin_brief(const struct batch *batch, const struct ttm_recor
     return true;
 }
 
-static inline void end_brief(const struct batch *batch, const struct ttm_record *birth,
+static inline void end_brief(struct batch *batch, const struct ttm_record *birth,
                              const struct ttm_record *record, const struct brief *brief)
 {
     const struct ttm_brief_life life = brief_life(batch, birth);
 
     batch->process->counters.events++;
-    ttm_brief_end(batch->reg, batch->process, &brief->site, &life);
+    ttm_brief_end(batch->reg, batch->process, &batch->runs, &brief->site, &life);
     if (batch->is_recorded)
         ttm_record_brief_end(batch->client, time_of(batch->tracked, record->time_ns),
                              &brief->recorded);
@@ -476,6 +476,7 @@ static inline void end_brief(const struct batch *batch, const struct ttm_record 
 
 static void take_usual(struct batch *batch, const struct ttm_record *record)
 {
+    ttm_brief_settle(batch->reg, batch->process, &batch->runs);
     take_record(batch->tracked, record);
     batch->is_usual = is_usual(batch->tracked);
 }
@@ -511,6 +512,7 @@ static void take_pairs(struct ttm_tracked *tracked, const struct ttm_record *rec
             take_usual(&batch, &records[at]);
         }
     }
+    ttm_brief_settle(batch.reg, batch.process, &batch.runs);
 }
 
 void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records,
@@ -518,8 +520,7 @@ void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *re
 {
     const struct ttm_client *client = tracked->client;
 
-    if (!tracked->is_off && n <= TTM_PAIRS_MAX &&
-        ttm_brief_has_room(client->server->reg, client->process, n) &&
+    if (n <= TTM_PAIRS_MAX && ttm_brief_has_room(client->server->reg, client->process, n) &&
         ttm_record_takes_brief(client, RECORDED_PER_RECORD * n)) {
         take_pairs(tracked, records, order, n);
         return;
