@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -67,6 +69,22 @@ static void put_troubles(struct ttm_text *out, const struct ttm_status *status)
         if (status->counter[troubles[i].counter] > 0)
             put_count(out, troubles[i].label, status->counter[troubles[i].counter]);
     }
+}
+
+/* Why the server's recording has stopped; "" when it has not. Borrowed. */
+static const char *recording_trouble(const struct ttm_status *status)
+{
+    const uint64_t error = status->counter[TTM_COUNTER_RECORDING_ERRNO];
+
+    return error == 0 ? "" : strerror(error < INT_MAX ? (int)error : INT_MAX);
+}
+
+static void put_recording_stopped(struct ttm_text *out, const struct ttm_status *status)
+{
+    const char *why = recording_trouble(status);
+
+    if (why[0] != '\0')
+        ttm_text_format(out, "  recording stopped (%s): tracking goes on without it\n", why);
 }
 
 /* Processes with libttmem in which tracking is off, and which the server has not heard of. */
@@ -204,6 +222,7 @@ static void put_text(struct ttm_text *out, const struct ttm_connection *conn,
     put_count(out, "live now", status->counter[TTM_COUNTER_LIVES]);
     put_count(out, "connections", status->counter[TTM_COUNTER_CONNECTIONS]);
     put_troubles(out, status);
+    put_recording_stopped(out, status);
     if (checked)
         put_check(out, checked);
     struct standby standby;
@@ -270,6 +289,7 @@ static void put_json(struct ttm_text *out, const struct ttm_connection *conn,
     ttm_json_put_string(&json, "version", conn->server.software);
     for (unsigned i = 0; i < TTM_COUNTER_COUNT; i++)
         ttm_json_put_u64(&json, ttm_counter_name(i), answer->status.counter[i]);
+    ttm_json_put_string(&json, "recording_trouble", recording_trouble(&answer->status));
     ttm_json_key(&json, "clients");
     ttm_json_array_begin(&json);
     for (size_t i = 0; i < client_count; i++)

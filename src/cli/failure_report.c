@@ -193,7 +193,7 @@ static void look(const struct ttm_failure_reporter *reporter, const struct ttm_r
     }
 }
 
-/* Later: the lives have changed since, but the server noted the largest owners. */
+/* Later, or elsewhere: the lives are not those of then, but the server noted the largest owners. */
 static void look_back(struct places *places, struct ttm_failure_view *view)
 {
     const struct ttm_failure_row *failure = view->failure;
@@ -251,7 +251,8 @@ static bool take_turn(struct ttm_failure_reporter *reporter, uint64_t kind, uint
             return false;
         if (reporter->told >= TTM_FAILURE_REPORTS_MAX) {
             reporter->is_silent = true;
-            ttm_log("%s more failures, see the report", ttm_terminal_ellipsis(&reporter->terminal));
+            ttm_log("%s more failures, %s", ttm_terminal_ellipsis(&reporter->terminal),
+                    reporter->is_unrecorded ? "which the summary counts" : "see the report");
             return false;
         }
     }
@@ -273,7 +274,7 @@ static struct ttm_failures_held *find_held(struct ttm_failure_reporter *reporter
 }
 
 static void hold_back(struct ttm_failure_reporter *reporter, const struct ttm_process *process,
-                      const struct ttm_failure_row *failure)
+                      const struct ttm_failure_row *failure, uint64_t count)
 {
     struct ttm_failures_held *held = find_held(reporter, process);
 
@@ -283,7 +284,7 @@ static void hold_back(struct ttm_failure_reporter *reporter, const struct ttm_pr
     }
     if (!held)
         return; /* it is counted in the summary */
-    held->count++;
+    held->count += count;
     held->last = *failure;
 }
 
@@ -317,23 +318,46 @@ static void say(const struct ttm_failure_reporter *reporter, struct ttm_failure_
     ttm_text_done(&out);
 }
 
+/* With how many were held back before it, and 'missed' ones. */
+static void say_now(struct ttm_failure_reporter *reporter, const struct ttm_process *process,
+                    struct ttm_failure_view *view, uint64_t missed)
+{
+    struct ttm_failures_held *held = find_held(reporter, process);
+
+    say(reporter, view, missed + (held ? held->count : 0), "");
+    if (held)
+        forget(reporter, held);
+}
+
 void ttm_failure_report(void *context, const struct ttm_registry *reg,
                         const struct ttm_process *process, const struct ttm_failure_row *failure)
 {
     struct ttm_failure_reporter *reporter = context;
 
     if (!take_turn(reporter, kind_of(process, failure), failure->time_ns)) {
-        hold_back(reporter, process, failure);
+        hold_back(reporter, process, failure, 1);
         return;
     }
-    struct ttm_failures_held *held = find_held(reporter, process);
     struct places places = places_open(process);
     struct ttm_failure_view view = glance(reg, &places, failure);
     look(reporter, reg, &places, &view);
-    say(reporter, &view, held ? held->count : 0, "");
+    say_now(reporter, process, &view, 0);
     ttm_arena_done(&places.arena);
-    if (held)
-        forget(reporter, held);
+}
+
+void ttm_failure_report_heard(struct ttm_failure_reporter *reporter, const struct ttm_registry *reg,
+                              const struct ttm_process *process,
+                              const struct ttm_failure_row *failure, uint64_t missed)
+{
+    if (!take_turn(reporter, kind_of(process, failure), failure->time_ns)) {
+        hold_back(reporter, process, failure, missed + 1);
+        return;
+    }
+    struct places places = places_open(process);
+    struct ttm_failure_view view = glance(reg, &places, failure);
+    look_back(&places, &view);
+    say_now(reporter, process, &view, missed);
+    ttm_arena_done(&places.arena);
 }
 
 void ttm_failure_report_end(struct ttm_failure_reporter *reporter, const struct ttm_registry *reg,

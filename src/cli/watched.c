@@ -17,6 +17,7 @@
 #include "base/seed.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "query/answer.h"
 #include "wire/event.h"
 #include "wire/request.h"
@@ -34,7 +35,8 @@ struct ttm_seen {
     bool has_ended;
     uint64_t lives; /* at its end */
     uint64_t bytes;
-    struct ttm_process_row row; /* as it was told last; empty: it was not */
+    struct ttm_process_row row;      /* as it was told last; empty: it was not */
+    struct ttm_heard_process *heard; /* of one of ours that has not ended; NULL: memory is short */
 };
 
 /* ---- whose is it ---- */
@@ -154,19 +156,23 @@ static void forget_sums(struct ttm_departed *departed)
     }
 }
 
-/* Returns whether it is one of ours. */
-static bool take_row(struct ttm_watched *watched, const struct ttm_process_row *row)
+/* Returns the process when it is one of ours, else NULL. */
+static struct ttm_seen *take_row(struct ttm_watched *watched, const struct ttm_process_row *row)
 {
     struct ttm_seen *seen = find_seen(watched, row->pid, row->start_ns);
 
     if (!seen)
         seen = new_seen(watched, row->pid, row->start_ns, row->run);
     if (!seen)
-        return false;
+        return NULL;
     /* It may have been met by a row that has no run, of the original protocol. */
     seen->is_ours |= row->run == watched->run;
     seen->row = *row;
-    return seen->is_ours;
+    if (!seen->is_ours)
+        return NULL;
+    if (!seen->heard)
+        seen->heard = ttm_heard_process_new(&watched->failures, seen->pid);
+    return seen;
 }
 
 static void take_totals(struct ttm_watched *watched, const struct ttm_answer *answer)
@@ -197,6 +203,13 @@ static int hear_totals(struct ttm_watched *watched)
     return r;
 }
 
+/* Its last one is told of now, if it was not before. */
+static void forget_failures(struct ttm_watched *watched, struct ttm_seen *seen)
+{
+    ttm_heard_process_end(&watched->failures, seen->heard);
+    seen->heard = NULL;
+}
+
 static void take_end(struct ttm_watched *watched, const struct ttm_event *event)
 {
     struct ttm_seen *seen = find_seen(watched, event->pid, 0);
@@ -205,6 +218,7 @@ static void take_end(struct ttm_watched *watched, const struct ttm_event *event)
         seen = new_seen(watched, event->pid, 0, event->total_bytes);
     if (!seen)
         return;
+    forget_failures(watched, seen);
     seen->has_ended = true;
     seen->lives = event->id + event->address; /* what had ended with its device remains too */
     seen->bytes = event->bytes + event->footprint_bytes;
@@ -214,13 +228,14 @@ static int take_frame(struct ttm_watched *watched, const struct ttm_frame *frame
 {
     struct ttm_process_row row;
 
-    if (frame->type == TTM_FRAME_PROCESS) { /* its last words */
+    if (frame->type == TTM_FRAME_PROCESS) { /* its last words, or it has failed */
         if (ttm_process_row_decode(frame->payload, frame->length, &row) < 0)
             return -EBADMSG;
-        (void)take_row(watched, &row);
+        const struct ttm_seen *seen = take_row(watched, &row);
+        ttm_heard_failures_row(&watched->failures, seen ? seen->heard : NULL, row.failures);
     }
     if (frame->type != TTM_FRAME_EVENTS)
-        return 0;
+        return ttm_heard_failures_take(&watched->failures, frame);
     for (size_t at = 0; at < frame->length; at += TTM_EVENT_SIZE) {
         struct ttm_event event;
         if (ttm_event_decode(frame->payload + at, frame->length - at, &event) < 0)
@@ -342,7 +357,7 @@ void ttm_watched_init(struct ttm_watched *watched)
 
 int ttm_watched_open(struct ttm_watched *watched, const char *socket_path)
 {
-    /* On no device: then only ends of processes come. */
+    /* On no device: then only ends of processes come, and failures. */
     const struct ttm_events_request ends = {.has_last_words = true};
     uint8_t number[TTM_NUMBER_REQUEST_SIZE], events[TTM_EVENTS_REQUEST_SIZE];
 
@@ -351,6 +366,8 @@ int ttm_watched_open(struct ttm_watched *watched, const char *socket_path)
         status = ttm_ask_connect(socket_path, &watched->totals);
     if (status != TTM_EXIT_OK)
         return status;
+    const struct ttm_terminal terminal = ttm_terminal_of(STDERR_FILENO);
+    ttm_heard_failures_init(&watched->failures, &terminal);
     watched->run = make_up_run();
     watched->shares_pids = shares_pids(&watched->totals);
     ttm_events_request_encode(&ends, events);
@@ -378,6 +395,12 @@ int ttm_watched_start(struct ttm_watched *watched, pid_t program)
     return -r;
 }
 
+static void forget_all_failures(struct ttm_watched *watched)
+{
+    for (size_t i = 0; i < watched->seen_count; i++)
+        forget_failures(watched, &watched->seen[i]);
+}
+
 static void put_processes(struct ttm_watched *watched)
 {
     for (size_t i = 0; i < watched->seen_count; i++) {
@@ -396,7 +419,8 @@ static void put_processes(struct ttm_watched *watched)
                      .replaced = seen->row.replaced,
                      .refused = seen->row.refused,
                      .untracked = seen->row.untracked,
-                     .notes_left_out = seen->row.notes_left_out},
+                     .notes_left_out = seen->row.notes_left_out,
+                     .failures = seen->row.failures},
         };
         memcpy(process.command, seen->row.command, sizeof(process.command));
         memcpy(process.trouble, seen->row.trouble, sizeof(process.trouble));
@@ -421,6 +445,7 @@ static void stop(struct ttm_watched *watched)
 void ttm_watched_finish(struct ttm_watched *watched)
 {
     stop(watched);
+    forget_all_failures(watched);
     put_processes(watched);
     if (watched->departed.sums.remaining == 0)
         forget_sums(&watched->departed); /* given back since it was seen */
@@ -432,6 +457,8 @@ void ttm_watched_done(struct ttm_watched *watched)
     ttm_connection_close(&watched->totals);
     ttm_connection_close(&watched->ends);
     ttm_departed_done(&watched->departed);
+    forget_all_failures(watched);
+    ttm_heard_failures_done(&watched->failures);
     free(watched->seen);
     if (watched->stop_fd >= 0)
         (void)close(watched->stop_fd);

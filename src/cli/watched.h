@@ -3,8 +3,9 @@
  * watched - the processes of a command, as a server elsewhere tells of them.
  *
  * That server forgets a process with its end, and others report to it as well. So a
- * second thread listens: to totals, at intervals, and to ends of processes. How much
- * a process held when it ended is exact; its peaks are those last seen before.
+ * second thread listens: to totals, at intervals, to ends of processes, and to failures,
+ * which it tells of. How much a process held when it ended is exact; its peaks are those
+ * last seen before.
  *
  * Whose a process is goes by the run that it says to be part of, and, where the server
  * counts processes as we do, by descent. In a container with the server outside it
@@ -17,6 +18,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "cli/heard_failures.h"
 #include "model/departed.h"
 #include "query/connection.h"
 
@@ -28,6 +30,7 @@ struct ttm_watched {
     struct ttm_seen *seen; /* processes, ours and others */
     size_t seen_count;
     struct ttm_departed departed;
+    struct ttm_heard_failures failures;
     bool is_server_gone;
     pid_t program;
     uint64_t run;     /* a number of our own, see wire/attach.h */

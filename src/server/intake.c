@@ -311,6 +311,7 @@ static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *r
                             client->server->now_ns, &failure);
     (void)ttm_story_add_failure(&client->process->story, &failure);
     ttm_record_failure(client, &failure, record->devices, record->allocator);
+    ttm_tail_failure(client->server, client, &failure);
     const struct ttm_server_options *options = &client->server->options;
     if (options->allocation_failed)
         options->allocation_failed(options->failure_context, client->server->reg, client->process,

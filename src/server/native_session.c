@@ -101,6 +101,7 @@ void ttm_native_put_process(struct ttm_session *session, uint32_t index,
         .resync_us = counters->resync_us,
         .run = ttm_session_may_see(session, proc->info.uid) ? proc->info.run : 0,
         .notes_left_out = counters->notes_left_out,
+        .failures = proc->story.failure_count,
     };
 
     memcpy(row.runtime, proc->runtime, sizeof(row.runtime));
@@ -112,7 +113,8 @@ void ttm_native_put_process(struct ttm_session *session, uint32_t index,
     (void)ttm_frame_append(&session->out, TTM_FRAME_PROCESS, buf, (uint32_t)n);
 }
 
-static void put_device(struct ttm_session *session, uint16_t id, const struct ttm_device *device)
+void ttm_native_put_device(struct ttm_session *session, uint16_t id,
+                           const struct ttm_device *device)
 {
     uint8_t buf[TTM_ROW_SIZE_MAX];
     struct ttm_device_row row = {
@@ -183,7 +185,7 @@ static void put_totals(struct ttm_session *session)
     put_moment(session, session->server->now_ns, reg->process_count);
     for (uint16_t id = 0; id < TTM_DEVICE_COUNT; id++) {
         if (reg->devices[id])
-            put_device(session, id, reg->devices[id]);
+            ttm_native_put_device(session, id, reg->devices[id]);
     }
     TTM_LIST_FOR_EACH(pos, &reg->processes) {
         const struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
@@ -252,6 +254,18 @@ static bool may_dump(const struct ttm_session *session)
     return session->uid == 0 || (all < TTM_DUMPS_MAX && own < TTM_DUMPS_PER_USER);
 }
 
+void ttm_native_put_failure(struct ttm_session *session, uint32_t process_index,
+                            const struct ttm_failure_row *failure)
+{
+    uint8_t buf[TTM_ROW_SIZE_MAX];
+    struct ttm_failure_row row = *failure;
+
+    row.process_index = process_index;
+    row.time_ns += session->server->wall_offset_ns;
+    const size_t n = ttm_failure_row_encode(&row, buf);
+    (void)ttm_frame_append(&session->out, TTM_FRAME_FAILURE, buf, (uint32_t)n);
+}
+
 /* Marks and failures, which are few. */
 static void put_story(struct ttm_session *session, uint32_t index, const struct ttm_story *story)
 {
@@ -265,13 +279,8 @@ static void put_story(struct ttm_session *session, uint32_t index, const struct 
         const size_t n = ttm_mark_row_encode(&row, buf);
         (void)ttm_frame_append(&session->out, TTM_FRAME_MARK, buf, (uint32_t)n);
     }
-    for (uint32_t i = 0; i < ttm_story_failures(story); i++) {
-        struct ttm_failure_row row = *ttm_story_failure(story, i);
-        row.process_index = index;
-        row.time_ns += wall_ns;
-        const size_t n = ttm_failure_row_encode(&row, buf);
-        (void)ttm_frame_append(&session->out, TTM_FRAME_FAILURE, buf, (uint32_t)n);
-    }
+    for (uint32_t i = 0; i < ttm_story_failures(story); i++)
+        ttm_native_put_failure(session, index, ttm_story_failure(story, i));
 }
 
 /* Returns whether lives can be sent now; otherwise it is said why not. */
@@ -327,7 +336,7 @@ static void begin_lives(struct ttm_session *session, uint32_t ticket)
     }
     put_moment(session, snap->time_ns, snap->process_count);
     for (uint32_t i = 0; i < snap->device_count; i++)
-        put_device(session, snap->devices[i].id, &snap->devices[i].device);
+        ttm_native_put_device(session, snap->devices[i].id, &snap->devices[i].device);
     for (uint32_t i = 0; i < snap->process_count; i++) {
         const struct ttm_snapshot_process *p = &snap->processes[i];
         ttm_native_put_process(session, i, p->process, &p->counters, p->live_count);
@@ -357,7 +366,7 @@ static void begin_lives_of(struct ttm_session *session, const struct ttm_lives_r
     }
     put_moment(session, snap->time_ns, snap->process_count);
     for (uint32_t i = 0; i < snap->device_count; i++)
-        put_device(session, snap->devices[i].id, &snap->devices[i].device);
+        ttm_native_put_device(session, snap->devices[i].id, &snap->devices[i].device);
     for (uint32_t i = 0; i < snap->process_count; i++) {
         const struct ttm_snapshot_process *p = &snap->processes[i];
         ttm_native_put_process(session, i, p->process, &p->counters, p->live_count);

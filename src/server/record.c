@@ -329,3 +329,12 @@ void ttm_record_tick(struct ttm_server *server)
     if (r < 0)
         ttm_log("cannot go on recording: %s; tracking goes on without it", strerror(-r));
 }
+
+int ttm_record_error(const struct ttm_server *server)
+{
+    struct ttm_recorder_status status = {0};
+
+    if (server->options.recorder)
+        ttm_recorder_status(server->options.recorder, &status);
+    return status.error;
+}

@@ -69,4 +69,7 @@ void ttm_record_made_good(struct ttm_client *client);
 uint64_t ttm_record_due_ns(const struct ttm_server *server);
 void ttm_record_tick(struct ttm_server *server);
 
+/* The negative errno that has stopped the recording for good; 0 when nothing has. */
+int ttm_record_error(const struct ttm_server *server);
+
 #endif /* TTM_SERVER_RECORD_H */

@@ -389,6 +389,7 @@ void ttm_server_status(struct ttm_server *server, struct ttm_status *ret)
     ret->counter[TTM_COUNTER_QUERY_P99_NS] = ttm_latency_percentile(&server->latency, 99);
     ret->counter[TTM_COUNTER_QUERY_MAX_NS] = server->latency.max_ns;
     ret->counter[TTM_COUNTER_LIFE_BYTES] = ttm_registry_life_bytes(reg);
+    ret->counter[TTM_COUNTER_RECORDING_ERRNO] = (uint64_t)-ttm_record_error(server);
 }
 
 static void flush_dirty(struct ttm_server *server)

@@ -28,6 +28,7 @@
 #include "wire/status.h"
 
 struct ttm_chosen_lives;
+struct ttm_failure_row;
 struct ttm_left_out;
 struct ttm_server;
 struct ttm_tracked;
@@ -246,6 +247,11 @@ void ttm_native_put_site(struct ttm_session *session, uint32_t process_index,
 void ttm_native_put_process(struct ttm_session *session, uint32_t index,
                             const struct ttm_process *proc,
                             const struct ttm_process_counters *counters, uint32_t lives);
+void ttm_native_put_device(struct ttm_session *session, uint16_t id,
+                           const struct ttm_device *device);
+/* The time of 'failure' is monotonic. */
+void ttm_native_put_failure(struct ttm_session *session, uint32_t process_index,
+                            const struct ttm_failure_row *failure);
 void ttm_native_put_origin(struct ttm_session *session, uint32_t process_index,
                            const struct ttm_origin *origin, uint32_t frames);
 void ttm_native_life_row(const struct ttm_life *life, uint32_t site, uint64_t now_ns, uint8_t *buf);
@@ -274,6 +280,9 @@ void ttm_tail_life(struct ttm_server *server, const struct ttm_client *client, u
                    uint8_t op, const struct ttm_site *site, const struct ttm_life *life);
 void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client, uint16_t device,
                       uint8_t region, uint64_t id);
+/* It is in the story of the process already. */
+void ttm_tail_failure(struct ttm_server *server, const struct ttm_client *client,
+                      const struct ttm_failure_row *failure);
 void ttm_tail_last_words(struct ttm_server *server, const struct ttm_client *client);
 void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *client, uint64_t run,
                           const struct ttm_departure *departure);

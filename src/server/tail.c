@@ -5,14 +5,19 @@
  */
 #include "server/state.h"
 
+#include <string.h>
+
 #include "base/bytes.h"
 #include "base/u64_set.h"
 #include "model/origin_table.h"
 #include "wire/event.h"
 #include "wire/frame.h"
+#include "wire/origin_row.h"
 
 #define ORIGINS_MAX 65536 /* that a session is known to have been told of */
-#define FRAMES_TOLD 16
+#define FRAMES_TOLD 16    /* of the stack of an event; of that of a failure, all */
+#define FRAMES_ALL 0
+#define STACKS_MAX 1024 /* that are compared with that of a failure; of more origins, the newest */
 
 bool ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_request *request)
 {
@@ -51,21 +56,23 @@ bool ttm_tail_report_loss(struct ttm_session *session)
     return true;
 }
 
-/* Says where the event's life comes from, unless that was said before. */
-static void tell_origin(struct ttm_session *session, const struct ttm_client *client,
-                        const struct ttm_event *event)
+/* Says where something comes from, unless that was said before. Returns what was said, or NULL. */
+static const struct ttm_origin *tell_origin(struct ttm_session *session,
+                                            const struct ttm_client *client, uint32_t number,
+                                            uint32_t frames)
 {
-    const uint64_t key = (uint64_t)(uint32_t)client->pid << 32 | event->origin;
+    const uint64_t key = (uint64_t)(uint32_t)client->pid << 32 | number;
     const struct ttm_origin *origin =
-        event->origin != 0 ? ttm_origin_table_find(&client->process->origins, event->origin) : NULL;
+        number != 0 ? ttm_origin_table_find(&client->process->origins, number) : NULL;
 
     if (!origin || ttm_u64_set_has(&session->tail_origins, key))
-        return;
+        return NULL;
     if (session->tail_origins.count >= ORIGINS_MAX)
         ttm_u64_set_clear(&session->tail_origins);
     /* Without memory to remember it is told each time. */
     (void)ttm_u64_set_add(&session->tail_origins, key);
-    ttm_native_put_origin(session, (uint32_t)client->pid, origin, FRAMES_TOLD);
+    ttm_native_put_origin(session, (uint32_t)client->pid, origin, frames);
+    return origin;
 }
 
 static void give(struct ttm_session *session, const struct ttm_client *client,
@@ -75,7 +82,7 @@ static void give(struct ttm_session *session, const struct ttm_client *client,
                                                  : ttm_queue_length(&session->out) < TTM_OUT_HIGH;
 
     if (has_room)
-        tell_origin(session, client, event);
+        (void)tell_origin(session, client, event->origin, FRAMES_TOLD);
     uint8_t *payload =
         has_room ? ttm_frame_begin(&session->out, TTM_FRAME_EVENTS, TTM_EVENT_SIZE) : NULL;
 
@@ -146,20 +153,97 @@ void ttm_tail_unknown(struct ttm_server *server, const struct ttm_client *client
     publish(server, client, &event);
 }
 
+/* ---- what is said of a process ---- */
+
+/* Whether the session wants to hear it, and no more than 'room' waits for it already. */
+static bool listens(const struct ttm_session *session, const struct ttm_client *client, size_t room)
+{
+    return session->tail.has_last_words && session->tail_lost == 0 &&
+           ttm_queue_length(&session->out) < room &&
+           (session->tail.pid == 0 || session->tail.pid == client->pid) &&
+           ttm_session_may_see(session, client->uid);
+}
+
+static bool has_same_line(const struct ttm_origin *a, const struct ttm_origin *b)
+{
+    const char *one = a->text[TTM_ORIGIN_PYTHON], *other = b->text[TTM_ORIGIN_PYTHON];
+    const size_t length = strcspn(one, "\n");
+
+    return length > 0 && strncmp(one, other, length + 1) == 0;
+}
+
+/*
+ * An origin of a failure, and those that come through the same line: only who has them can say
+ * which caller tells it from the others. However long their stacks are, there is room for ends.
+ */
+static void tell_origins(struct ttm_session *session, const struct ttm_client *client,
+                         uint32_t number)
+{
+    const struct ttm_origin_table *table = &client->process->origins;
+    const bool has_room = ttm_queue_length(&session->out) < TTM_OUT_HIGH / 2;
+    const struct ttm_origin *origin =
+        has_room ? tell_origin(session, client, number, FRAMES_ALL) : NULL;
+
+    for (uint32_t i = table->count; origin && i > 0 && table->count - i < STACKS_MAX; i--) {
+        const struct ttm_origin *other = table->origins[i - 1];
+        if (ttm_queue_length(&session->out) >= TTM_OUT_LOW)
+            return;
+        if (has_same_line(origin, other))
+            (void)tell_origin(session, client, other->number, FRAMES_ALL);
+    }
+}
+
+/* The row of the process comes before it, and tells how many failures there were with this one. */
+static void tell_failure(struct ttm_session *session, const struct ttm_client *client,
+                         const struct ttm_failure_row *failure)
+{
+    const struct ttm_device *device = session->server->reg->devices[failure->device_id];
+
+    if (device)
+        ttm_native_put_device(session, failure->device_id, device);
+    tell_origins(session, client, failure->origin);
+    for (uint32_t i = 0; i < failure->owner_count; i++)
+        tell_origins(session, client, failure->owners[i].origin);
+    ttm_native_put_failure(session, (uint32_t)client->pid, failure);
+}
+
+static void tell_process(struct ttm_session *session, const struct ttm_process *proc)
+{
+    ttm_native_put_process(session, 0, proc, &proc->counters, proc->lives.store.live);
+    ttm_session_dirty(session);
+}
+
+/*
+ * A program may fail as fast as it can. So only some of the queue is for failures, and they never
+ * take the place of an end; those that are left out count as all do.
+ */
+void ttm_tail_failure(struct ttm_server *server, const struct ttm_client *client,
+                      const struct ttm_failure_row *failure)
+{
+    TTM_LIST_FOR_EACH(pos, &server->tails) {
+        struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, tail_link);
+
+        if (!listens(session, client, TTM_OUT_LOW))
+            continue;
+        tell_process(session, client->process);
+        tell_failure(session, client, failure);
+    }
+}
+
+/* With its last failure: that one may have been left out. */
 void ttm_tail_last_words(struct ttm_server *server, const struct ttm_client *client)
 {
-    const struct ttm_process *proc = client->process;
+    const struct ttm_story *story = &client->process->story;
+    const uint32_t failures = ttm_story_failures(story);
 
     TTM_LIST_FOR_EACH(pos, &server->tails) {
         struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, tail_link);
 
-        if (!session->tail.has_last_words || session->tail_lost > 0 ||
-            ttm_queue_length(&session->out) >= TTM_OUT_HIGH ||
-            (session->tail.pid != 0 && session->tail.pid != client->pid) ||
-            !ttm_session_may_see(session, client->uid))
+        if (!listens(session, client, TTM_OUT_HIGH))
             continue;
-        ttm_native_put_process(session, 0, proc, &proc->counters, proc->lives.store.live);
-        ttm_session_dirty(session);
+        tell_process(session, client->process);
+        if (failures > 0)
+            tell_failure(session, client, ttm_story_failure(story, failures - 1));
     }
 }
 

@@ -48,7 +48,8 @@ int ttm_number_request_decode(const uint8_t *buf, size_t len, uint32_t *ret);
 struct ttm_events_request {
     int32_t pid; /* 0: all */
     struct ttm_device_filter devices;
-    bool has_last_words; /* before the end of a process comes its row, TTM_FRAME_PROCESS */
+    /* Before the end of a process comes its row, TTM_FRAME_PROCESS; its failures come likewise. */
+    bool has_last_words;
 };
 
 #define TTM_EVENTS_REQUEST_SIZE (8 + TTM_DEVICE_BITS_SIZE)

@@ -16,7 +16,7 @@ enum {
     DEVICE_FIXED = DEVICE_BANKS_AT + TTM_REGION_COUNT * 4 + 4, /* and a reserved u32 */
     PROCESS_LEAST = 88,
     PROCESS_TEXTS = 120, /* from here on with the texts behind the command */
-    PROCESS_FIXED = 136,
+    PROCESS_FIXED = 144,
     PROCESS_DEVICE_MORE_AT = 8 + DEVICE_TOTALS_SIZE,
     PROCESS_DEVICE_FIXED = PROCESS_DEVICE_MORE_AT + MORE_SIZE,
 };
@@ -181,6 +181,7 @@ size_t ttm_process_row_encode(const struct ttm_process_row *row, uint8_t *buf)
     put_le32(buf + 116, row->resync_us);
     put_le64(buf + 120, row->run);
     put_le64(buf + 128, row->notes_left_out);
+    put_le64(buf + 136, row->failures);
     size_t at = PROCESS_FIXED;
     at += row_put_string(buf + at, row->command, TTM_STRING_MAX);
     at += row_put_string(buf + at, row->runtime, TTM_STRING_MAX);
@@ -220,6 +221,7 @@ int ttm_process_row_decode(const uint8_t *buf, size_t len, struct ttm_process_ro
         .resync_us = get_le32(part + 116),
         .run = get_le64(part + 120),
         .notes_left_out = get_le64(part + 128),
+        .failures = get_le64(part + 136),
     };
     size_t at = (size_t)fixed;
     if (row_get_string(buf, len, &at, row.command, TTM_STRING_MAX) < 0)

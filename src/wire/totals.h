@@ -102,6 +102,7 @@ struct ttm_process_row {
     uint32_t resync_us;     /* from the need for the last telling until it was exact; 0: none yet */
     uint64_t run;           /* wire/attach.h; 0: none, or the asker may not see it */
     uint64_t notes_left_out; /* names, contexts and stacks that the process had no room for */
+    uint64_t failures;       /* allocations that could not be made */
     char command[TTM_STRING_MAX + 1];
     char runtime[TTM_STRING_MAX + 1]; /* "ttnn 0.81.1" */
     char trouble[TTM_STRING_MAX + 1]; /* why something in it is not tracked */

@@ -5,12 +5,33 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import subprocess
 from pathlib import Path
 from typing import Iterator
 
 import pytest
-from support import PATIENCE_S, TRACKED_WORKER, WORKER_OPTIONS, Place, run, wait_for
+from native import (
+    F_EVENTS,
+    F_FAILURE,
+    F_LOST,
+    F_PROCESS,
+    GET_STATUS,
+    SUBSCRIBE_EVENTS,
+    Native,
+    frame,
+)
+from support import (
+    PATIENCE_S,
+    TRACKED_WORKER,
+    WORKER_OPTIONS,
+    Place,
+    Server,
+    Tracked,
+    needs_root,
+    run,
+    wait_for,
+)
 
 
 @pytest.fixture
@@ -181,3 +202,147 @@ def test_who_does_not_read_stderr_holds_nobody_up(place: Place) -> None:
         it.stdout.close()
     assert text.count("out of memory in L1") == 1
     assert "11 allocations remain" in text
+
+
+# ---- a server that runs already ----
+
+SEVERAL = """\
+open 0
+within 1
+alloc 0 1 2 4000
+alloc 0 0 9 999999
+within 2
+alloc 0 1 5 400000
+within 3
+fail 0 1 524288 655360 327680
+fail 0 0 4096 100 100
+free 3
+within 2
+fail 0 1 4096 100 100
+clash 0 131072
+fail 0 1 8192 100 100
+"""
+
+
+def told(text: str) -> list[str]:
+    """What was said of failures, without what a server elsewhere does not tell."""
+    lines = text[: text.index(" ended after ")].splitlines()
+    beyond = r"  bank |  lowest L1 buffers |  .* circular buffers of| {18} +0x\w+ "
+    return [line for line in lines[:-1] if not re.match(beyond, line)]
+
+
+def test_with_connect_the_same_is_told(place: Place, server: Server) -> None:
+    env = dict(WORKER_OPTIONS)
+    alone = place.run("--no-record", TRACKED_WORKER, stdin=SEVERAL.encode(), env=env).err
+    other = place.run("--connect", server.socket, TRACKED_WORKER, stdin=SEVERAL.encode(), env=env)
+    assert told(other.err) == told(alone)
+    assert "  bank " in alone and "  bank " not in other.err
+    assert len(owners_of(other.err)) >= 6
+    assert "8.0 KiB in each of 4 banks" in other.err  # held back, as it is like one before it
+    for text in (alone, other.err):
+        assert "  5 allocations failed\n" in text
+
+
+def test_with_connect_a_failure_is_told_at_once(place: Place, server: Server) -> None:
+    with place.start("--connect", server.socket, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        for line in ("open 0", "within 1", "alloc 0 1 5 4000", "within 2", "fail 0 1 4096 100 100"):
+            it.do(line)
+        wait_for(lambda: "who holds" in it.errors(), "the report")
+        assert it.process.poll() is None  # the program has not ended: it waits for us
+        report = it.errors()
+        it.end()
+    assert report.splitlines()[:2] == [
+        "tt-mem: out of memory in L1 of device 0 in part_2",
+        "  16.0 KiB wanted, 4.0 KiB in each of 4 banks",
+    ]
+    assert owners_of(report) == [("20.0 KiB", "5", "in part_1")]
+
+
+def test_with_connect_failures_of_others_are_not_told(place: Place, server: Server) -> None:
+    args = ("--connect", server.socket, TRACKED_WORKER)
+    with (
+        place.start(*args, env=dict(WORKER_OPTIONS)) as one,
+        place.start(*args, env=dict(WORKER_OPTIONS)) as two,
+        Tracked(server) as three,
+    ):
+        for it in (one, two, three):
+            it.do("alloc 0 1 5 4000")
+        three.do("fail 0 1 4096 100 100")
+        two.do("fail 0 1 8192 100 100")
+        wait_for(lambda: "out of memory" in two.errors(), "the report")
+        first, second = one.end().err, two.end().err
+    assert "out of memory" not in first and "failed" not in first
+    assert second.count("out of memory") == 1 and ", 8.0 KiB a bank\n" in second
+    assert " in process " not in second  # of its run there is one
+    assert "  1 allocation failed\n" in second
+
+
+def test_with_connect_a_storm_of_failures_does_not_flood(place: Place, server: Server) -> None:
+    with place.start("--connect", server.socket, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        it.do("alloc 0 1 10 4000")
+        wait_for(lambda: server.status()["clients"], "the server to know it")
+        it.do("fail_often 0 20000")
+        it.do("fail 0 1 12288 100 100")
+        text = it.end().err
+    heads = text.count("out of memory in L1 of device 0")
+    assert 2 <= heads <= 21
+    failed = re.search(r"^  .*?([\d,]+) allocations failed$", text, re.M)
+    lost = re.search(r"([\d,]+) events lost", text)
+    assert failed
+    counted = int(failed[1].replace(",", ""))
+    assert counted + (int(lost[1].replace(",", "")) if lost else 0) == 20001
+    # Those that were left out on the way are counted as those that were held back.
+    more = re.findall(r"^tt-mem: ([\d,]+) more failures? since(, the last of them)?", text, re.M)
+    behind = sum(int(number.replace(",", "")) - bool(last) for number, last in more)
+    assert heads + behind == counted
+    assert ", 12.0 KiB a bank\n" in text or lost
+    assert "10 allocations remained" in text
+
+
+def last_words() -> bytes:
+    return frame(SUBSCRIBE_EVENTS, struct.pack("<iI", 0, 2) + bytes(128))
+
+
+def test_a_watcher_that_does_not_read_loses_failures_and_no_end(server: Server) -> None:
+    with Native(server.socket) as slow:
+        slow.send(last_words())
+        slow.ask(GET_STATUS)  # it has taken effect
+        with Tracked(server) as it:
+            it.do("alloc 0 1 5 4000")
+            for _ in range(20):
+                it.do("fail_often 0 1000")
+                it.do("alloc 0 1 1 4000")
+                server.status()  # before which it reads what was reported
+            it.do("fail 0 1 12288 100 100")
+            it.end()
+        wait_for(lambda: not server.status()["clients"], "the end")
+        frames = [slow.read_frame()]
+        while frames[-1][0] != F_EVENTS:
+            frames.append(slow.read_frame())
+    kinds = [kind for kind, _ in frames]
+    assert F_LOST not in kinds and kinds.count(F_EVENTS) == 1
+    failures = [payload for kind, payload in frames if kind == F_FAILURE]
+    assert 1 < len(failures) < 5000
+    assert struct.unpack_from("<Q", failures[-1], 24) == (12288,)  # which is the last, in any case
+    rows = [payload for kind, payload in frames if kind == F_PROCESS]
+    assert len(rows) == len(failures)
+    numbers = [struct.unpack_from("<Q", row, 136)[0] for row in rows]
+    assert numbers == sorted(numbers) and numbers[0] == 1 and numbers[-1] > len(failures)
+
+
+@needs_root
+def test_failures_are_told_to_who_may_see_the_process(server: Server) -> None:
+    os.seteuid(65534)
+    try:
+        stranger = Native(server.socket)
+    finally:
+        os.seteuid(0)
+    with Native(server.socket) as own, stranger, Tracked(server) as it:
+        for stream in (own, stranger):
+            stream.send(last_words())
+            stream.ask(GET_STATUS)  # it has taken effect
+        it.do("alloc 0 1 5 4000")
+        it.do("fail 0 1 4096 100 100")
+        wait_for(lambda: server.dump()["processes"][0]["failures"], "the failure")
+        assert F_FAILURE in [kind for kind, _ in own.ask(GET_STATUS)]
+        assert F_FAILURE not in [kind for kind, _ in stranger.ask(GET_STATUS)]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tt-mem status, and how commands find the server they talk to."""
 
+import errno
 import os
 import re
 import socket
@@ -10,14 +11,19 @@ from pathlib import Path
 
 import pytest
 from support import (
+    END,
+    F_STATUS,
     HELLO,
     MAGIC,
     Server,
+    SmallDisk,
+    Tracked,
     frame,
     run,
     run_json,
     run_ok,
     run_on_terminal,
+    wait_for,
 )
 
 COMMANDS = [("status",), ("dump",), ("monitor", "--once"), ("tail",)]
@@ -102,6 +108,27 @@ def test_on_eighty_columns_the_command_stands_below_its_numbers(server: Server) 
     assert re.search(rf"^ +{os.getpid()}  original .* \S*python", wide, re.M)
 
 
+def test_a_recording_that_has_stopped_is_told_with_its_reason(
+    make_server, small_disk: SmallDisk
+) -> None:
+    server: Server = make_server().start("--record", str(small_disk.path))
+    with Tracked(server) as worker:
+        worker.do("alloc 0 0 5 1000")
+        status = server.status()
+        assert (status["recording_errno"], status["recording_trouble"]) == (0, "")
+        assert "recording" not in run_ok("status", server=server).out
+        small_disk.fill()
+        worker.do("alloc 1 0 20000 1000")  # more than what is left of a page
+        wait_for(lambda: server.status()["recording_errno"], "the full disk to be noticed")
+        why = "No space left on device"
+        status = server.status()
+        assert (status["recording_errno"], status["recording_trouble"]) == (errno.ENOSPC, why)
+        lines = run_ok("status", server=server).out.splitlines()
+        told = f"  recording stopped ({why}): tracking goes on without it"
+        assert [line for line in lines if "recording" in line] == [told] and len(told) <= 80
+    assert why in server.stop()
+
+
 def test_an_idle_server_says_that_no_program_reports(server: Server) -> None:
     assert "no program reports" in run_ok("status", server=server).out
 
@@ -172,8 +199,8 @@ def test_the_option_beats_the_environment(make_server) -> None:
     assert run_json("status", "-s", two.socket, server=one)["pid"] == two.pid
 
 
-def answer_with(path: Path, data: bytes) -> threading.Thread:
-    """A stranger at that socket, who says that to the first caller and hangs up."""
+def answer_with(path: Path, data: bytes, then: bytes = b"") -> threading.Thread:
+    """A stranger there, who says that to the first caller, 'then' when asked, and hangs up."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen()
@@ -182,6 +209,9 @@ def answer_with(path: Path, data: bytes) -> threading.Thread:
         connection, _ = listener.accept()
         connection.recv(4096)
         connection.sendall(data)
+        if then:
+            connection.recv(4096)
+            connection.sendall(then)
         connection.close()
         listener.close()
 
@@ -228,6 +258,27 @@ def test_answers_that_make_no_sense_are_told(folder: Path) -> None:
         thread = answer_with(path, greeting + nonsense)
         run("status", "--socket", path).complains(1)
         thread.join()
+
+
+@pytest.mark.parametrize("further, trouble", [((), ""), ((errno.EIO, 99), "Input/output error")])
+def test_servers_that_know_fewer_or_more_counters_are_understood(
+    folder: Path, further: tuple[int, ...], trouble: str
+) -> None:
+    path = folder / "other.sock"
+    greeting = frame(HELLO, struct.pack("<IHHQQiI32s", MAGIC, 1, 0, 0, 0, 1, 0, b"1"))
+    counters = (*range(1, 31), *further)
+    status = struct.pack(f"<II{len(counters)}Q", len(counters), 0, *counters)
+    for arguments in ((), ("--json",)):
+        thread = answer_with(path, greeting, frame(F_STATUS, status) + frame(END))
+        result = run_ok("status", *arguments, "--socket", path)
+        thread.join()
+        path.unlink()
+        if arguments:
+            told = result.json
+            assert (told["pid"], told["longest_turn_ns"]) == (1, 30)
+            assert told["recording_trouble"] == trouble
+        else:
+            assert (f"recording stopped ({trouble})" in result.out) is bool(further)
 
 
 def test_control_characters_of_a_server_do_not_reach_the_terminal(folder: Path) -> None:

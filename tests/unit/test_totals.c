@@ -10,7 +10,7 @@
 #define DEVICE_LEAST 488
 #define DEVICE_FIXED 720
 #define PROCESS_LEAST 88
-#define PROCESS_FIXED 136
+#define PROCESS_FIXED 144
 #define PROCESS_DEVICE_LEAST 424
 #define PROCESS_DEVICE_FIXED 624
 
@@ -204,11 +204,23 @@ static void assert_process_v4(void)
     assert_true(process.notes_left_out == 0);
 }
 
-static void assert_process_v5(void)
+static void assert_process_since_v5(void)
 {
     assert_process_told();
     assert_true(process.run == BASE + 10);
     assert_true(process.notes_left_out == BASE + 11);
+}
+
+static void assert_process_v5(void)
+{
+    assert_process_since_v5();
+    assert_true(process.failures == 0);
+}
+
+static void assert_process_v6(void)
+{
+    assert_process_since_v5();
+    assert_true(process.failures == BASE + 12);
 }
 
 static void assert_process_device(void)
@@ -261,8 +273,8 @@ static const struct {
 } rows[] = {
     {"totals.v1.bin", decode_moment, encode_moment, 32, 32, assert_moment},
     {"device.v3.bin", decode_device, encode_device, DEVICE_FIXED, DEVICE_LEAST, assert_device_v3},
-    {"process.v5.bin", decode_process, encode_process, PROCESS_FIXED, PROCESS_LEAST,
-     assert_process_v5},
+    {"process.v6.bin", decode_process, encode_process, PROCESS_FIXED, PROCESS_LEAST,
+     assert_process_v6},
     {"process_device.v2.bin", decode_process_device, encode_process_device, PROCESS_DEVICE_FIXED,
      PROCESS_DEVICE_LEAST, assert_process_device_v2},
 };
@@ -278,6 +290,7 @@ static const struct {
     {"process.v2.bin", decode_process, assert_process_v2},
     {"process.v3.bin", decode_process, assert_process_v3},
     {"process.v4.bin", decode_process, assert_process_v4},
+    {"process.v5.bin", decode_process, assert_process_v5},
     {"process_device.v1.bin", decode_process_device, assert_process_device_v1},
 };
 
@@ -383,7 +396,7 @@ static void a_device_id_out_of_range_is_refused(void **state)
 static void a_string_longer_than_ours_is_cut_and_one_longer_than_the_row_refused(void **state)
 {
     uint8_t buf[8192];
-    struct bytes file = golden("process.v5.bin");
+    struct bytes file = golden("process.v6.bin");
     (void)state;
 
     memset(buf, 'x', sizeof(buf));
@@ -402,7 +415,7 @@ static void a_string_longer_than_ours_is_cut_and_one_longer_than_the_row_refused
 
 static void a_nul_inside_a_string_ends_it(void **state)
 {
-    struct bytes file = golden("process.v5.bin");
+    struct bytes file = golden("process.v6.bin");
     (void)state;
 
     file.data[PROCESS_FIXED + 2 + 3] = '\0';
