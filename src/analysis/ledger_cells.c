@@ -72,12 +72,12 @@ static int begin_session(struct ttm_ledger *ledger, uint32_t set, uint64_t time_
     return 0;
 }
 
-static void end_session(const struct ttm_ledger *ledger, struct ttm_ledger_session *session,
-                        uint64_t time_ns)
+/* At the latest time that was seen: records of several threads are in order but for a little. */
+static void end_session(const struct ttm_ledger *ledger, struct ttm_ledger_session *session)
 {
     session->births = ledger->births;
     session->visits = ledger->visit;
-    session->last_ns = time_ns;
+    session->last_ns = ledger->last_ns;
 }
 
 int ttm_ledger_close_session(struct ttm_ledger *ledger, uint32_t set, uint64_t time_ns)
@@ -90,7 +90,7 @@ int ttm_ledger_close_session(struct ttm_ledger *ledger, uint32_t set, uint64_t t
         return 0;
     }
     ledger->reopened++;
-    end_session(ledger, session, time_ns);
+    end_session(ledger, session);
     session->is_closed = true;
     ledger->last_line = 0;
     return begin_session(ledger, set, time_ns);
@@ -100,7 +100,7 @@ void ttm_ledger_end_sessions(struct ttm_ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->session_count; i++) {
         if (!ledger->sessions[i].is_closed)
-            end_session(ledger, &ledger->sessions[i], ledger->last_ns);
+            end_session(ledger, &ledger->sessions[i]);
     }
 }
 

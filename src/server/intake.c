@@ -27,14 +27,6 @@ static void refuse(struct ttm_tracked *tracked, enum ttm_counter why)
     tracked->client->process->counters.refused++;
 }
 
-/* Both sides read one clock; what lies ahead of it is not believed. */
-static uint64_t time_of(const struct ttm_tracked *tracked, uint64_t time_ns)
-{
-    const uint64_t now_ns = tracked->client->server->now_ns;
-
-    return time_ns < now_ns ? time_ns : now_ns;
-}
-
 /* The name that a life was given before its birth was read; 0: none. */
 static uint32_t late_name_of(const struct ttm_tracked *tracked, uint64_t serial)
 {
@@ -63,7 +55,7 @@ static int translate(struct ttm_tracked *tracked, const struct ttm_told *told,
         .address = told->address,
         .bytes = told->bytes,
         .footprint_bytes = told->footprint_bytes,
-        .time_ns = time_of(tracked, told->birth_ns),
+        .time_ns = told->birth_ns,
         .site = {.allocator = told->allocator,
                  .banks = told->banks,
                  .region = told->region,
@@ -197,10 +189,9 @@ static int end_life(struct ttm_tracked *tracked, uint64_t serial, uint64_t time_
 
     const int r = ttm_registry_end_serial(server->reg, client->process, serial, how, &ended);
     if (r == 0)
-        ttm_record_end(client, time_of(tracked, time_ns), serial, how);
+        ttm_record_end(client, time_ns, serial, how);
     if (r == 0 && !ttm_list_is_empty(&server->tails))
-        ttm_tail_life(server, client, time_of(tracked, time_ns), events[how], &ended.site,
-                      &ended.life);
+        ttm_tail_life(server, client, time_ns, events[how], &ended.site, &ended.life);
     return r;
 }
 
@@ -257,7 +248,7 @@ static void take_name(struct ttm_tracked *tracked, const struct ttm_record *reco
                                                         record->serial, origin)
                               : -EINVAL;
     if (r == 0)
-        ttm_record_rename(client, time_of(tracked, record->time_ns), record->serial, origin);
+        ttm_record_rename(client, record->time_ns, record->serial, origin);
     if (r != -ENOENT)
         return;
     /* Another thread named it, and its ring was read first. */
@@ -280,9 +271,8 @@ static void take_mark(struct ttm_tracked *tracked, const struct ttm_record *reco
         memcpy(name, (const char *)record + TTM_MARK_TEXT_AT, TTM_MARK_TEXT_MAX);
         name[TTM_MARK_TEXT_MAX] = '\0';
     }
-    (void)ttm_story_add_mark(&tracked->client->process->story, time_of(tracked, record->time_ns),
-                             name);
-    ttm_record_mark(tracked->client, time_of(tracked, record->time_ns), name);
+    (void)ttm_story_add_mark(&tracked->client->process->story, record->time_ns, name);
+    ttm_record_mark(tracked->client, record->time_ns, name);
 }
 
 static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *record)
@@ -297,7 +287,7 @@ static void take_failure(struct ttm_tracked *tracked, const struct ttm_record *r
     }
     const struct ttm_device_set devices = ttm_device_sets_get(&client->server->reg->sets, set);
     struct ttm_failure_row failure = {
-        .time_ns = time_of(tracked, record->time_ns),
+        .time_ns = record->time_ns,
         .wanted_bytes = record->id,
         .bank_wanted_bytes = record->address,
         .bank_free_bytes = record->bytes,
@@ -389,7 +379,6 @@ struct batch {
     struct ttm_client *client;
     struct ttm_registry *reg;
     struct ttm_process *process;
-    uint64_t now_ns;
     bool is_recorded;
     bool is_watched;
     bool has_to_remember; /* the ends, ttm_telling_ended() */
@@ -411,14 +400,13 @@ static bool is_usual_birth(const struct ttm_tracked *tracked, uint64_t serial)
            !ttm_telling_has_ended(tracked, serial);
 }
 
-static inline struct ttm_brief_life brief_life(const struct batch *batch,
-                                               const struct ttm_record *birth)
+static inline struct ttm_brief_life brief_life(const struct ttm_record *birth)
 {
     return (struct ttm_brief_life){
         .serial = birth->serial,
         .bytes = birth->bytes,
         .footprint_bytes = birth->footprint_bytes,
-        .birth_ns = birth->time_ns < batch->now_ns ? birth->time_ns : batch->now_ns,
+        .birth_ns = birth->time_ns,
     };
 }
 
@@ -433,7 +421,7 @@ static void publish_brief(struct batch *batch, uint64_t time_ns, uint8_t op,
     };
 
     ttm_brief_settle(batch->reg, batch->process, &batch->runs); /* an event has totals */
-    ttm_tail_life(batch->client->server, batch->client, time_of(batch->tracked, time_ns), op,
+    ttm_tail_life(batch->client->server, batch->client, time_ns, op,
                   ttm_site_table_get(&batch->process->sites, site), &life);
 }
 
@@ -447,7 +435,7 @@ static inline bool begin_brief(struct batch *batch, const struct ttm_record *rec
     const struct ttm_alike *alike = find_alike(batch->tracked, words);
     if (!alike || (!batch->is_usual && !is_usual_birth(batch->tracked, record->serial)))
         return false;
-    const struct ttm_brief_life life = brief_life(batch, record);
+    const struct ttm_brief_life life = brief_life(record);
     if (!ttm_brief_begin(batch->reg, batch->process, &batch->runs, &alike->site, &life))
         return false;
     batch->process->counters.events++;
@@ -462,13 +450,12 @@ static inline bool begin_brief(struct batch *batch, const struct ttm_record *rec
 static inline void end_brief(struct batch *batch, const struct ttm_record *birth,
                              const struct ttm_record *record, const struct brief *brief)
 {
-    const struct ttm_brief_life life = brief_life(batch, birth);
+    const struct ttm_brief_life life = brief_life(birth);
 
     batch->process->counters.events++;
     ttm_brief_end(batch->reg, batch->process, &batch->runs, &brief->site, &life);
     if (batch->is_recorded)
-        ttm_record_brief_end(batch->client, time_of(batch->tracked, record->time_ns),
-                             &brief->recorded);
+        ttm_record_brief_end(batch->client, record->time_ns, &brief->recorded);
     if (batch->is_watched)
         publish_brief(batch, record->time_ns, TTM_EVENT_END, birth, brief->site.number);
     if (batch->has_to_remember)
@@ -493,7 +480,6 @@ static void take_pairs(struct ttm_tracked *tracked, const struct ttm_record *rec
         .client = client,
         .reg = client->server->reg,
         .process = client->process,
-        .now_ns = client->server->now_ns,
         .is_recorded = ttm_record_is_on(client),
         .is_watched = !ttm_list_is_empty(&client->server->tails),
         .has_to_remember = ttm_telling_remembers(tracked),
@@ -532,6 +518,17 @@ void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *re
 
 /* ---- what a process tells ---- */
 
+/* Both sides read one clock; what lies ahead of it is not believed. */
+static void decode_told(const struct ttm_tracked *tracked, const uint8_t *told,
+                        struct ttm_told *ret)
+{
+    const uint64_t now_ns = tracked->client->server->now_ns;
+
+    ttm_told_decode(told, ret);
+    if (ret->birth_ns > now_ns)
+        ret->birth_ns = now_ns;
+}
+
 /* As the record of its birth has it, but for the time and the serial. */
 static struct ttm_record site_record(const struct ttm_told *told)
 {
@@ -562,21 +559,21 @@ static uint32_t take_alike(struct ttm_tracked *tracked, const uint8_t *const *to
     if (!alike || tracked->late_name_count > 0)
         return 0;
     do {
-        ttm_told_decode(told[n], &one);
+        decode_told(tracked, told[n], &one);
         lives[n] = (struct ttm_life){
             .serial = one.serial,
             .id = one.id,
             .address = one.address,
             .bytes = one.bytes,
             .footprint_bytes = one.footprint_bytes,
-            .birth_ns = time_of(tracked, one.birth_ns),
+            .birth_ns = one.birth_ns,
             .site = alike->site.number,
         };
         n++;
     } while (n < count && ttm_told_is_alike(told[0], told[n]));
     n = ttm_registry_births(client->server->reg, client->process, lives, n);
     for (uint32_t i = 0; ttm_record_is_on(client) && i < n; i++) {
-        ttm_told_decode(told[i], &one);
+        decode_told(tracked, told[i], &one);
         ttm_record_birth(client, &one, one.origin, was_heard_of(client));
     }
     return n;
@@ -587,7 +584,7 @@ void ttm_intake_told(struct ttm_tracked *tracked, const uint8_t *const *told, ui
     struct ttm_told first;
 
     for (uint32_t done = 0; done < count;) {
-        ttm_told_decode(told[done], &first);
+        decode_told(tracked, told[done], &first);
         const struct ttm_record record = site_record(&first);
         const uint32_t n = take_alike(tracked, told + done, count - done, &record);
         done += n;

@@ -16,7 +16,7 @@ struct ttm_record;
 struct ttm_told;
 struct ttm_tracked;
 
-/* What was read from the rings, copied, and the order in which to take it. */
+/* What was read from the rings, copied, and the order in which to take it; none is later than now. */
 void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records,
                         const uint16_t *order, uint32_t n);
 

@@ -431,6 +431,12 @@ static int wait_for(int epoll_fd, struct epoll_event events[EVENTS_PER_POLL], ui
     return n >= 0 ? n : errno == EINTR ? 0 : -errno;
 }
 
+static void begin_turn(struct ttm_server *server)
+{
+    server->turn_ns = ttm_clock_monotonic_ns();
+    server->now_ns = server->turn_ns;
+}
+
 /*
  * Asks the first row, waiting for at most 'timeout_ns', and handles what it has.
  * What is there at once has arrived since the row was last asked, which is how
@@ -440,7 +446,7 @@ static int wait_for(int epoll_fd, struct epoll_event events[EVENTS_PER_POLL], ui
 static int poll_first_row(struct ttm_server *server, uint64_t timeout_ns)
 {
     struct epoll_event events[EVENTS_PER_POLL];
-    const uint64_t last_ns = server->now_ns;
+    const uint64_t last_ns = server->turn_ns;
     const uint64_t before_ns = ttm_clock_monotonic_ns();
     const int n = wait_for(server->epoll_fd, events, timeout_ns);
 
@@ -448,7 +454,7 @@ static int poll_first_row(struct ttm_server *server, uint64_t timeout_ns)
         return n;
     if (before_ns - last_ns > server->counter[TTM_COUNTER_LONGEST_TURN_NS])
         server->counter[TTM_COUNTER_LONGEST_TURN_NS] = before_ns - last_ns;
-    server->now_ns = ttm_clock_monotonic_ns();
+    begin_turn(server);
     const bool has_waited = timeout_ns != 0 && server->now_ns - before_ns > WAITED_NS;
     server->arrived_ns = has_waited ? server->now_ns : last_ns;
     for (int i = 0; i < n; i++) {
@@ -646,7 +652,7 @@ int ttm_server_run(struct ttm_server *server)
     int r = 0;
 
     ask_for_short_turns();
-    server->now_ns = ttm_clock_monotonic_ns();
+    begin_turn(server);
     while (!server->is_stopping && r >= 0) {
         const bool has_more = do_chores(server);
         r = poll_first_row(server, has_more ? 0 : sleep_ns(server));
@@ -661,7 +667,7 @@ void ttm_server_settle(struct ttm_server *server)
     int events = 1;
 
     (void)!read(server->stop_fd, &count, sizeof(count)); /* or it would be an event in each turn */
-    server->now_ns = ttm_clock_monotonic_ns();
+    begin_turn(server);
     for (int i = 0; i < SETTLE_TURNS && (events > 0 || server->has_backlog); i++) {
         (void)do_chores(server);
         events = poll_first_row(server, 0);

@@ -197,7 +197,8 @@ struct ttm_server {
     uint32_t recorded_processes;
 
     uint64_t start_ns;
-    uint64_t now_ns;         /* of this slice, monotonic */
+    uint64_t turn_ns;        /* when this turn began, monotonic */
+    uint64_t now_ns;         /* in it: then, or when rings were last read */
     uint64_t arrived_ns;     /* what this poll returned cannot have arrived before */
     uint64_t asked_ns;       /* when a question was last answered */
     uint64_t wall_offset_ns; /* wall = monotonic + this; read anew each turn */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "server/intake.h"
 #include "server/peer.h"
 #include "server/record.h"
@@ -404,6 +405,19 @@ static void read_rings(struct ttm_tracked *tracked, struct slice *slice)
     } while (n > 0 && slice->count < RECORDS_PER_SLICE);
 }
 
+/*
+ * Both sides read one clock; what lies ahead of it is not believed. The time is taken after the
+ * records were read: a turn may have been interrupted for long since it began.
+ */
+static void check_times(struct ttm_server *server, struct slice *slice)
+{
+    server->now_ns = ttm_clock_monotonic_ns();
+    for (uint32_t i = 0; i < slice->count; i++) {
+        if (slice->records[i].time_ns > server->now_ns)
+            slice->records[i].time_ns = server->now_ns;
+    }
+}
+
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
 {
     struct ttm_server *server = tracked->client->server;
@@ -418,6 +432,8 @@ uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
     }
     read_rings(tracked, &slice);
     const uint32_t n = slice.count;
+    if (n > 0)
+        check_times(server, &slice);
     ttm_telling_count_losses(tracked);
     ttm_intake_records(tracked, slice.records, slice.order, n);
     server->counter[TTM_COUNTER_EVENTS] += n;

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "recording/recorder.h"
 #include "ring/producer.h"
 #include "server/intake.h"
@@ -566,6 +567,45 @@ static void lives_that_are_told_together_are_the_same(void **state)
     }
 }
 
+/* ---- times ---- */
+
+static void push_birth(struct ttm_ring *ring, uint64_t serial, uint64_t time_ns)
+{
+    const struct ttm_record record = {.op = TTM_RECORD_BIRTH,
+                                      .serial = serial,
+                                      .time_ns = time_ns,
+                                      .region = TTM_REGION_DRAM,
+                                      .bytes = 64,
+                                      .footprint_bytes = 64};
+
+    assert_true(ttm_ring_push(&producer, ring, &record));
+}
+
+/* A turn may have been interrupted for long before it reads the rings. */
+static void the_future_begins_when_rings_are_read(void **state)
+{
+    const uint64_t hour_ns = 3600 * TTM_NS_PER_S;
+    struct world world;
+    (void)state;
+
+    world_begin(&world, false, false);
+    struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
+    const uint64_t now_ns = ttm_clock_monotonic_ns();
+    world.server.now_ns = now_ns - TTM_NS_PER_S;
+    ttm_list_init(&world.tracked.active_link);
+    push_birth(ring, 1, now_ns);
+    push_birth(ring, 2, now_ns + hour_ns);
+    (void)ttm_tracked_read(&world.tracked);
+    uint32_t count;
+    struct ttm_life *lives = lives_of(&world, &count);
+    assert_int_equal(count, 2);
+    assert_int_equal(lives[0].birth_ns, now_ns);
+    assert_true(lives[1].birth_ns >= now_ns && lives[1].birth_ns < now_ns + hour_ns / 2);
+    assert_int_equal(lives[1].birth_ns, world.server.now_ns); /* so that no age is negative */
+    free(lives);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -576,6 +616,7 @@ int main(void)
         cmocka_unit_test(ends_are_remembered_the_same_after_a_telling),
         cmocka_unit_test(a_life_that_ends_in_its_slice_is_not_entered),
         cmocka_unit_test(nor_is_it_while_ends_of_others_are_remembered),
+        cmocka_unit_test(the_future_begins_when_rings_are_read),
     };
     make_notes();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,6 +113,26 @@ static void a_leak_of_any_session_is_found_and_takes_what_one_held(void **state)
     }
 }
 
+/* As where ends are of another thread than births. */
+static void a_leak_is_found_where_the_close_seems_to_be_before_the_last_birth(void **state)
+{
+    struct session session = {0};
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const struct model model = make_model(&scene);
+    for (unsigned i = 0; i < 20; i++) {
+        run_steps(&scene, 1);
+        keep(&scene, &session, model.leak, TTM_REGION_DRAM);
+    }
+    scene.story.now_ns -= 2 * STORY_MS;
+    close_device(&scene, &session);
+    end_scene(&scene);
+    expect(&scene, "ttnn.multiply", TTM_CLASS_GROWING, true);
+    ttm_report_done(&scene.report);
+}
+
 static void leaks_of_different_sessions_do_not_add_up(void **state)
 {
     struct scene scene;
@@ -200,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_each_session_left_does_not_grow),
         cmocka_unit_test(a_leak_of_any_session_is_found_and_takes_what_one_held),
+        cmocka_unit_test(a_leak_is_found_where_the_close_seems_to_be_before_the_last_birth),
         cmocka_unit_test(leaks_of_different_sessions_do_not_add_up),
         cmocka_unit_test(an_allocator_that_is_closed_within_a_session_ends_no_loop),
         cmocka_unit_test(a_device_is_not_closed_by_another),
