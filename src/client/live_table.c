@@ -51,6 +51,7 @@
 #endif
 
 #include "base/hash.h"
+#include "client/live_spares.h"
 
 #define ENTRIES 15u
 /*
@@ -168,110 +169,6 @@ size_t ttm_live_table_bytes(const struct ttm_live_table *table)
     for (uint32_t i = 0; i < generations; i++)
         bytes += generation_bytes(table->generations[i].bucket_count);
     return bytes;
-}
-
-/* ---- places ---- */
-
-static struct ttm_live_place *place_at(const struct ttm_live_table *table, uint32_t number)
-{
-    return &table->places[number];
-}
-
-static void cache_place(struct ttm_live_cache *cache, uint32_t number)
-{
-    cache->places[cache->count] = number;
-    /* The thread may be cancelled here, and what it has at hand is given back then. */
-    atomic_signal_fence(memory_order_seq_cst);
-    cache->count++;
-}
-
-/* A batch that some thread gave back becomes this thread's. The version keeps the stack from being
- * mistaken for the same when it only looks the same. */
-static __attribute__((noinline, cold)) bool take_batch(struct ttm_live_table *table,
-                                                       struct ttm_live_cache *cache)
-{
-    uint64_t head = atomic_load_explicit(&table->spare, memory_order_acquire);
-
-    while ((uint32_t)head != 0) {
-        const uint32_t first = (uint32_t)head - 1;
-        /* Others may take it meanwhile and write there: then the swap fails. */
-        const uint32_t next_batch =
-            (uint32_t)ttm_place_get(place_at(table, first), TTM_PLACE_BIRTH);
-        const uint64_t want = ((head >> 32) + 1) << 32 | next_batch;
-        /* acquire: pairs with the release in give_batch(); the chain is there. */
-        if (!atomic_compare_exchange_weak_explicit(&table->spare, &head, want, memory_order_acquire,
-                                                   memory_order_acquire))
-            continue;
-        for (uint32_t at = first + 1; at != 0;) {
-            const uint32_t number = at - 1;
-            at = (uint32_t)ttm_place_get(place_at(table, number), TTM_PLACE_ID);
-            cache_place(cache, number);
-        }
-        return true;
-    }
-    return false;
-}
-
-/* Chains the last 'count' places of the cache and gives them to whoever needs some. */
-static __attribute__((noinline, cold)) void give_batch(struct ttm_live_table *table,
-                                                       struct ttm_live_cache *cache, uint32_t count)
-{
-    uint32_t chain = 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t number = cache->places[--cache->count];
-        ttm_place_set(place_at(table, number), TTM_PLACE_ID, chain);
-        chain = number + 1;
-    }
-    if (chain == 0)
-        return;
-    uint64_t head = atomic_load_explicit(&table->spare, memory_order_relaxed);
-    uint64_t want;
-    do {
-        ttm_place_set(place_at(table, chain - 1), TTM_PLACE_BIRTH, (uint32_t)head);
-        want = ((head >> 32) + 1) << 32 | chain;
-        /* release: pairs with the acquire in take_batch(). */
-    } while (!atomic_compare_exchange_weak_explicit(&table->spare, &head, want,
-                                                    memory_order_release, memory_order_relaxed));
-}
-
-#define BATCH (TTM_LIVE_CACHE / 2)
-
-static __attribute__((noinline, cold)) bool take_fresh(struct ttm_live_table *table,
-                                                       struct ttm_live_cache *cache)
-{
-    /* relaxed: the numbers are ours by the addition alone. */
-    if (atomic_load_explicit(&table->next_place, memory_order_relaxed) >= table->place_count)
-        return false;
-    const uint32_t first =
-        atomic_fetch_add_explicit(&table->next_place, BATCH, memory_order_relaxed);
-    for (uint32_t i = BATCH; i > 0;
-         i--) { /* the lowest comes out first: pages are filled in order */
-        if (first < table->place_count && first + i - 1 < table->place_count)
-            cache_place(cache, first + i - 1);
-    }
-    return cache->count > 0;
-}
-
-static bool take_place(struct ttm_live_table *table, struct ttm_live_cache *cache, uint32_t *ret)
-{
-    if (cache->count == 0 && !take_batch(table, cache) && !take_fresh(table, cache))
-        return false;
-    *ret = cache->places[--cache->count];
-    return true;
-}
-
-static void give_place(struct ttm_live_table *table, struct ttm_live_cache *cache, uint32_t number)
-{
-    if (cache->count == TTM_LIVE_CACHE)
-        give_batch(table, cache, BATCH);
-    cache_place(cache, number);
-}
-
-void ttm_live_table_flush(struct ttm_live_table *table, struct ttm_live_cache *cache)
-{
-    while (cache->count > 0)
-        give_batch(table, cache, cache->count < BATCH ? cache->count : BATCH);
 }
 
 /* ---- the nursery ---- */
@@ -403,7 +300,7 @@ bool ttm_live_table_next(struct ttm_live_table *table, struct ttm_live_walk *wal
         used = table->place_count;
     while (walk->at - TTM_NURSERY_LINES < used) {
         const uint64_t serial =
-            read_copied(table, place_at(table, walk->at++ - TTM_NURSERY_LINES), ret);
+            read_copied(table, ttm_live_place_at(table, walk->at++ - TTM_NURSERY_LINES), ret);
         if (serial != 0 && (serial & APART) == 0 && !has_met(table, walk, serial))
             return true;
     }
@@ -420,7 +317,7 @@ uint32_t ttm_live_table_estimate(const struct ttm_live_table *table)
     /* Odd, as threads take places by the batch and begin each with the same ones. */
     const uint32_t step = used > SAMPLED ? used / SAMPLED | 1 : 1;
     for (uint32_t at = 0; at < used; at += step)
-        live += atomic_load_explicit(&place_at(table, at)->words[TTM_PLACE_SERIAL],
+        live += atomic_load_explicit(&ttm_live_place_at(table, at)->words[TTM_PLACE_SERIAL],
                                      memory_order_relaxed) != 0;
     live = live * step < used ? live * step : used;
     for (uint32_t i = 0; i < TTM_NURSERY_LINES; i++)
@@ -524,7 +421,7 @@ static inline bool search_bucket(struct ttm_live_table *table, struct ttm_live_b
         if (__builtin_expect(entry == 0, 0))
             continue;
         const uint32_t number = (entry & 0xffffff) - 1;
-        struct ttm_live_place *place = place_at(table, number);
+        struct ttm_live_place *place = ttm_live_place_at(table, number);
         uint64_t serial = ttm_place_get(place, TTM_PLACE_SERIAL);
         if (__builtin_expect(serial == 0 || !ttm_place_has_key(place, key, id), 0))
             continue;
@@ -700,7 +597,7 @@ static inline __attribute__((always_inline)) bool end_life(struct ttm_live_table
         (void)ttm_place_swap_serial(nursed, moving, 0);
     /* The place is ours now, and so is its entry. */
     atomic_store_explicit(spot->entry, 0, memory_order_release);
-    give_place(table, cache, spot->number);
+    ttm_live_place_give(table, cache, spot->number);
     return true;
 }
 
@@ -833,11 +730,11 @@ static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *tab
 
     bool is_in_table = find(table, hash, key, live->id, &old) && old.entry;
     const uint64_t replaced = old.serial;
-    if (!take_place(table, cache, &number))
+    if (!ttm_live_place_take(table, cache, &number))
         return -ENOSPC;
-    ttm_place_fill(place_at(table, number), live, top);
+    ttm_place_fill(ttm_live_place_at(table, number), live, top);
     if (!put_entry(table, hash, entry_of(hash, number))) {
-        give_place(table, cache, number);
+        ttm_live_place_give(table, cache, number);
         return -ENOSPC;
     }
     const bool was_nursed = replaced != 0 && !is_in_table;
@@ -845,7 +742,7 @@ static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *tab
     /* Another has moved or ended it. It is looked for before the new one is there to be found. */
     if (was_nursed && !has_ended)
         is_in_table = find_in_table(table, hash, key, live->id, &old) && old.serial == replaced;
-    ttm_place_set(place_at(table, number), TTM_PLACE_SERIAL, live->serial);
+    ttm_place_set(ttm_live_place_at(table, number), TTM_PLACE_SERIAL, live->serial);
     /* After that: a thread that ends in here has one place at most that is not live. */
     if (is_in_table)
         has_ended = end_life(table, cache, live->id, &old);
@@ -872,7 +769,7 @@ static inline __attribute__((always_inline)) int add(struct ttm_live_table *tabl
                          0))
         return add_slowly(table, cache, live, top, ret_replaced);
     const uint32_t number = cache->places[--cache->count];
-    struct ttm_live_place *place = place_at(table, number);
+    struct ttm_live_place *place = ttm_live_place_at(table, number);
     uint32_t none = 0;
     ttm_place_fill(place, live, top);
     /* release: pairs with the acquire in search_bucket(). */
@@ -880,7 +777,7 @@ static inline __attribute__((always_inline)) int add(struct ttm_live_table *tabl
                              &bucket->entries[(uint32_t)__builtin_ctz(empty)], &none,
                              entry_of(hash, number), memory_order_release, memory_order_relaxed),
                          0)) {
-        cache_place(cache, number);
+        ttm_live_cache_place(cache, number);
         return add_slowly(table, cache, live, top, ret_replaced);
     }
     ttm_place_set(place, TTM_PLACE_SERIAL, live->serial);
@@ -900,7 +797,7 @@ static void withdraw(struct ttm_live_table *table, struct ttm_live_cache *cache,
 {
     uint32_t generation = atomic_load_explicit(&table->generation_count, memory_order_acquire);
 
-    ttm_place_set(place_at(table, number), TTM_PLACE_SERIAL, 0);
+    ttm_place_set(ttm_live_place_at(table, number), TTM_PLACE_SERIAL, 0);
     while (generation-- > 0) {
         struct ttm_live_bucket *bucket = bucket_of(table, generation, hash);
         for (; bucket; bucket = overflow_of(table, generation, bucket)) {
@@ -911,21 +808,21 @@ static void withdraw(struct ttm_live_table *table, struct ttm_live_cache *cache,
             }
         }
     }
-    give_place(table, cache, number);
+    ttm_live_place_give(table, cache, number);
 }
 
 /* Makes a copy in the table, which is not the life yet. Returns false when there is no room. */
 static bool copy_out(struct ttm_live_table *table, struct ttm_live_cache *cache, uint64_t hash,
                      const struct ttm_live *live, uint32_t *ret_number)
 {
-    if (!take_place(table, cache, ret_number))
+    if (!ttm_live_place_take(table, cache, ret_number))
         return false;
-    struct ttm_live_place *copy = place_at(table, *ret_number);
+    struct ttm_live_place *copy = ttm_live_place_at(table, *ret_number);
     ttm_place_fill(copy, live, ttm_place_top(live));
     /* It may be named until it leaves: see finish_move(). Nothing else is ever like this. */
     ttm_place_set(copy, TTM_PLACE_TAKEN, live->serial | APART);
     if (!put_entry(table, hash, entry_of(hash, *ret_number))) {
-        give_place(table, cache, *ret_number);
+        ttm_live_place_give(table, cache, *ret_number);
         return false;
     }
     ttm_place_set(copy, TTM_PLACE_SERIAL, live->serial | APART);
@@ -962,7 +859,7 @@ static bool move_out(struct ttm_live_table *table, struct ttm_live_cache *cache,
         withdraw(table, cache, hash, number);
         return false;
     }
-    finish_move(table, nursed, place_at(table, number), live->serial | APART);
+    finish_move(table, nursed, ttm_live_place_at(table, number), live->serial | APART);
     return true;
 }
 

@@ -18,6 +18,7 @@ static bool swap_after_step(volatile void *word, void *expected, uint64_t wanted
 #define atomic_compare_exchange_strong_explicit(word, expected, wanted, order, failed)             \
     swap_after_step(word, expected, wanted, sizeof(*(word)))
 
+#include "client/live_spares.c"
 #include "client/live_table.c"
 
 enum { LIVES = 6, NEXT = 2, LATER = 3, AGAIN = 4, LIKE_IT = 5, MAX_STEPS = 200 };
