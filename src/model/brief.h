@@ -104,15 +104,24 @@ static inline struct ttm_totals *ttm_brief_all(const struct ttm_registry *reg, u
     return &reg->devices[device]->totals.region[region];
 }
 
+/* Whether it is on one device, whose totals can be changed now: a run may have had it too. */
+static inline bool ttm_brief_is_on_one(struct ttm_registry *reg, struct ttm_process *proc,
+                                       struct ttm_brief_run *run, const struct ttm_brief_site *site)
+{
+    if (site->device_set >= TTM_DEVICE_COUNT)
+        return false;
+    if (__builtin_expect(run->events > 0, 0))
+        ttm_brief_settle_run(reg, proc, run, site->region);
+    return true;
+}
+
 static inline void ttm_brief_add(struct ttm_registry *reg, struct ttm_process *proc,
                                  struct ttm_brief_runs *runs, const struct ttm_brief_site *site,
                                  const struct ttm_brief_life *life)
 {
     struct ttm_brief_run *run = &runs->region[site->region];
 
-    if (site->device_set < TTM_DEVICE_COUNT) {
-        if (__builtin_expect(run->events > 0, 0))
-            ttm_brief_settle_run(reg, proc, run, site->region);
+    if (ttm_brief_is_on_one(reg, proc, run, site)) {
         ttm_region_add(ttm_brief_own(proc, site->device_set, site->region), life->bytes,
                        life->footprint_bytes);
         ttm_region_add(ttm_brief_all(reg, site->device_set, site->region), life->bytes,
@@ -141,9 +150,7 @@ static inline void ttm_brief_take(struct ttm_registry *reg, struct ttm_process *
 {
     struct ttm_brief_run *run = &runs->region[site->region];
 
-    if (site->device_set < TTM_DEVICE_COUNT) {
-        if (__builtin_expect(run->events > 0, 0))
-            ttm_brief_settle_run(reg, proc, run, site->region);
+    if (ttm_brief_is_on_one(reg, proc, run, site)) {
         ttm_brief_take_one(ttm_brief_own(proc, site->device_set, site->region), life);
         ttm_brief_take_one(ttm_brief_all(reg, site->device_set, site->region), life);
         return;
