@@ -155,10 +155,11 @@ def test_an_open_that_fails_changes_nothing(start: Start, server: Any) -> None:
     assert {device["id"] for device in assert_exact(server, program)["devices"]} == {0}
 
 
-def test_with_connect_callers_are_told_too(server: Any, folder: Path) -> None:
+def run_helper(folder: Path, *options: str | Path) -> str:
+    """What `tt-mem run` says on stderr of it."""
     (folder / "helper.py").write_text(HELPER)
     done = subprocess.run(
-        [TT_MEM, "run", "--connect", server.socket, PYTHON, "helper.py"],
+        [TT_MEM, "run", *options, PYTHON, "helper.py"],
         capture_output=True,
         text=True,
         env=environment(folder, N150, COLUMNS="80"),
@@ -166,28 +167,24 @@ def test_with_connect_callers_are_told_too(server: Any, folder: Path) -> None:
         cwd=folder,
     )
     assert done.returncode == 1 and "4 allocations failed" in done.stderr, done.stderr
+    return done.stderr
+
+
+def test_with_connect_callers_are_told_too(server: Any, folder: Path) -> None:
+    stderr = run_helper(folder, "--connect", server.socket)
     head = r"^tt-mem: out of memory in L1 of device 0 at helper.py:4 ← (\w+) \(ttnn.empty\)\n(.*)$"
-    told = dict(re.findall(head, done.stderr, re.M))
-    assert told["scratch"] == "  16.0 MiB wanted, 256 KiB in each of 64 banks", done.stderr
-    held = re.findall(r"([\d.]+ MiB) +(\d+) buffers  helper.py:4 ← (\w+) ", done.stderr)
-    assert held[:2] == [("48.0 MiB", "6", "cache"), ("32.0 MiB", "4", "weights")], done.stderr
+    told = dict(re.findall(head, stderr, re.M))
+    assert told["scratch"] == "  16.0 MiB wanted, 256 KiB in each of 64 banks", stderr
+    held = re.findall(r"([\d.]+ MiB) +(\d+) buffers  helper.py:4 ← (\w+) ", stderr)
+    assert held[:2] == [("48.0 MiB", "6", "cache"), ("32.0 MiB", "4", "weights")], stderr
 
 
 def test_run_and_report_tell_of_the_failure_that_ended_it_and_of_callers(folder: Path) -> None:
-    (folder / "helper.py").write_text(HELPER)
-    done = subprocess.run(
-        [TT_MEM, "run", "-o", "x.ttmem", PYTHON, "helper.py"],
-        capture_output=True,
-        text=True,
-        env=environment(folder, N150, COLUMNS="80"),
-        timeout=PATIENCE_S,
-        cwd=folder,
-    )
-    assert done.returncode == 1 and "4 allocations failed" in done.stderr, done.stderr
+    stderr = run_helper(folder, "-o", "x.ttmem")
     head = r"^tt-mem: out of memory in L1 of device 0 at helper.py:4 ← (\w+) \(ttnn.empty\)$"
-    told = re.findall(head, done.stderr, re.M)
-    assert told[0] == "probe" and told.count("scratch") == 1, done.stderr
-    last = done.stderr[[found.start() for found in re.finditer(head, done.stderr, re.M)][told.index("scratch")] :]
+    told = re.findall(head, stderr, re.M)
+    assert told[0] == "probe" and told.count("scratch") == 1, stderr
+    last = stderr[[found.start() for found in re.finditer(head, stderr, re.M)][told.index("scratch")] :]
     held = re.findall(r"([\d.]+ MiB) +(\d+) buffers  helper.py:4 ← (\w+) ", last)
     assert held[:2] == [("48.0 MiB", "6", "cache"), ("32.0 MiB", "4", "weights")], last
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "testing.h"
-
-#include <unistd.h>
+#include "log_testing.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -39,27 +37,6 @@ static int tear_down(void **state)
     (void)fclose(file);
     ttm_registry_free(reg);
     return faults_pages_out() == 0 ? 0 : -1;
-}
-
-/* All that was said. */
-static const char *said(void)
-{
-    static char text[65536];
-
-    ttm_log_stop(10000); /* it has written all then */
-    const ssize_t n = pread(fileno(file), text, sizeof(text) - 1, 0);
-    assert_true(n >= 0);
-    text[n] = '\0';
-    return text;
-}
-
-static uint32_t count_of(const char *string, const char *piece)
-{
-    uint32_t count = 0;
-
-    for (; (string = strstr(string, piece)) != NULL; string++)
-        count++;
-    return count;
 }
 
 static struct ttm_failure_row failure_at(uint64_t time_ns)
@@ -121,7 +98,7 @@ static void it_says_what_the_registry_knows(void **state)
     give_birth(3, TTM_REGION_CB, 0x0, 3);
     ttm_device_set_note(ttm_registry_device(reg, 0), &note);
     fail_at(TTM_NS_PER_S);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_has(text, "out of memory in L1 of device 0 at model.py:9 step (ttnn.matmul)");
     assert_has(text, "4.0 KiB wanted, 1.0 KiB in each of 4 banks\n");
     assert_has(text, "  8.0 KiB       2 buffers  model.py:5 load (ttnn.zeros)\n");
@@ -142,7 +119,7 @@ static void callers_of_a_line_that_several_come_through_are_told(void **state)
     fail_at(TTM_NS_PER_S);
     fail_at(TTM_NS_PER_S + 1);
     ttm_failure_report_end(&reporter, reg, proc);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "of device 0 at p.py:4 ← scratch (ttnn.empty)"), 2);
     assert_int_equal(count_of(text, "1 buffer   p.py:4 ← weights (ttnn.empty)\n"), 1);
     assert_int_equal(count_of(text, "1 buffer   p.py:4 ← cache (ttnn.empty)\n"), 1);
@@ -155,7 +132,7 @@ static void odd_frames_do_no_harm(void **state)
     add_origin(2, "p.py:4:alloc\n:\n\nx\n::\n", "ttnn.empty");
     add_origin(3, "p.py:4:alloc\n:9\na:b:c:d\nends without", "ttnn.empty");
     fail_at(TTM_NS_PER_S);
-    assert_has(said(), "of device 0 at p.py:4 ← ");
+    assert_has(log_said(file), "of device 0 at p.py:4 ← ");
 }
 
 static void a_storm_is_told_of_once_a_second(void **state)
@@ -166,7 +143,7 @@ static void a_storm_is_told_of_once_a_second(void **state)
     fail_at(5); /* of another thread, and older */
     assert_int_equal(reporter.told, 1);
     fail_at(2 * TTM_NS_PER_S);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "out of memory"), 2);
     assert_int_equal(count_of(text, "tt-mem: 1,000 more failures since\n"), 1);
 }
@@ -176,7 +153,7 @@ static void after_so_many_there_are_no_more(void **state)
     (void)state;
     for (uint64_t i = 1; i <= 3 * TTM_FAILURE_REPORTS_MAX; i++)
         fail_at(i * TTM_NS_PER_S);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "out of memory"), TTM_FAILURE_REPORTS_MAX);
     assert_int_equal(count_of(text, "tt-mem: … more failures, see the report\n"), 1);
 }
@@ -199,7 +176,7 @@ static void what_differs_in_line_caller_region_or_verdict_is_told_at_once(void *
         ttm_failure_report(&reporter, reg, proc, &failure);
         failure = failure_at(TTM_NS_PER_S + again);
     }
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "out of memory"), 5);
     assert_int_equal(count_of(text, "out of memory in DRAM"), 2);
     assert_int_equal(count_of(text, "fragmented"), 1);
@@ -216,7 +193,7 @@ static void a_new_kind_is_told_of_when_others_are_not_any_more(void **state)
     failure = failure_at(2 * TTM_FAILURE_REPORTS_MAX * TTM_NS_PER_S);
     failure.region = TTM_REGION_DRAM;
     ttm_failure_report(&reporter, reg, proc, &failure);
-    const char *text = said();
+    const char *text = log_said(file);
     const char *line = strstr(text, "tt-mem: out of memory in DRAM");
     assert_non_null(line);
     assert_true(strstr(text, "see the report") < line);
@@ -231,7 +208,7 @@ static void kinds_have_a_limit(void **state)
         failure.device_id = i;
         ttm_failure_report(&reporter, reg, proc, &failure);
     }
-    assert_int_equal(count_of(said(), "out of memory"), TTM_FAILURE_KINDS_MAX);
+    assert_int_equal(count_of(log_said(file), "out of memory"), TTM_FAILURE_KINDS_MAX);
 }
 
 static void the_last_failure_is_told_of_when_its_process_ends(void **state)
@@ -249,7 +226,7 @@ static void the_last_failure_is_told_of_when_its_process_ends(void **state)
     ttm_failure_report(&reporter, reg, proc, &failure);
     ttm_failure_report_end(&reporter, reg, proc);
     ttm_failure_report_end(&reporter, reg, proc);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "out of memory"), 2);
     const char *last = strstr(text, "tt-mem: 7 more failures since, the last of them:\n");
     assert_non_null(last);
@@ -265,7 +242,7 @@ static void a_failure_that_was_told_of_is_not_told_of_again(void **state)
     fail_at(TTM_NS_PER_S + 1);
     fail_at(2 * TTM_NS_PER_S);
     ttm_failure_report_end(&reporter, reg, proc);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "out of memory"), 2);
     assert_int_equal(count_of(text, "tt-mem: 1 more failure since\n"), 1);
 }
@@ -276,7 +253,8 @@ static void whose_owners_nobody_looked_for_are_not_said_to_be_none(void **state)
     fail_at(TTM_NS_PER_S);
     fail_at(TTM_NS_PER_S + 1);
     ttm_failure_report_end(&reporter, reg, proc);
-    assert_int_equal(count_of(said(), "nothing that is tracked holds"), 1); /* of the first */
+    assert_int_equal(count_of(log_said(file), "nothing that is tracked holds"),
+                     1); /* of the first */
 }
 
 static void each_process_has_a_last_failure(void **state)
@@ -295,7 +273,7 @@ static void each_process_has_a_last_failure(void **state)
     for (uint32_t i = 0; i < TTM_FAILURE_PROCESSES_MAX; i++)
         ttm_failure_report_end(&reporter, reg, reporter.held[0].process);
     assert_int_equal(reporter.held_count, 0);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "in process 1:"), 2);
     assert_int_equal(count_of(text, "in process 16:"), 2);
 }
@@ -315,7 +293,7 @@ static void when_memory_is_short_it_says_all_or_nothing(void **state)
         failed += has_failed;
     }
     assert_true(failed > 0);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "tt-mem: out of memory"), count_of(text, " wanted"));
 }
 

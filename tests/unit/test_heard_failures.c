@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "testing.h"
+#include "log_testing.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -39,26 +38,6 @@ static int tear_down(void **state)
     (void)fclose(file);
     ttm_heard_failures_done(&heard);
     return faults_pages_out() == 0 ? 0 : -1;
-}
-
-static const char *said(void)
-{
-    static char text[65536];
-
-    ttm_log_stop(10000); /* it has written all then */
-    const ssize_t n = pread(fileno(file), text, sizeof(text) - 1, 0);
-    assert_true(n >= 0);
-    text[n] = '\0';
-    return text;
-}
-
-static uint32_t count_of(const char *string, const char *piece)
-{
-    uint32_t count = 0;
-
-    for (; (string = strstr(string, piece)) != NULL; string++)
-        count++;
-    return count;
 }
 
 /* ---- what the server says ---- */
@@ -123,7 +102,7 @@ static void it_says_what_the_server_said(void **state)
     hear_origin(2, "model.py:5:load\nmain.py:1:a\n", "ttnn.zeros");
     hear_origin(4, "model.py:5:load\nmain.py:2:b\n", "ttnn.zeros");
     hear_failure(1, TTM_NS_PER_S);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_has(text, "out of memory in L1 of device 2 at model.py:9 step (ttnn.matmul)");
     assert_has(text, "4.0 KiB wanted, 1.0 KiB in each of 4 banks\n");
     assert_has(text, "  8.0 KiB       5 buffers  model.py:5 ← a (ttnn.zeros)\n");
@@ -137,7 +116,7 @@ static void of_several_processes_it_says_which(void **state)
 
     hear_failure(1, TTM_NS_PER_S);
     ttm_heard_process_end(&heard, other);
-    assert_has(said(), "out of memory in L1 of device 2 in process 77");
+    assert_has(log_said(file), "out of memory in L1 of device 2 in process 77");
 }
 
 static void what_others_fail_with_is_not_said(void **state)
@@ -150,7 +129,7 @@ static void what_others_fail_with_is_not_said(void **state)
     hear_device();
     hear_origin(3, "", "");
     hear(TTM_FRAME_FAILURE, nonsense, sizeof(nonsense));
-    assert_string_equal(said(), "");
+    assert_string_equal(log_said(file), "");
 }
 
 static void those_that_did_not_come_are_counted(void **state)
@@ -160,7 +139,7 @@ static void those_that_did_not_come_are_counted(void **state)
     hear_failure(2, TTM_NS_PER_S + 1);
     hear_failure(1000, TTM_NS_PER_S + 2);
     hear_failure(2000, 2 * TTM_NS_PER_S);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "out of memory"), 2);
     assert_has(text, "tt-mem: 1,998 more failures since\n");
 }
@@ -172,7 +151,7 @@ static void the_last_comes_again_at_the_end_and_is_said_once(void **state)
     hear_failure(1, TTM_NS_PER_S);
     ttm_heard_process_end(&heard, ours);
     ours = NULL;
-    assert_int_equal(count_of(said(), "out of memory"), 1);
+    assert_int_equal(count_of(log_said(file), "out of memory"), 1);
 }
 
 static void the_last_is_said_at_the_end_though_others_were_left_out(void **state)
@@ -182,7 +161,8 @@ static void the_last_is_said_at_the_end_though_others_were_left_out(void **state
     hear_failure(30, TTM_NS_PER_S + 9);
     ttm_heard_process_end(&heard, ours);
     ours = NULL;
-    const char *last = strstr(said(), "tt-mem: 29 more failures since, the last of them:\n");
+    const char *last =
+        strstr(log_said(file), "tt-mem: 29 more failures since, the last of them:\n");
     assert_non_null(last);
     assert_has(last, "120 KiB wanted");
 }
@@ -192,7 +172,7 @@ static void after_so_many_the_summary_is_pointed_to(void **state)
     (void)state;
     for (uint64_t i = 1; i <= 2 * TTM_FAILURE_REPORTS_MAX; i++)
         hear_failure(i, i * TTM_NS_PER_S);
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "out of memory"), TTM_FAILURE_REPORTS_MAX);
     assert_has(text, "tt-mem: … more failures, which the summary counts\n");
 }
@@ -237,7 +217,7 @@ static void when_memory_is_short_less_is_said(void **state)
         hear_failure(grants + 1, TTM_NS_PER_S * (grants + 1));
         has_failed = faults_end();
     }
-    const char *text = said();
+    const char *text = log_said(file);
     assert_int_equal(count_of(text, "tt-mem: out of memory"), count_of(text, " wanted"));
 }
 
