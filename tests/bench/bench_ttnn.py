@@ -34,7 +34,7 @@ from clusters import N150, T3K, Cluster  # noqa: E402
 
 LOOP = Path(__file__).with_name("ttnn_loop.py")
 PAIRS = 500
-STEADY_BLOCKS = 1500
+STEADY_BLOCKS = 4000  # 56,000 allocations
 STARTS = 9
 
 # What is captured with each allocation, and whether it is recorded.
