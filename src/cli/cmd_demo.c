@@ -88,7 +88,11 @@ static int start_server(struct demo *demo)
         ttm_log("%s", why);
         return r;
     }
+    sigset_t all, before;
+    (void)sigfillset(&all); /* the command's signals are for the command's thread */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     r = pthread_create(&demo->thread, NULL, run_server, demo->server);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r != 0) {
         ttm_log("cannot start the server: %s", strerror(r));
         ttm_server_free(demo->server);
@@ -390,6 +394,7 @@ static int play(struct demo *demo)
     int r;
 
     printf("Two decoders on two simulated n300 chips report to a server of their own.\n\n");
+    (void)fflush(stdout);
     for (unsigned i = 0; i < DECODERS; i++) {
         r = start_actor(demo, i);
         if (r < 0)

@@ -10,8 +10,9 @@
 
 #define MESSAGES_MAX 512
 
+/* Messages are kept encoded, to be compared: a struct has bytes between its fields. */
 struct outcome {
-    struct ttm_original_message messages[MESSAGES_MAX];
+    uint8_t messages[MESSAGES_MAX][TTM_ORIGINAL_V144];
     size_t count;
     int error;
     uint16_t layout;
@@ -28,7 +29,7 @@ static void drain(struct ttm_original_reader *reader, struct outcome *outcome)
         MUST(msg.type >= 1 && msg.type <= 12);
         MUST(reader->layout == 72 || reader->layout == 112 || reader->layout == 144);
         if (outcome->count < MESSAGES_MAX)
-            outcome->messages[outcome->count] = msg;
+            ttm_original_encode(&msg, TTM_ORIGINAL_V144, outcome->messages[outcome->count]);
         outcome->count++;
     }
     outcome->error = r;
