@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 
 #define BUFFER_SIZE 65536
 #define LINE_SIZE 1024
@@ -73,7 +73,6 @@ static void *write_lines(void *arg)
 int ttm_log_start(int fd)
 {
     pthread_condattr_t attr;
-    sigset_t all, before;
     int r;
 
     pthread_condattr_init(&attr);
@@ -82,13 +81,9 @@ int ttm_log_start(int fd)
     pthread_condattr_destroy(&attr);
     log_fd = fd;
     is_stopping = false;
-    /* Signals are for the threads that wait for them; this one would be ended by a SIGTERM. */
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&writer, NULL, write_lines, NULL);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0)
-        return -r;
+    r = ttm_quiet_thread_start(&writer, NULL, write_lines, NULL);
+    if (r < 0)
+        return r;
     pthread_mutex_lock(&lock);
     is_running = true;
     pthread_mutex_unlock(&lock);

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/quiet_thread.h"
 #include "cli/command.h"
 #include "cli/dump_text.h"
 #include "cli/monitor_render.h"
@@ -88,18 +89,13 @@ static int start_server(struct demo *demo)
         ttm_log("%s", why);
         return r;
     }
-    sigset_t all, before;
-    (void)sigfillset(&all); /* the command's signals are for the command's thread */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&demo->thread, NULL, run_server, demo->server);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0) {
-        ttm_log("cannot start the server: %s", strerror(r));
+    r = ttm_quiet_thread_start(&demo->thread, NULL, run_server, demo->server);
+    if (r < 0) {
+        ttm_log("cannot start the server: %s", strerror(-r));
         ttm_server_free(demo->server);
         demo->server = NULL;
-        return -r;
     }
-    return 0;
+    return r;
 }
 
 static void stop_server(struct demo *demo)

@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +21,7 @@
 #include "analysis/frame_names.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/quiet_thread.h"
 #include "cli/terminal.h"
 #include "recording/recording.h"
 #include "recording/rotation.h"
@@ -315,14 +315,8 @@ static void *run(void *arg)
 
 static int start(struct ttm_debug_log_file *log, int r)
 {
-    sigset_t all, before;
-
-    if (r == 0) {
-        (void)sigfillset(&all); /* the command's signals are for the command's thread */
-        (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-        r = -pthread_create(&log->thread, NULL, run, log);
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
+    if (r == 0)
+        r = ttm_quiet_thread_start(&log->thread, NULL, run, log);
     if (r < 0)
         ttm_log("cannot write the debug log '%s': %s; going on without it", log->path,
                 strerror(-r));

@@ -2,13 +2,13 @@
 #include "cli/embedded.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/quiet_thread.h"
 #include "base/seed.h"
 #include "server/server.h"
 #include "telemetry/cards.h"
@@ -103,14 +103,10 @@ static void *run_server(void *arg)
 
 int ttm_embedded_start(struct ttm_embedded *embedded)
 {
-    sigset_t all, before;
+    const int r = ttm_quiet_thread_start(&embedded->thread, NULL, run_server, embedded->server);
 
-    sigfillset(&all); /* the command's signals are for the command's thread */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int r = pthread_create(&embedded->thread, NULL, run_server, embedded->server);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     embedded->is_running = r == 0;
-    return -r;
+    return r;
 }
 
 static void stop(struct ttm_embedded *embedded)

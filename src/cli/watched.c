@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/quiet_thread.h"
 #include "base/seed.h"
 #include "cli/ask.h"
 #include "cli/command.h"
@@ -381,18 +381,13 @@ int ttm_watched_open(struct ttm_watched *watched, const char *socket_path)
 
 int ttm_watched_start(struct ttm_watched *watched, pid_t program)
 {
-    sigset_t all, before;
-
     watched->program = program;
     watched->stop_fd = eventfd(0, EFD_CLOEXEC);
     if (watched->stop_fd < 0)
         return -errno;
-    sigfillset(&all); /* the command's signals are for the command's thread */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int r = pthread_create(&watched->thread, NULL, watch, watched);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int r = ttm_quiet_thread_start(&watched->thread, NULL, watch, watched);
     watched->is_running = r == 0;
-    return -r;
+    return r;
 }
 
 static void forget_all_failures(struct ttm_watched *watched)

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/queue.h"
+#include "base/quiet_thread.h"
 #include "wire/attach.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
@@ -531,19 +532,15 @@ static void close_pipe(struct ttm_helper *helper)
 static int start_thread(struct ttm_helper *helper)
 {
     pthread_attr_t attr;
-    sigset_t all, before;
 
     if (pthread_attr_init(&attr) != 0)
         return -ENOMEM;
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    sigfillset(&all); /* the program's signals are for the program's threads */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int r = pthread_create(&helper->thread, &attr, run, helper);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int r = ttm_quiet_thread_start(&helper->thread, &attr, run, helper);
     (void)pthread_attr_destroy(&attr);
     if (r == 0)
         (void)pthread_setname_np(helper->thread, "tt-mem");
-    return -r;
+    return r;
 }
 
 int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/quiet_thread.h"
 #include "base/text.h"
 #include "recording/block.h"
 #include "recording/output.h"
@@ -168,14 +168,10 @@ static void *write_blocks(void *arg)
 
 static int start_thread(struct ttm_recorder *rec)
 {
-    sigset_t all, before;
+    const int r = ttm_quiet_thread_start(&rec->thread, NULL, write_blocks, rec);
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int r = pthread_create(&rec->thread, NULL, write_blocks, rec);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     rec->is_thread_there = r == 0;
-    return -r;
+    return r;
 }
 
 /* ---- the thread that made it ---- */

@@ -64,7 +64,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -73,6 +72,7 @@
 
 #include "base/clock.h"
 #include "base/membarrier.h"
+#include "base/quiet_thread.h"
 #include "stack/python_deaths.h"
 #include "stack/python_slot.h"
 
@@ -400,17 +400,13 @@ static void *run_with_gil(void *task)
 
 bool ttm_python_door_send(void (*task)(void))
 {
-    sigset_t all, before;
     pthread_t thread;
     void *argument;
 
     if (!py.has_python)
         return false;
     memcpy(&argument, &task, sizeof(task));
-    sigfillset(&all); /* the program's signals are for the program's threads */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool is_sent = pthread_create(&thread, NULL, run_with_gil, argument) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const bool is_sent = ttm_quiet_thread_start(&thread, NULL, run_with_gil, argument) == 0;
     if (is_sent)
         (void)pthread_detach(thread);
     return is_sent;

@@ -10,13 +10,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 #include "base/turn.h"
 
 #define STALL_NS TTM_NS_PER_S
@@ -200,17 +200,13 @@ static void *read_on(void *argument)
 /* With the lock held. Without a thread the chip is listed and not read; the next look retries. */
 static void start_thread(struct ttm_telemetry *t, struct slot *slot)
 {
-    sigset_t all, before;
     pthread_attr_t detached;
     pthread_t thread;
 
     if (pthread_attr_init(&detached) != 0)
         return;
     (void)pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the caller's */
-    slot->has_thread = pthread_create(&thread, &detached, read_on, slot) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    slot->has_thread = ttm_quiet_thread_start(&thread, &detached, read_on, slot) == 0;
     (void)pthread_attr_destroy(&detached);
     if (slot->has_thread)
         t->users++;
