@@ -459,11 +459,19 @@ static struct ttm_live_bucket *bucket_of(const struct ttm_live_table *table, uin
     return &of->buckets[hash & (of->bucket_count - 1)];
 }
 
+/* With many live it is in any of them, and none of their buckets in the caches: all come at once. */
+static void fetch_buckets(const struct ttm_live_table *table, uint32_t generations, uint64_t hash)
+{
+    for (uint32_t i = 0; i + 1 < generations; i++)
+        __builtin_prefetch(bucket_of(table, i, hash));
+}
+
 static bool find_in_table(struct ttm_live_table *table, uint64_t hash, uint64_t key, uint64_t id,
                           struct spot *ret)
 {
     uint32_t generation = atomic_load_explicit(&table->generation_count, memory_order_acquire);
 
+    fetch_buckets(table, generation, hash);
     while (generation-- > 0) {
         struct ttm_live_bucket *bucket = bucket_of(table, generation, hash);
         for (; bucket; bucket = overflow_of(table, generation, bucket)) {

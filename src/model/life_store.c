@@ -14,15 +14,6 @@
 /* From so many chunks on the pages of a new one are taken with it: what is too much is little then. */
 #define MANY_CHUNKS 16
 
-/*
- * While so many are expected, and as much is there already, chunks are cut from a block of the size of a
- * large page. That the kernel gives in a quarter of the time which it takes for its small ones; and
- * whoever promises more than he keeps gets no more memory for it than he has filled.
- */
-#define BLOCK_CHUNKS 32u
-#define BLOCK_SIZE (BLOCK_CHUNKS * (size_t)TTM_CHUNK_SIZE)
-
-_Static_assert(BLOCK_SIZE == 2u << 20, "a large page of most machines");
 _Static_assert(TTM_CHUNK_LIVES <= SLOT_MASK, "a reference is chunk number and slot");
 
 void ttm_life_store_init(struct ttm_life_store *store)
@@ -139,34 +130,30 @@ static int find_number(struct ttm_life_store *store, uint32_t *ret)
     return 0;
 }
 
-/* A block that begins at a multiple of its size, as a large page does. */
-static void take_block(struct ttm_life_store *store)
+/* Whoever promises more than he keeps gets no more memory for it than he has filled. */
+uint32_t ttm_life_store_wants_blocks(const struct ttm_life_store *store)
 {
-    uint8_t *pages = ttm_pages_alloc(2 * BLOCK_SIZE);
-
-    if (!pages)
-        return;
-    const size_t before = -(uintptr_t)pages & (BLOCK_SIZE - 1);
-    if (before > 0)
-        ttm_pages_free(pages, before);
-    store->block = pages + before;
-    store->block_left = BLOCK_CHUNKS;
-    ttm_pages_free(store->block + BLOCK_SIZE, BLOCK_SIZE - before);
-    ttm_pages_join(store->block, BLOCK_SIZE);
+    if (store->block_left > 0 || store->live < TTM_LIFE_BLOCK_LIVES ||
+        store->expected < store->live)
+        return 0;
+    return (store->expected - store->live) / TTM_LIFE_BLOCK_LIVES;
 }
 
-bool ttm_life_store_takes_block(const struct ttm_life_store *store)
+void ttm_life_store_give_block(struct ttm_life_store *store, void *block)
 {
-    return store->block_left == 0 && store->live >= BLOCK_CHUNKS * TTM_CHUNK_LIVES &&
-           store->expected >= store->live + BLOCK_CHUNKS * TTM_CHUNK_LIVES;
+    assert(store->block_left == 0);
+    store->block = block;
+    store->block_left = TTM_LIFE_BLOCK_CHUNKS;
 }
 
-static struct ttm_life_chunk *new_chunk(struct ttm_life_store *store)
+static struct ttm_life_chunk *new_chunk(struct ttm_life_store *store, uint32_t number)
 {
-    if (ttm_life_store_takes_block(store))
-        take_block(store);
-    if (store->block_left == 0)
-        return ttm_pages_alloc(TTM_CHUNK_SIZE);
+    if (store->block_left == 0) {
+        void *pages = ttm_pages_alloc(TTM_CHUNK_SIZE);
+        if (pages && number >= MANY_CHUNKS)
+            ttm_pages_take(pages, TTM_CHUNK_SIZE);
+        return pages;
+    }
     uint8_t *chunk = store->block;
     store->block += TTM_CHUNK_SIZE;
     store->block_left--;
@@ -179,11 +166,9 @@ static int add_chunk(struct ttm_life_store *store)
 
     if (find_number(store, &number) < 0)
         return -ENOMEM;
-    struct ttm_life_chunk *chunk = new_chunk(store);
+    struct ttm_life_chunk *chunk = new_chunk(store, number);
     if (!chunk)
         return -ENOMEM;
-    if (number >= MANY_CHUNKS)
-        ttm_pages_take(chunk, TTM_CHUNK_SIZE);
     chunk->refs = 1;
     chunk->free_head = NO_SLOT;
     store->chunks[number] = chunk;

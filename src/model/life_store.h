@@ -33,6 +33,9 @@ struct ttm_life {
 
 #define TTM_CHUNK_SIZE 65536
 #define TTM_CHUNK_LIVES 1169
+#define TTM_LIFE_BLOCK_CHUNKS 32u
+#define TTM_LIFE_BLOCK_SIZE (TTM_LIFE_BLOCK_CHUNKS * (size_t)TTM_CHUNK_SIZE)
+#define TTM_LIFE_BLOCK_LIVES (TTM_LIFE_BLOCK_CHUNKS * TTM_CHUNK_LIVES)
 
 struct ttm_life_chunk {
     uint32_t refs;      /* the store, and every view that shares it */
@@ -55,21 +58,24 @@ struct ttm_life_store {
     uint32_t room_head; /* TTM_LIFE_NONE: every chunk is full */
     uint32_t live;
     uint32_t expected;
-    uint8_t *block; /* the next of 'block_left' chunks whose memory was taken together */
+    uint8_t *block; /* the next of 'block_left' chunks whose memory was given together */
     uint32_t block_left;
 };
 
 void ttm_life_store_init(struct ttm_life_store *store);
 void ttm_life_store_done(struct ttm_life_store *store);
 
-/*
- * About so many are about to be there; 0: no longer. A hint: as long as many more than there are
- * are expected, memory comes from the kernel by 2 MiB.
- */
+/* About so many are about to be there; 0: no longer. A hint. */
 void ttm_life_store_expect(struct ttm_life_store *store, uint32_t lives);
 
-/* Whether that is so for the next memory that it takes. */
-bool ttm_life_store_takes_block(const struct ttm_life_store *store);
+/*
+ * While many more than there are are expected, its next chunks may be cut from a block of zeroed pages
+ * that was got elsewhere. How many such blocks it could use from now on; 0: none at this moment.
+ */
+uint32_t ttm_life_store_wants_blocks(const struct ttm_life_store *store);
+
+/* Takes over a block that it wants. Its memory goes back by the chunk. */
+void ttm_life_store_give_block(struct ttm_life_store *store, void *block);
 
 /* Borrowed until the next change of the store. 'ref' names a life. */
 static inline const struct ttm_life *ttm_life_store_get(const struct ttm_life_store *store,

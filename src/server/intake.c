@@ -529,6 +529,29 @@ static void decode_told(const struct ttm_tracked *tracked, const uint8_t *told,
         ret->birth_ns = now_ns;
 }
 
+/*
+ * The same as a life of a known site. Its time is changed where it stands, and rarely: a life that is
+ * put together from words would be waited for by who copies it by larger pieces.
+ */
+static inline void life_told(const uint8_t *told, uint64_t now_ns, uint32_t site,
+                             struct ttm_life *ret)
+{
+    struct ttm_told one;
+
+    ttm_told_decode(told, &one);
+    *ret = (struct ttm_life){
+        .serial = one.serial,
+        .id = one.id,
+        .address = one.address,
+        .bytes = one.bytes,
+        .footprint_bytes = one.footprint_bytes,
+        .birth_ns = one.birth_ns,
+        .site = site,
+    };
+    if (ret->birth_ns > now_ns)
+        ret->birth_ns = now_ns;
+}
+
 /* As the record of its birth has it, but for the time and the serial. */
 static struct ttm_record site_record(const struct ttm_told *told)
 {
@@ -559,16 +582,7 @@ static uint32_t take_alike(struct ttm_tracked *tracked, const uint8_t *const *to
     if (!alike || tracked->late_name_count > 0)
         return 0;
     do {
-        decode_told(tracked, told[n], &one);
-        lives[n] = (struct ttm_life){
-            .serial = one.serial,
-            .id = one.id,
-            .address = one.address,
-            .bytes = one.bytes,
-            .footprint_bytes = one.footprint_bytes,
-            .birth_ns = one.birth_ns,
-            .site = alike->site.number,
-        };
+        life_told(told[n], client->server->now_ns, alike->site.number, &lives[n]);
         n++;
     } while (n < count && ttm_told_is_alike(told[0], told[n]));
     n = ttm_registry_births(client->server->reg, client->process, lives, n);

@@ -47,14 +47,15 @@
 #define ENDED_MAX (1u << 22)
 #define ENDED_GROUPS_MAX (1u << 21) /* 64 MiB, where no two of them follow each other */
 #define PATIENCE_NS UINT64_C(50000000)
-#define LARGE_PAGE_NS UINT64_C(1000000)
-#define SLOW_PAGES 2
+
+_Static_assert(TTM_AHEAD_BLOCK == TTM_LIFE_BLOCK_SIZE, "what is taken ahead is given as it is");
 
 static void forget_before(struct ttm_tracked *tracked)
 {
     (void)ttm_life_view_release(&tracked->before, UINT32_MAX);
     ttm_life_marks_done(&tracked->told);
     ttm_life_table_expect(&tracked->client->process->lives, 0);
+    ttm_pages_ahead_end(&tracked->ahead);
 }
 
 /* Asks the process to tell all that is live. */
@@ -153,27 +154,18 @@ static void take_frame(struct ttm_tracked *tracked, const uint8_t *lives, uint32
                    count - done < TTM_FIND_MAX ? count - done : TTM_FIND_MAX);
 }
 
-/*
- * The same. A large page comes in 0.2 ms, unless memory is in pieces that the kernel has to put
- * together first. Everybody waits for it, so two in a row that took long are the last ones; a single
- * one may have been a moment in which the machine did something else.
- */
-static void take_frame_warily(struct ttm_tracked *tracked, const uint8_t *lives, uint32_t count)
+/* For a crowd that is being told another thread takes the memory, and we do not wait for it. */
+static void take_memory_ahead(struct ttm_tracked *tracked)
 {
     struct ttm_life_store *store = &tracked->client->process->lives.store;
+    const uint32_t blocks = ttm_life_store_wants_blocks(store);
+    void *block;
 
-    if (!ttm_life_store_takes_block(store)) {
-        take_frame(tracked, lives, count);
+    if (blocks == 0)
         return;
-    }
-    const uint64_t before_ns = ttm_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-    take_frame(tracked, lives, count);
-    if (store->block_left == 0)
-        return;
-    const bool is_slow = ttm_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns > LARGE_PAGE_NS;
-    tracked->slow_pages = is_slow ? tracked->slow_pages + 1 : 0;
-    if (tracked->slow_pages >= SLOW_PAGES)
-        ttm_life_store_expect(store, store->live);
+    ttm_pages_ahead_begin(&tracked->ahead, blocks);
+    if ((block = ttm_pages_ahead_take(&tracked->ahead)))
+        ttm_life_store_give_block(store, block);
 }
 
 int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t length)
@@ -192,7 +184,8 @@ int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t
                                                                     ? announced
                                                                     : TTM_PROCESS_LIVES_MAX);
     read_rings_first(tracked);
-    take_frame_warily(tracked, payload + TTM_TOLD_HEAD_SIZE, (uint32_t)count);
+    take_memory_ahead(tracked);
+    take_frame(tracked, payload + TTM_TOLD_HEAD_SIZE, (uint32_t)count);
     return 0;
 }
 

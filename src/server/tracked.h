@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include "base/pages_ahead.h"
 #include "base/u64_set.h"
 #include "model/brief.h"
 #include "model/life_marks.h"
@@ -67,7 +68,7 @@ struct ttm_tracked {
     struct ttm_u64_set ended; /* since the last pass: births or tellings may be read later */
     struct ttm_u64_set ended_before;  /* in the pass before that */
     uint64_t sweep_at;                /* in 'before' */
-    uint32_t slow_pages;              /* large pages in a row that the kernel was slow to give */
+    struct ttm_pages_ahead ahead;     /* for what is told */
     struct ttm_early_ends early_ends; /* whose births were not read yet */
 
     uint32_t alone_visits;

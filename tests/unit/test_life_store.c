@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
+#include "base/pages.h"
 #include "model/life_store.h"
 
 static struct ttm_life_store store;
@@ -357,10 +358,10 @@ static void views_taken_at_any_time_stay_exact_while_changes_go_on(void **state)
     assert_int_equal(faults_pages_out(), TTM_CHUNK_SIZE);
 }
 
-/* ---- chunks that are taken together ---- */
+/* ---- chunks that are given together ---- */
 
-#define BLOCK (32 * TTM_CHUNK_SIZE)
-#define BLOCK_LIVES (32 * TTM_CHUNK_LIVES)
+#define BLOCK TTM_LIFE_BLOCK_SIZE
+#define BLOCK_LIVES TTM_LIFE_BLOCK_LIVES
 
 static void add_many(uint32_t count)
 {
@@ -368,36 +369,56 @@ static void add_many(uint32_t count)
         (void)add(i);
 }
 
-static void who_promises_lives_gets_memory_for_as_many_as_he_has_brought(void **state)
+static void give_block(void)
 {
-    (void)state;
+    void *block = ttm_pages_alloc(BLOCK);
 
-    ttm_life_store_expect(&store, UINT32_MAX);
-    add_many(1);
-    assert_int_equal(faults_pages_out(), TTM_CHUNK_SIZE);
-    add_many(BLOCK_LIVES - 1);
-    assert_int_equal(faults_pages_out(), BLOCK);
-    add_many(1);
-    assert_int_equal(faults_pages_out(), 2 * BLOCK);
-    assert_in_range(ttm_life_store_bytes(&store), 2 * BLOCK, 2 * BLOCK + 4096);
-    add_many(BLOCK_LIVES - 1);
-    assert_int_equal(faults_pages_out(), 2 * BLOCK);
-    add_many(1);
-    assert_int_equal(faults_pages_out(), 3 * BLOCK);
-    /* What he has not kept goes back. */
-    ttm_life_store_expect(&store, 0);
-    assert_int_equal(faults_pages_out(), 2 * BLOCK + TTM_CHUNK_SIZE);
-    add_many(TTM_CHUNK_LIVES);
-    assert_int_equal(faults_pages_out(), 2 * BLOCK + 2 * TTM_CHUNK_SIZE);
+    assert_non_null(block);
+    ttm_life_store_give_block(&store, block);
 }
 
-static void the_last_lives_that_are_expected_take_no_more_than_they_need(void **state)
+static void who_promises_lives_gets_blocks_for_as_many_as_he_has_brought(void **state)
 {
     (void)state;
 
-    ttm_life_store_expect(&store, 2 * BLOCK_LIVES + TTM_CHUNK_LIVES);
-    add_many(2 * BLOCK_LIVES + 1);
+    ttm_life_store_expect(&store, 10 * BLOCK_LIVES);
+    assert_int_equal(ttm_life_store_wants_blocks(&store), 0);
+    add_many(BLOCK_LIVES - 1);
+    assert_int_equal(ttm_life_store_wants_blocks(&store), 0);
+    add_many(1);
+    assert_int_equal(ttm_life_store_wants_blocks(&store), 9);
+    assert_int_equal(faults_pages_out(), BLOCK);
+    give_block();
+    assert_int_equal(ttm_life_store_wants_blocks(&store), 0);
+    assert_in_range(ttm_life_store_bytes(&store), 2 * BLOCK, 2 * BLOCK + 4096);
+    add_many(BLOCK_LIVES);
+    assert_int_equal(faults_pages_out(), 2 * BLOCK);
+    assert_int_equal(ttm_life_store_wants_blocks(&store), 8);
+    /* Without one it goes on by itself. */
+    add_many(1);
     assert_int_equal(faults_pages_out(), 2 * BLOCK + TTM_CHUNK_SIZE);
+    give_block();
+    add_many(TTM_CHUNK_LIVES);
+    /* What he has not kept goes back. */
+    ttm_life_store_expect(&store, 0);
+    assert_int_equal(faults_pages_out(), 2 * BLOCK + 2 * TTM_CHUNK_SIZE);
+    assert_int_equal(ttm_life_store_wants_blocks(&store), 0);
+    add_many(TTM_CHUNK_LIVES);
+    assert_int_equal(faults_pages_out(), 2 * BLOCK + 3 * TTM_CHUNK_SIZE);
+}
+
+static void the_last_lives_that_are_expected_want_no_block(void **state)
+{
+    (void)state;
+
+    ttm_life_store_expect(&store, 2 * BLOCK_LIVES - 1);
+    add_many(BLOCK_LIVES);
+    assert_int_equal(ttm_life_store_wants_blocks(&store), 0);
+    ttm_life_store_expect(&store, 2 * BLOCK_LIVES);
+    assert_int_equal(ttm_life_store_wants_blocks(&store), 1);
+    /* Nor do those who come though nobody said so. */
+    ttm_life_store_expect(&store, BLOCK_LIVES - 1);
+    assert_int_equal(ttm_life_store_wants_blocks(&store), 0);
 }
 
 static void a_chunk_of_a_block_goes_back_alone(void **state)
@@ -406,8 +427,11 @@ static void a_chunk_of_a_block_goes_back_alone(void **state)
     (void)state;
 
     ttm_life_store_expect(&store, UINT32_MAX);
-    for (uint32_t i = 0; i < COUNT_OF(refs); i++)
+    for (uint32_t i = 0; i < COUNT_OF(refs); i++) {
+        if (i == BLOCK_LIVES)
+            give_block();
         refs[i] = add(i);
+    }
     assert_int_equal(faults_pages_out(), 2 * BLOCK);
     for (uint32_t i = 0; i < BLOCK_LIVES; i += 2 * TTM_CHUNK_LIVES) {
         for (uint32_t k = 0; k < TTM_CHUNK_LIVES; k++)
@@ -426,27 +450,13 @@ static void a_store_that_ends_in_the_middle_of_a_block_lets_go_of_all(void **sta
     (void)state;
 
     ttm_life_store_expect(&store, UINT32_MAX);
-    add_many(BLOCK_LIVES + 1);
+    add_many(BLOCK_LIVES);
+    give_block();
+    add_many(1);
     ttm_life_view_take_over(&store, &view);
     assert_int_equal(faults_pages_out(), BLOCK + TTM_CHUNK_SIZE);
     assert_true(ttm_life_view_release(&view, UINT32_MAX));
     assert_int_equal(faults_pages_out(), 0);
-}
-
-static void without_memory_for_a_block_nothing_has_changed(void **state)
-{
-    const struct ttm_life life = life_of(1);
-    uint32_t ref;
-    (void)state;
-
-    ttm_life_store_expect(&store, UINT32_MAX);
-    add_many(BLOCK_LIVES);
-    faults_begin(0);
-    assert_int_equal(ttm_life_store_add(&store, &life, TTM_LIFE_NONE, &ref), -ENOMEM);
-    assert_true(faults_end());
-    assert_int_equal(faults_pages_out(), BLOCK);
-    add_many(1);
-    assert_int_equal(faults_pages_out(), 2 * BLOCK);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -467,11 +477,10 @@ int main(void)
         TEST(a_store_whose_lives_were_taken_over_is_empty_and_usable),
         TEST(short_memory_adds_nothing_and_takes_no_view),
         TEST(without_memory_for_a_copy_the_store_is_right_and_the_view_sees_the_change),
-        TEST(who_promises_lives_gets_memory_for_as_many_as_he_has_brought),
-        TEST(the_last_lives_that_are_expected_take_no_more_than_they_need),
+        TEST(who_promises_lives_gets_blocks_for_as_many_as_he_has_brought),
+        TEST(the_last_lives_that_are_expected_want_no_block),
         TEST(a_chunk_of_a_block_goes_back_alone),
         TEST(a_store_that_ends_in_the_middle_of_a_block_lets_go_of_all),
-        TEST(without_memory_for_a_block_nothing_has_changed),
         TEST(views_taken_at_any_time_stay_exact_while_changes_go_on),
     };
 
