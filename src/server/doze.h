@@ -12,7 +12,7 @@
 
 #define TTM_DOZE_NS UINT64_C(10000000)
 /* Where so little comes that this long does not fill a ring enough for it to wake us. */
-#define TTM_DOZE_MOST_NS UINT64_C(80000000)
+#define TTM_DOZE_MOST_NS UINT64_C(160000000)
 
 struct ttm_doze {
     uint64_t read_ns; /* when the rings were last read to their end */
