@@ -20,6 +20,7 @@ static bool swap_after_step(volatile void *word, void *expected, uint64_t wanted
 
 #include "client/live_spares.c"
 #include "client/live_table.c"
+#include "live_count.h"
 
 enum { LIVES = 6, NEXT = 2, LATER = 3, AGAIN = 4, LIKE_IT = 5, MAX_STEPS = 200 };
 
@@ -105,17 +106,6 @@ static uint32_t origin_of(uint64_t serial)
     return ttm_live_table_get(&table, &lives[serial], &got) == 0 ? got.origin : 0;
 }
 
-static uint32_t count_lives(void)
-{
-    struct ttm_live_walk walk = {0};
-    struct ttm_live live;
-    uint32_t count = 0;
-
-    while (ttm_live_table_next(&table, &walk, &live))
-        count++;
-    return count;
-}
-
 static void move(void)
 {
     add_plain(NEXT);
@@ -135,7 +125,7 @@ static void a_life_that_moves_is_replaced(void **state)
         if (at < steps)
             assert_int_equal(origin_of(NEXT), lives[NEXT].origin);
         assert_int_equal(origin_of(AGAIN), lives[AGAIN].origin);
-        assert_int_equal(count_lives(), at < steps ? 2 : 1);
+        assert_int_equal(live_count(&table), at < steps ? 2 : 1);
         taken_steps = steps;
     } while (had_step(at++));
 }

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "client/live_table.h"
+#include "live_count.h"
 #include "live_crowd.h"
 
 #define SEED 0x5eed
@@ -102,17 +103,6 @@ static bool take(struct ttm_live_cache *own, uint64_t serial, uint64_t id)
            ttm_live_table_remove(&table, own, ttm_live_key_of(&key), id, 0) == serial;
 }
 
-static uint64_t count_lives(void)
-{
-    struct ttm_live live;
-    uint64_t count = 0;
-    struct ttm_live_walk walk = {0};
-
-    while (ttm_live_table_next(&table, &walk, &live))
-        count++;
-    return count;
-}
-
 /* ---- one thread ---- */
 
 static void a_life_is_kept_with_all_that_it_is_up_to_the_limits(void **state)
@@ -150,14 +140,14 @@ static void a_life_is_kept_with_all_that_it_is_up_to_the_limits(void **state)
 
     for (size_t i = 0; i < COUNT_OF(lives); i++)
         assert_int_equal(ttm_live_table_add(&table, &cache, &lives[i], &none), 0);
-    assert_int_equal(count_lives(), COUNT_OF(lives));
+    assert_int_equal(live_count(&table), COUNT_OF(lives));
     for (size_t i = 0; i < COUNT_OF(lives); i++) {
         assert_int_equal(ttm_live_table_get(&table, &lives[i], &got), 0);
         assert_true(is_same(&got, &lives[i]));
         assert_true(ttm_live_table_remove(&table, &cache, ttm_live_key_of(&lives[i]), lives[i].id,
                                           0) == lives[i].serial);
     }
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
 }
 
 static void a_plain_life_is_kept_as_any_other(void **state)
@@ -175,7 +165,7 @@ static void a_plain_life_is_kept_as_any_other(void **state)
     assert_int_equal(ttm_live_table_add_plain(&table, &cache, &life, key, &replaced), 1);
     assert_int_equal(replaced, 9);
     assert_true(ttm_live_table_remove(&table, &cache, key, 12, 0) == 10);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
 }
 
 static void a_life_is_read_and_gets_another_origin_while_it_lives(void **state)
@@ -241,7 +231,7 @@ static void the_end_of_an_unknown_key_changes_nothing(void **state)
     assert_int_equal(ttm_live_table_remove(&table, &cache, ttm_live_key(4, 2, 0), 10, 0), 0);
     assert_int_equal(ttm_live_table_remove(&table, &cache, ttm_live_key(3, 1, 0), 10, 0), 0);
     assert_int_equal(ttm_live_table_remove(&table, &cache, ttm_live_key(3, 2, 0), 11, 0), 0);
-    assert_int_equal(count_lives(), 1);
+    assert_int_equal(live_count(&table), 1);
     assert_int_equal(remove_key(&cache, 3, 2, 10, &got), 0);
     assert_int_equal(remove_key(&cache, 3, 2, 10, &got), -ENOENT);
 }
@@ -256,10 +246,10 @@ static void a_key_that_is_born_again_replaces_the_life_it_had(void **state)
         const struct ttm_live again = life_of(serial, 77);
         assert_int_equal(ttm_live_table_add(&table, &cache, &again, &replaced), 1);
         assert_int_equal(replaced, serial - 1);
-        assert_int_equal(count_lives(), 1);
+        assert_int_equal(live_count(&table), 1);
     }
     assert_true(take(&cache, 99, 77));
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
     assert_int_equal(add(100, 77), 0);
 }
 
@@ -276,7 +266,7 @@ static void the_same_number_in_another_allocator_or_region_is_another_life(void 
             assert_int_equal(ttm_live_table_add(&table, &cache, &life, &none), 0);
         }
     }
-    assert_int_equal(count_lives(), serial);
+    assert_int_equal(live_count(&table), serial);
     assert_int_equal(remove_key(&cache, 299, 6, 5, &got), 0);
     assert_int_equal(got.serial, serial);
 }
@@ -300,7 +290,7 @@ static void the_table_holds_what_a_plain_array_holds(void **state)
             serials[id] = 0;
         }
     }
-    assert_int_equal(count_lives(), live);
+    assert_int_equal(live_count(&table), live);
     /* Places were used again: no more than there were lives at once, and a cache. */
     assert_in_range(atomic_load(&table.next_place), live, COUNT_OF(serials) + TTM_LIVE_CACHE);
 }
@@ -348,16 +338,16 @@ static void all_generations_fill_and_empty_and_a_full_table_says_so(void **state
     assert_int_equal(r, -ENOSPC);
     assert_int_equal(atomic_load(&table.generation_count), TTM_LIVE_GENERATIONS);
     assert_in_range(count, 30000, 4088 * 15 * 9 / 8); /* most of the entries there are */
-    assert_int_equal(count_lives(), count);
+    assert_int_equal(live_count(&table), count);
     assert_int_equal(add(count + 1, count), -ENOSPC); /* and nothing has changed */
-    assert_int_equal(count_lives(), count);
+    assert_int_equal(live_count(&table), count);
     /* A life that ends makes room, and every one of them is found. */
     for (uint64_t id = 0; id < count; id++)
         assert_true(take(&cache, id + 1, id));
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
     for (uint64_t id = 0; id < 20000; id++)
         assert_int_equal(add(count + id + 2, id), 0);
-    assert_int_equal(count_lives(), 20000);
+    assert_int_equal(live_count(&table), 20000);
     memcpy(table.generations, generations, sizeof(generations));
 }
 
@@ -372,10 +362,10 @@ static void a_table_without_places_left_says_so(void **state)
         count++;
     assert_int_equal(count, 1000);
     assert_int_equal(add(2000, 5), -ENOSPC); /* a birth that would replace, too: it needs a place */
-    assert_int_equal(count_lives(), 1000);
+    assert_int_equal(live_count(&table), 1000);
     assert_true(take(&cache, 6, 5));
     assert_int_equal(add(2000, 5), 0);
-    assert_int_equal(count_lives(), 1000);
+    assert_int_equal(live_count(&table), 1000);
     table.place_count = place_count;
 }
 
@@ -406,12 +396,12 @@ static void up_to_a_million_lives_take_64_bytes_each(void **state)
         assert_in_range(ttm_live_table_bytes(&table), 48 * (id + 1), 64 * (id + 1) + first);
     }
     assert_in_range(generations, 2, TTM_LIVE_GENERATIONS);
-    assert_int_equal(count_lives(), MANY);
+    assert_int_equal(live_count(&table), MANY);
     for (uint64_t id = 0; id < MANY; id++) {
         if (!take(&cache, id + 1, id << 12))
             fail_msg("%llu is not there", (unsigned long long)id);
     }
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
 }
 
 /* ---- under a limit of the address space ---- */
@@ -455,7 +445,7 @@ static void a_program_with_little_address_space_gets_a_smaller_table(void **stat
     while (count < 150000 && add(count + 1, count) == 0)
         count++;
     assert_int_equal(count, 150000);
-    assert_int_equal(count_lives(), count);
+    assert_int_equal(live_count(&table), count);
     for (uint64_t id = 0; id < count; id++)
         assert_true(take(&cache, id + 1, id));
     ttm_live_table_done(&table);
@@ -526,14 +516,14 @@ static void lives_added_by_one_thread_and_removed_by_another_are_never_torn_or_l
     (void)state;
 
     crowd_run(&crowd);
-    assert_int_equal(count_lives(), crowd.staying + CROWD_PAIRS * crowd_stays(&crowd));
+    assert_int_equal(live_count(&table), crowd.staying + CROWD_PAIRS * crowd_stays(&crowd));
     for (uint32_t pair = 0; pair < CROWD_PAIRS; pair++) {
         for (uint64_t n = 0; n < crowd.lives_each; n += CROWD_STAYS)
             assert_int_equal(take_numbered(&cache, crowd_serial(pair, n)), 0);
     }
     for (uint64_t serial = 1; serial <= crowd.staying; serial++)
         assert_int_equal(take_numbered(&cache, serial), 0);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
 }
 
 #define FIGHTERS 4u
@@ -610,13 +600,13 @@ static void threads_that_fight_over_a_key_do_no_harm_to_others(void **state)
         assert_int_equal(fighters[i].wrong, 0);
         left += fighters[i].added - fighters[i].removed;
     }
-    assert_int_equal(count_lives(), left);
+    assert_int_equal(live_count(&table), left);
     for (uint16_t key = 0; key < 2; key++) {
         while (remove_key(&cache, key, (uint8_t)key, key, &got) == 0)
             left--;
     }
     assert_int_equal(left, 0); /* what was there could be found */
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
     memcpy(table.generations, generations, sizeof(generations));
 }
 

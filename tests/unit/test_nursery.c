@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "client/live_table.h"
+#include "live_count.h"
 #include "live_crowd.h"
 
 #define APART (UINT64_C(1) << 63) /* as in live_table.c */
@@ -82,17 +83,6 @@ static uint32_t meetings(struct ttm_live_walk *walk, uint64_t serial)
     return count;
 }
 
-static uint32_t count_lives(void)
-{
-    struct ttm_live_walk walk = {0};
-    struct ttm_live live;
-    uint32_t count = 0;
-
-    while (ttm_live_table_next(&table, &walk, &live))
-        count++;
-    return count;
-}
-
 static uint64_t word_in_nursery(uint64_t id)
 {
     return atomic_load(&table.nursery[id % TTM_NURSERY_LINES].place.words[TTM_PLACE_SERIAL]);
@@ -113,7 +103,7 @@ static void what_comes_and_goes_touches_the_nursery_alone(void **state)
         assert_int_equal(end(&cache, &live), 0);
     }
     assert_int_equal(atomic_load(&table.next_place), 0);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
 }
 
 static void what_has_grown_up_makes_room(void **state)
@@ -126,11 +116,11 @@ static void what_has_grown_up_makes_room(void **state)
     assert_int_equal(add(&cache, &newborn), 0);
     assert_int_equal(word_in_nursery(7), newborn.serial);
     assert_true(is_live(&old) && is_live(&newborn));
-    assert_int_equal(count_lives(), 2);
+    assert_int_equal(live_count(&table), 2);
     assert_int_equal(ttm_live_table_estimate(&table), 2);
     assert_int_equal(end(&cache, &old), old.serial);
     assert_int_equal(end(&cache, &newborn), newborn.serial);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
 }
 
 static void what_another_is_moving_stays(void **state)
@@ -146,7 +136,7 @@ static void what_another_is_moving_stays(void **state)
     assert_int_equal(add(&cache, &newborn), 0);
     assert_int_equal(word_in_nursery(7), old.serial);
     assert_true(is_live(&old) && is_live(&newborn));
-    assert_int_equal(count_lives(), 2);
+    assert_int_equal(live_count(&table), 2);
     assert_int_equal(end(&cache, &old), old.serial);
     assert_int_equal(add(&cache, &last), 0); /* for what comes after it that is of no account */
     assert_int_equal(word_in_nursery(7), last.serial);
@@ -157,7 +147,7 @@ static void what_another_is_moving_stays(void **state)
     assert_int_equal(atomic_load(mover_of), last.serial);
     assert_int_equal(word_in_nursery(7), next.serial);
     assert_true(is_live(&last) && is_live(&next));
-    assert_int_equal(count_lives(), 2);
+    assert_int_equal(live_count(&table), 2);
 }
 
 static void what_is_young_stays(void **state)
@@ -173,7 +163,7 @@ static void what_is_young_stays(void **state)
     assert_true(is_live(&old) && is_live(&newborn));
     assert_int_equal(end(&cache, &newborn), newborn.serial);
     assert_int_equal(end(&cache, &old), old.serial);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
 }
 
 static void more_lives_than_the_nursery_has_room_for_are_all_there(void **state)
@@ -185,7 +175,7 @@ static void more_lives_than_the_nursery_has_room_for_are_all_there(void **state)
         const struct ttm_live live = life_of(id + 1, id, id << 14);
         assert_int_equal(add(&cache, &live), 0);
     }
-    assert_int_equal(count_lives(), MANY);
+    assert_int_equal(live_count(&table), MANY);
     for (uint64_t id = 0; id < MANY; id++) {
         const struct ttm_live live = life_of(id + 1, id, id << 14);
         assert_true(is_live(&live));
@@ -195,7 +185,7 @@ static void more_lives_than_the_nursery_has_room_for_are_all_there(void **state)
                                                              id, id % 3 == 0 ? live.serial : 0),
                          live.serial);
     }
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
     ttm_live_table_flush(&table, &cache);
     assert_in_range(atomic_load(&table.next_place), 1, MANY + TTM_LIVE_CACHE);
 }
@@ -222,7 +212,7 @@ static void a_key_that_is_born_again_in_the_table_replaces_the_one_in_the_nurser
     assert_int_equal(ttm_live_table_add(&table, &cache, &again, &replaced), 1);
     assert_int_equal(replaced, nursed.serial);
     assert_true(is_live(&again));
-    assert_int_equal(count_lives(), 1);
+    assert_int_equal(live_count(&table), 1);
 }
 
 static void the_origin_of_a_life_goes_with_it(void **state)
@@ -257,7 +247,7 @@ static void a_walk_does_not_meet_what_moves_on_before_it_twice(void **state)
     assert_true(ttm_live_table_next(&table, &walk, &live));
     assert_int_equal(live.serial, other.serial);
     assert_false(ttm_live_table_next(&table, &walk, &live));
-    assert_int_equal(count_lives(), 3);
+    assert_int_equal(live_count(&table), 3);
 }
 
 /* ---- a thread that ended in the middle of a move ---- */
@@ -315,7 +305,7 @@ static void a_move_that_is_left_at_any_step_leaves_one_life(void **state)
                          live.serial);
         assert_false(is_live(&live));
         assert_int_equal(end(&cache, &live), 0);
-        assert_int_equal(count_lives(), 0);
+        assert_int_equal(live_count(&table), 0);
         (void)tear_down(state);
     }
 }
@@ -327,7 +317,7 @@ static void a_copy_of_what_has_ended_is_nothing(void **state)
 
     leave_move(&live, &(struct left_move){.is_copied = true, .has_ended = true});
     assert_false(is_live(&live));
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
     assert_int_equal(end(&cache, &live), 0);
     assert_int_equal(add(&cache, &next), 0);
     assert_true(is_live(&next));
@@ -353,11 +343,11 @@ static void a_place_that_is_never_filled_is_nobody(void **state)
     (void)state;
 
     atomic_store(&table.nursery[4].place.words[TTM_PLACE_SERIAL], APART);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&table), 0);
     assert_int_equal(add(&cache, &next), 0);
     assert_int_equal(word_in_nursery(4), APART);
     assert_true(is_live(&next));
-    assert_int_equal(count_lives(), 1);
+    assert_int_equal(live_count(&table), 1);
     assert_int_equal(end(&cache, &next), next.serial);
 }
 
@@ -412,7 +402,7 @@ static void lives_that_move_while_others_end_and_name_and_walk_are_never_lost(vo
 
     crowd_run(&crowd);
     const uint64_t left = crowd.staying + CROWD_PAIRS * crowd_stays(&crowd);
-    assert_int_equal(count_lives(), left);
+    assert_int_equal(live_count(&table), left);
     assert_in_range(atomic_load(&table.moves), crowd.lives_each / 100,
                     CROWD_PAIRS * crowd.lives_each);
     assert_in_range(atomic_load(&table.next_place), 1, 4 * left);

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "client/tracker.h"
+#include "live_count.h"
 #include "ring/reader.h"
 
 static struct ttm_tracker tracker;
@@ -116,17 +117,6 @@ static void assert_no_record(void)
     assert_int_equal(read_some(&record, 1), 0);
 }
 
-static uint64_t count_lives(void)
-{
-    struct ttm_live live;
-    uint64_t count = 0;
-    struct ttm_live_walk walk = {0};
-
-    while (ttm_live_table_next(&tracker.table, &walk, &live))
-        count++;
-    return count;
-}
-
 /* ---- one thread ---- */
 
 static void a_life_is_told_in_the_ring_and_kept_in_the_table_until_it_ends(void **state)
@@ -146,7 +136,7 @@ static void a_life_is_told_in_the_ring_and_kept_in_the_table_until_it_ends(void 
     assert_true(ended.serial == born.serial);
     assert_true(ended.time_ns >= born.time_ns);
     assert_no_record();
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&tracker.table), 0);
 }
 
 static void a_key_born_again_ends_the_life_it_had_first(void **state)
@@ -161,7 +151,7 @@ static void a_key_born_again_ends_the_life_it_had_first(void **state)
     const struct ttm_record second = assert_record(TTM_RECORD_BIRTH, 7);
     assert_true(replaced.serial == first.serial);
     assert_true(second.serial != first.serial);
-    assert_int_equal(count_lives(), 1);
+    assert_int_equal(live_count(&tracker.table), 1);
 }
 
 static void the_end_of_what_was_never_born_is_counted_and_not_told(void **state)
@@ -219,10 +209,10 @@ static void what_full_rings_lose_is_in_the_table_all_the_same(void **state)
     for (uint64_t id = 0; id < ALL_SLOTS + 500; id++)
         birth(slot, id);
     assert_int_equal(ttm_ring_reader_lost(&reader), 500);
-    assert_int_equal(count_lives(), ALL_SLOTS + 500);
+    assert_int_equal(live_count(&tracker.table), ALL_SLOTS + 500);
     for (uint64_t id = 0; id < ALL_SLOTS + 500; id++)
         end(slot, id);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&tracker.table), 0);
     assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
 }
 
@@ -365,7 +355,7 @@ static void what_a_handler_has_allocated_others_may_free_at_once(void **state)
     slot->is_busy = false;
     birth(slot, 4);
     (void)assert_record(TTM_RECORD_BIRTH, 4);
-    assert_int_equal(count_lives(), 1);
+    assert_int_equal(live_count(&tracker.table), 1);
     assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
     /* The slot that the handler had is there for others. */
     assert_int_equal(ttm_tracker_claim(&tracker)->number, 2);
@@ -428,10 +418,10 @@ static void a_handler_may_report_any_number_within_one_event(void **state)
             birth(slot, id);
         end(slot, 7);
         slot->is_busy = false;
-        assert_int_equal(count_lives(), MANY); /* nothing has happened yet */
-        birth(slot, 7);                        /* what they said comes first */
+        assert_int_equal(live_count(&tracker.table), MANY); /* nothing has happened yet */
+        birth(slot, 7);                                     /* what they said comes first */
         assert_int_equal(errno, 1234);
-        assert_int_equal(count_lives(), MANY);
+        assert_int_equal(live_count(&tracker.table), MANY);
     }
     assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
     assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 0);
@@ -454,7 +444,7 @@ static void what_cannot_be_deferred_is_counted_and_tried_again_later(void **stat
     birth(slot, 100);
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 3);
-    assert_int_equal(count_lives(), TTM_DEFERRED_AT_HAND + 1);
+    assert_int_equal(live_count(&tracker.table), TTM_DEFERRED_AT_HAND + 1);
     slot->is_busy = true;
     slot->busy_id = 200;
     for (uint64_t id = 200; id < 200 + MANY; id++)
@@ -462,7 +452,7 @@ static void what_cannot_be_deferred_is_counted_and_tried_again_later(void **stat
     slot->is_busy = false;
     birth(slot, 101);
     assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 3);
-    assert_int_equal(count_lives(), TTM_DEFERRED_AT_HAND + 2 + MANY);
+    assert_int_equal(live_count(&tracker.table), TTM_DEFERRED_AT_HAND + 2 + MANY);
 }
 
 static void a_thread_cancelled_in_mid_event_leaves_a_loss_and_a_slot_that_works(void **state)
@@ -532,10 +522,10 @@ static void assert_places_are_sound(struct ttm_slot *slot, uint64_t first)
 
     for (uint64_t id = first; id < first + OTHERS; id++)
         birth(slot, id);
-    assert_int_equal(count_lives(), OTHERS);
+    assert_int_equal(live_count(&tracker.table), OTHERS);
     for (uint64_t id = first; id < first + OTHERS; id++)
         end(slot, id);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&tracker.table), 0);
     while (read_some(records, 64) > 0)
         ;
 }
@@ -557,7 +547,7 @@ static bool end_thread_after(uint32_t instructions, event_function *event, bool 
         birth(slot, id);
     const bool is_done = leave_after(instructions, event, slot, id);
     ttm_tracker_release(&tracker, slot);
-    const uint64_t live = count_lives();
+    const uint64_t live = live_count(&tracker.table);
     end(other, id);
     assert_int_equal(tracker.producer.segment->unknown_ends - before, live == 0 ? 1 : 0);
     assert_places_are_sound(other, 100);
@@ -742,7 +732,7 @@ static void signals_at_any_instruction_lose_and_tear_nothing(void **state)
     assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 0);
     assert_int_equal(account.born + account.ended + ttm_ring_reader_lost(&reader),
                      atomic_load(&storm.progress) + reports_of_handler(0) + reports_of_handler(1));
-    assert_int_equal(count_lives(),
+    assert_int_equal(live_count(&tracker.table),
                      atomic_load(&storm.handled[0]) % 2 + atomic_load(&storm.handled[1]) % 2);
 }
 
@@ -792,7 +782,7 @@ static void threads_that_come_and_go_by_the_thousand_use_the_same_slots(void **s
     assert_int_equal(account.wrong, 0);
     assert_int_equal(account.born, threads * 4);
     assert_int_equal(account.ended, threads * 3);
-    assert_int_equal(count_lives(), threads);
+    assert_int_equal(live_count(&tracker.table), threads);
     assert_in_range(atomic_load(&tracker.table.next_place), threads,
                     threads + 8ul * TTM_LIVE_CACHE);
     assert_int_equal(atomic_load(&tracker.producer.segment->untracked), 0);
@@ -845,13 +835,13 @@ static void a_program_ends_as_a_whole_and_leaves_others_alone(void **state)
 
     report_live(slot, TTM_HAPPENING_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 5});
     assert_int_equal(count_records(TTM_RECORD_END), 70);
-    assert_int_equal(count_lives(), 72);
+    assert_int_equal(live_count(&tracker.table), 72);
     report_live(slot, TTM_HAPPENING_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 6});
     assert_int_equal(count_records(TTM_RECORD_END), 1);
     report_live(slot, TTM_HAPPENING_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 6});
     report_live(slot, TTM_HAPPENING_PROGRAM_FREE, (struct ttm_live){.id = 77, .region = 5});
     assert_no_record();
-    assert_int_equal(count_lives(), 71);
+    assert_int_equal(live_count(&tracker.table), 71);
     assert_int_equal(atomic_load(&tracker.producer.segment->unknown_ends), 0);
 }
 
@@ -862,9 +852,9 @@ static void a_program_may_have_as_many_parts_as_there_are_numbers(void **state)
 
     for (uint32_t part = 0; part <= UINT16_MAX; part++)
         birth_part(slot, 1, 5, (uint16_t)part);
-    assert_int_equal(count_lives(), UINT16_MAX + 1);
+    assert_int_equal(live_count(&tracker.table), UINT16_MAX + 1);
     report_live(slot, TTM_HAPPENING_PROGRAM_FREE, (struct ttm_live){.id = 1, .region = 5});
-    assert_int_equal(count_lives(), 0); /* and it comes to an end */
+    assert_int_equal(live_count(&tracker.table), 0); /* and it comes to an end */
 }
 
 static void birth_on(struct ttm_slot *slot, uint64_t id, uint16_t allocator, uint32_t devices,
@@ -892,7 +882,7 @@ static void closing_a_device_ends_what_stands_on_it_meshes_too(void **state)
     assert_int_equal(count_records(TTM_RECORD_BIRTH), 5);
     report_live(slot, TTM_HAPPENING_DEVICE_CLOSE, (struct ttm_live){.devices = 3});
     assert_int_equal(count_records(TTM_RECORD_CLOSED), 3);
-    assert_int_equal(count_lives(), 2);
+    assert_int_equal(live_count(&tracker.table), 2);
     report_live(slot, TTM_HAPPENING_DEVICE_CLOSE, (struct ttm_live){.devices = 3});
     assert_no_record();
 }
@@ -908,7 +898,7 @@ static void closing_an_allocator_ends_its_buffers_and_no_parts_of_programs(void 
     assert_int_equal(count_records(TTM_RECORD_BIRTH), 11);
     report_live(slot, TTM_HAPPENING_ALLOCATOR_CLOSE, (struct ttm_live){.allocator = 1});
     assert_int_equal(count_records(TTM_RECORD_CLOSED), 5);
-    assert_int_equal(count_lives(), 6);
+    assert_int_equal(live_count(&tracker.table), 6);
 }
 
 static struct ttm_origin_note origin_of(uint32_t number)
@@ -966,24 +956,24 @@ static void a_birth_let_in_before_a_switch_is_taken_back(void **state)
     report.epoch = 1;
     atomic_store(&tracker.epoch, 1);
     ttm_tracker_report(&tracker, slot, &report);
-    assert_int_equal(count_lives(), 1);
+    assert_int_equal(live_count(&tracker.table), 1);
     assert_record(TTM_RECORD_BIRTH, 7);
     ttm_tracker_forget(&tracker);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&tracker.table), 0);
 
     atomic_store(&tracker.epoch, 2); /* off */
     ttm_tracker_report(&tracker, slot, &report);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&tracker.table), 0);
     const struct ttm_record born = assert_record(TTM_RECORD_BIRTH, 7);
     const struct ttm_record ended = assert_record(TTM_RECORD_END, 7);
     assert_true(born.serial == ended.serial);
 
     atomic_store(&tracker.epoch, 3); /* on again: another spell */
     ttm_tracker_report(&tracker, slot, &report);
-    assert_int_equal(count_lives(), 0);
+    assert_int_equal(live_count(&tracker.table), 0);
     report.epoch = 3;
     ttm_tracker_report(&tracker, slot, &report);
-    assert_int_equal(count_lives(), 1);
+    assert_int_equal(live_count(&tracker.table), 1);
 }
 
 static void what_is_forgotten_gives_its_places_back(void **state)
@@ -994,9 +984,9 @@ static void what_is_forgotten_gives_its_places_back(void **state)
     for (uint64_t round = 0; round < 20; round++) {
         for (uint64_t id = 1; id <= 10000; id++)
             birth(slot, id);
-        assert_int_equal(count_lives(), 10000);
+        assert_int_equal(live_count(&tracker.table), 10000);
         ttm_tracker_forget(&tracker);
-        assert_int_equal(count_lives(), 0);
+        assert_int_equal(live_count(&tracker.table), 0);
     }
     assert_in_range(atomic_load(&tracker.table.next_place), 10000, 10000 + 3 * TTM_LIVE_CACHE);
 }
