@@ -67,6 +67,7 @@
  * generations, also when the next generation has just begun (see test_live_table.c).
  */
 #define GROWTH 2u
+#define ID_STEP ((UINT64_C(1) << 16) - 1)
 #define GROW_SHARE 2u     /* of the overflow buckets in use: time for the next generation */
 #define SHARE 16u         /* of the address space, where that is limited */
 #define OVERFLOW_SHARE 8u /* one overflow bucket for so many buckets */
@@ -459,11 +460,22 @@ static struct ttm_live_bucket *bucket_of(const struct ttm_live_table *table, uin
     return &of->buckets[hash & (of->bucket_count - 1)];
 }
 
-/* With many live it is in any of them, and none of their buckets in the caches: all come at once. */
-static void fetch_buckets(const struct ttm_live_table *table, uint32_t generations, uint64_t hash)
+/* Ids mostly grow, so that one which was just born is in none but the newest. */
+static bool may_have(const struct ttm_live_table *table, uint32_t generation, uint64_t id)
 {
-    for (uint32_t i = 0; i + 1 < generations; i++)
-        __builtin_prefetch(bucket_of(table, i, hash));
+    /* acquire: pairs with the release of an entry, before which it was raised. */
+    return generation == 0 || id <= atomic_load_explicit(&table->generations[generation].highest_id,
+                                                         memory_order_acquire);
+}
+
+/* With many live, none of the buckets that it may be in is in the caches: all come at once. */
+static void fetch_buckets(const struct ttm_live_table *table, uint32_t generations, uint64_t hash,
+                          uint64_t id)
+{
+    for (uint32_t i = 0; i + 1 < generations; i++) {
+        if (may_have(table, i, id))
+            __builtin_prefetch(bucket_of(table, i, hash));
+    }
 }
 
 static bool find_in_table(struct ttm_live_table *table, uint64_t hash, uint64_t key, uint64_t id,
@@ -471,9 +483,10 @@ static bool find_in_table(struct ttm_live_table *table, uint64_t hash, uint64_t 
 {
     uint32_t generation = atomic_load_explicit(&table->generation_count, memory_order_acquire);
 
-    fetch_buckets(table, generation, hash);
+    fetch_buckets(table, generation, hash, id);
     while (generation-- > 0) {
-        struct ttm_live_bucket *bucket = bucket_of(table, generation, hash);
+        struct ttm_live_bucket *bucket =
+            may_have(table, generation, id) ? bucket_of(table, generation, hash) : NULL;
         for (; bucket; bucket = overflow_of(table, generation, bucket)) {
             if (search_bucket(table, bucket, hash, key, id, ret))
                 return true;
@@ -553,12 +566,26 @@ static bool add_overflow(struct ttm_live_table *table, uint32_t generation,
     return true;
 }
 
+/* By large steps: threads that are born with ids of their own would write it in turns. */
+static void raise_highest_id(struct ttm_live_table *table, uint32_t generation, uint64_t id)
+{
+    _Atomic uint64_t *highest_id = &table->generations[generation].highest_id;
+    uint64_t highest = atomic_load_explicit(highest_id, memory_order_relaxed);
+
+    /* relaxed: the release of the entry that follows is after it. */
+    while (generation > 0 && id > highest &&
+           !atomic_compare_exchange_strong_explicit(highest_id, &highest, id | ID_STEP,
+                                                    memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
 /* Puts the entry into a generation that was the newest, or into an older one when that is full. */
 static bool put_in_generation(struct ttm_live_table *table, uint32_t newest, uint64_t hash,
-                              uint32_t entry)
+                              uint64_t id, uint32_t entry)
 {
     struct ttm_live_bucket *bucket = bucket_of(table, newest, hash);
 
+    raise_highest_id(table, newest, id);
     while (true) {
         if (put_in_bucket(bucket, entry))
             return true;
@@ -570,17 +597,18 @@ static bool put_in_generation(struct ttm_live_table *table, uint32_t newest, uin
         bucket = next;
     }
     for (uint32_t older = newest; older-- > 0;) {
+        raise_highest_id(table, older, id);
         if (put_in_bucket(bucket_of(table, older, hash), entry))
             return true;
     }
     return false;
 }
 
-static bool put_entry(struct ttm_live_table *table, uint64_t hash, uint32_t entry)
+static bool put_entry(struct ttm_live_table *table, uint64_t hash, uint64_t id, uint32_t entry)
 {
     uint32_t count = atomic_load_explicit(&table->generation_count, memory_order_acquire);
 
-    while (!put_in_generation(table, count - 1, hash, entry)) {
+    while (!put_in_generation(table, count - 1, hash, id, entry)) {
         /* We may have slept while the generation that we knew filled up and others began. */
         const uint32_t now = atomic_load_explicit(&table->generation_count, memory_order_acquire);
         if (now == count)
@@ -741,7 +769,7 @@ static __attribute__((noinline, cold)) int add_slowly(struct ttm_live_table *tab
     if (!ttm_live_place_take(table, cache, &number))
         return -ENOSPC;
     ttm_place_fill(ttm_live_place_at(table, number), live, top);
-    if (!put_entry(table, hash, entry_of(hash, number))) {
+    if (!put_entry(table, hash, live->id, entry_of(hash, number))) {
         ttm_live_place_give(table, cache, number);
         return -ENOSPC;
     }
@@ -829,7 +857,7 @@ static bool copy_out(struct ttm_live_table *table, struct ttm_live_cache *cache,
     ttm_place_fill(copy, live, ttm_place_top(live));
     /* It may be named until it leaves: see finish_move(). Nothing else is ever like this. */
     ttm_place_set(copy, TTM_PLACE_TAKEN, live->serial | APART);
-    if (!put_entry(table, hash, entry_of(hash, *ret_number))) {
+    if (!put_entry(table, hash, live->id, entry_of(hash, *ret_number))) {
         ttm_live_place_give(table, cache, *ret_number);
         return false;
     }

@@ -46,7 +46,8 @@ struct ttm_nursery_line {
 
 struct ttm_live_generation {
     struct ttm_live_bucket *buckets;
-    uint32_t bucket_count; /* a power of two; those of the overflow lie behind them */
+    uint32_t bucket_count;       /* a power of two; those of the overflow lie behind them */
+    _Atomic uint64_t highest_id; /* of those that were ever here, or more; of the first: not kept */
 };
 
 struct ttm_live_table {

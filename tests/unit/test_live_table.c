@@ -404,6 +404,47 @@ static void up_to_a_million_lives_take_64_bytes_each(void **state)
     assert_int_equal(live_count(&table), 0);
 }
 
+/* Ids of which each 16384 are beyond all that were before, below them, or anywhere. */
+static uint64_t id_in_waves(uint64_t number)
+{
+    const uint64_t wave = number / 16384, middle = UINT64_C(1) << 40;
+
+    if (wave % 3 == 2)
+        return ttm_hash_u64(number) | 1;
+    return (wave % 3 == 0 ? middle + 2 * number : middle - 2 * number) & ~UINT64_C(1);
+}
+
+static void whatever_way_ids_go_they_are_found_in_each_generation(void **state)
+{
+    const uint64_t count = 150000;
+    uint64_t replaced;
+    (void)state;
+
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(add(i + 1, id_in_waves(i)), 0);
+    assert_in_range(atomic_load(&table.generation_count), 3, TTM_LIVE_GENERATIONS);
+    /* One that is born again ends the one before, wherever that is. */
+    for (uint64_t i = 0; i < count; i += 2) {
+        const struct ttm_live live = life_of(count + i + 1, id_in_waves(i));
+        assert_int_equal(ttm_live_table_add(&table, &cache, &live, &replaced), 1);
+        assert_int_equal(replaced, i + 1);
+    }
+    assert_int_equal(live_count(&table), count);
+    for (uint64_t i = 0; i < count; i++)
+        assert_true(take(&cache, i % 2 == 0 ? count + i + 1 : i + 1, id_in_waves(i)));
+    assert_int_equal(live_count(&table), 0);
+}
+
+static void the_largest_id_is_as_good_as_any(void **state)
+{
+    (void)state;
+
+    for (uint64_t i = 0; i < 20000; i++)
+        assert_int_equal(add(i + 1, UINT64_MAX - i), 0);
+    for (uint64_t i = 0; i < 20000; i++)
+        assert_true(take(&cache, i + 1, UINT64_MAX - i));
+}
+
 /* ---- under a limit of the address space ---- */
 
 static uint64_t mapped_bytes(void)
@@ -627,6 +668,8 @@ int main(void)
         WITH_TABLE(all_generations_fill_and_empty_and_a_full_table_says_so),
         WITH_TABLE(a_table_without_places_left_says_so),
         WITH_TABLE(up_to_a_million_lives_take_64_bytes_each),
+        WITH_TABLE(whatever_way_ids_go_they_are_found_in_each_generation),
+        WITH_TABLE(the_largest_id_is_as_good_as_any),
         cmocka_unit_test(a_program_with_little_address_space_gets_a_smaller_table),
         cmocka_unit_test(a_program_with_none_is_refused_and_keeps_what_it_had),
         WITH_TABLE(what_ended_threads_had_at_hand_is_used_again),
