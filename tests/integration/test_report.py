@@ -18,63 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contract import ORIGIN_KEYS, PROCESS_KEYS, REGION_KEYS, REGIONS
 from support import TT_MEM, clean_env, run, run_json, run_ok
 
 SCREENS = Path(__file__).parent.parent / "data" / "report"
-REGIONS = ["DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE", "CB", "KERNEL"]
-PROCESS_KEYS = {
-    "pid",
-    "command",
-    "source",
-    "start_ns",
-    "end_ns",
-    "end",
-    "exit_code",
-    "signal",
-    "complete",
-    "history_complete",
-    "why_incomplete",
-    "unknown_frees",
-    "lost_events",
-    "devices",
-    "origins",
-    "marks",
-    "findings",
-    "failures",
-}
-REGION_KEYS = {
-    "allocs",
-    "frees",
-    "remaining",
-    "remaining_bytes",
-    "remaining_footprint_bytes",
-    "peak_bytes",
-    "peak_footprint_bytes",
-}
-ORIGIN_KEYS = {
-    "python",
-    "native",
-    "operation",
-    "name",
-    "context",
-    "thread",
-    "device_ids",
-    "region",
-    "allocs",
-    "frees",
-    "remaining",
-    "remaining_bytes",
-    "remaining_footprint_bytes",
-    "first_ns",
-    "last_ns",
-    "sizes",
-    "class",
-    "suspect",
-    "cause",
-    "why",
-    "advice",
-    "holders",
-}
 FAILURE_KEYS = {
     "kind",
     "time_ns",
