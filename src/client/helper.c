@@ -311,20 +311,24 @@ static void announce(struct telling *telling, struct ttm_live_table *table)
     end_frame(telling, TTM_FRAME_TOLD, TTM_TOLD_ANNOUNCE_SIZE);
 }
 
-/* Puts the next lives into a frame. Returns whether there may be more. */
+/*
+ * Puts the next lives into a frame. Returns whether there may be more. All are read before the first
+ * is written: a life that was stored by words a moment ago would be waited for, read by larger pieces.
+ */
 static bool tell_some(struct telling *telling, struct ttm_live_table *table,
                       struct ttm_live_walk *walk)
 {
     uint8_t *payload = begin_frame(telling);
     uint32_t count = 0;
-    bool has_more = true;
-    struct ttm_live live;
+    struct ttm_live lives[TTM_TOLD_PER_FRAME];
 
-    while (count < TTM_TOLD_PER_FRAME && (has_more = ttm_live_table_next(table, walk, &live)))
-        tell_one(payload + TTM_TOLD_HEAD_SIZE + (size_t)TTM_TOLD_SIZE * count++, &live);
+    while (count < TTM_TOLD_PER_FRAME && ttm_live_table_next(table, walk, &lives[count]))
+        count++;
+    for (uint32_t i = 0; i < count; i++)
+        tell_one(payload + TTM_TOLD_HEAD_SIZE + (size_t)TTM_TOLD_SIZE * i, &lives[i]);
     ttm_told_head_encode(telling->epoch, count, payload);
     end_frame(telling, TTM_FRAME_TOLD, TTM_TOLD_HEAD_SIZE + count * TTM_TOLD_SIZE);
-    return has_more;
+    return count == TTM_TOLD_PER_FRAME;
 }
 
 /* Walks the live table while the program goes on, and tells what it sees. */
