@@ -166,6 +166,12 @@ def test_status_without_a_server_says_so(counted: Tree) -> None:
     assert "none is running" in counted.run("status").complains(1)
 
 
+def dram_of(line: str, device_id: int) -> Any:
+    """What monitor says of a device, None where it does not know it. Origins are asked for apart."""
+    devices = {device["id"]: device for device in json.loads(line)["devices"]}
+    return devices[device_id]["regions"]["DRAM"] if device_id in devices else None
+
+
 def test_monitor_goes_over_to_a_server_that_comes(counted: Tree, make_server) -> None:
     server = make_server()
     env = {"TTMEM_ROOT": str(counted.root)}
@@ -178,11 +184,9 @@ def test_monitor_goes_over_to_a_server_that_comes(counted: Tree, make_server) ->
             client.alloc(0, 5, 1)
             client.sync()
             (line,) = watching.read_until(
-                lambda line: '"server":true' in line and '"bytes":5,' in line
+                lambda line: '"server":true' in line and (dram_of(line, 0) or {}).get("bytes") == 5
             )[-1:]
-        devices = {device["id"]: device for device in json.loads(line)["devices"]}
-        assert devices[0]["regions"]["DRAM"]["bytes"] == 5
-        assert devices[0]["regions"]["DRAM"]["runtime_bytes"] == 3 << 20
+        assert dram_of(line, 0)["runtime_bytes"] == 3 << 20
         assert watching.errors() == ""
         assert watching.stop() == 0
 
