@@ -530,8 +530,8 @@ static void decode_told(const struct ttm_tracked *tracked, const uint8_t *told,
 }
 
 /*
- * The same as a life of a known site. Its time is changed where it stands, and rarely: a life that is
- * put together from words would be waited for by who copies it by larger pieces.
+ * The same as a life of a known site, with no struct ttm_told in memory between: what was just stored by
+ * words cannot be loaded by pairs of them without a wait.
  */
 static inline void life_told(const uint8_t *told, uint64_t now_ns, uint32_t site,
                              struct ttm_life *ret)

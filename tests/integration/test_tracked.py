@@ -254,6 +254,28 @@ def test_a_server_that_starts_late_is_told_all(make_server) -> None:
         print(f"exact {took_s * 1000:.0f} ms after the server was there")
 
 
+def anonymous_kib(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("RssAnon:")[2].split()[0])
+
+
+def test_a_crowd_is_told_to_a_new_server(make_server) -> None:
+    """Memory for so many is taken ahead by blocks of 2 MiB, and goes back with them."""
+    server: Server = make_server()
+    crowd = 120_000 if IS_SANITIZED else 300_000
+    with Tracked(server) as worker:
+        worker.do(f"alloc 0 0 {crowd} 1000")
+        server.start()
+        wait_for(lambda: (client_of(server, worker.pid) or {"lives": 0})["lives"] == crowd)
+        wait_until_exact(server, worker)
+        assert IS_SANITIZED or anonymous_kib(server.pid) > crowd * 56 // 1024
+        worker.do("free 1000000")
+        assert worker.truth == {}
+        wait_until_exact(server, worker)
+        if not IS_SANITIZED:
+            wait_for(lambda: anonymous_kib(server.pid) < 2048)
+
+
 def test_an_idle_program_is_found_again_by_each_new_server(make_server) -> None:
     server: Server = make_server()
     with Tracked(server) as worker:
