@@ -56,43 +56,39 @@ void ttm_tick_clock_begin(struct ttm_tick_clock *clock)
 /* One thread writes; others read with ttm_tick_clock_at(). */
 static void store(struct ttm_tick_clock *clock, uint64_t ticks, uint64_t ns, double ns_per_tick)
 {
-    /* relaxed: only we write it. */
-    const uint32_t version = atomic_load_explicit(&clock->version, memory_order_relaxed);
-
     /* release, all: in this order for ttm_tick_clock_at(). */
-    atomic_store_explicit(&clock->version, (version | 1) + 1, memory_order_release);
-    atomic_store_explicit(&clock->ticks, ticks, memory_order_release);
+    atomic_store_explicit(&clock->ticks, TTM_TICKS_NONE, memory_order_release);
     atomic_store_explicit(&clock->scale, (uint32_t)(ns_per_tick * TWO_TO_32), memory_order_release);
     atomic_store_explicit(&clock->ns, ns, memory_order_release);
-    atomic_store_explicit(&clock->version, (version | 1) + 2, memory_order_release);
+    atomic_store_explicit(&clock->ticks, ticks, memory_order_release);
 }
 
 static uint64_t distrust(struct ttm_tick_clock *clock, uint64_t ns)
 {
     /* relaxed, both: whoever reads them in another order asks the kernel a little later. */
     atomic_store_explicit(&clock->is_trusted, false, memory_order_relaxed);
-    atomic_store_explicit(&clock->version, 0, memory_order_relaxed);
+    atomic_store_explicit(&clock->ticks, TTM_TICKS_NONE, memory_order_relaxed);
     return ns;
 }
 
 uint64_t ttm_tick_clock_set(struct ttm_tick_clock *clock, uint64_t ticks, uint64_t ns)
 {
     /* relaxed, here and below: only one thread writes them at a time. */
-    const bool is_usable = (atomic_load_explicit(&clock->version, memory_order_relaxed) & 1) != 0;
     const uint64_t base_ticks = atomic_load_explicit(&clock->ticks, memory_order_relaxed);
+    const bool is_usable = base_ticks != 0 && base_ticks != TTM_TICKS_NONE;
     const uint64_t base_ns = atomic_load_explicit(&clock->ns, memory_order_relaxed);
 
     if (clock->measured_ns == 0) {
         clock->measured_ns = ns;
-        atomic_store_explicit(&clock->ticks, ticks, memory_order_relaxed);
+        clock->measured_ticks = ticks;
         return ns;
     }
-    if (ticks <= base_ticks || ns < clock->measured_ns)
+    if (ticks <= clock->measured_ticks || ns < clock->measured_ns)
         return distrust(clock, ns);
     if (ns - clock->measured_ns < FIRST_PERIOD_NS)
         return ns;
 
-    const double passed = (double)(ticks - base_ticks);
+    const double passed = (double)(ticks - clock->measured_ticks);
     double ns_per_tick = (double)(ns - clock->measured_ns) / passed;
     double ahead = 0;
     if (is_usable) {
@@ -108,6 +104,7 @@ uint64_t ttm_tick_clock_set(struct ttm_tick_clock *clock, uint64_t ticks, uint64
     if (ns_per_tick >= 1)
         return distrust(clock, ns); /* too coarse for 32 bits of scale */
     clock->measured_ns = ns;
+    clock->measured_ticks = ticks;
     ns += (uint64_t)(int64_t)ahead;
     store(clock, ticks, ns, ns_per_tick);
     return ns;

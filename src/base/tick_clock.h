@@ -17,17 +17,19 @@
 
 /* Zeroed, it is clock_gettime() and nothing else. Up to 'ns' it is what every look takes. */
 struct ttm_tick_clock {
-    _Atomic uint32_t version; /* odd: the next three belong together and can be used */
-    _Atomic uint32_t scale;   /* nanoseconds for 2^32 ticks */
-    _Atomic uint64_t ticks;   /* at this count of ticks */
-    _Atomic uint64_t ns;      /* it was this time */
-    uint64_t measured_ns;     /* and CLOCK_MONOTONIC this; 0: never */
-    _Atomic bool is_trusted;  /* ticks are as good as the kernel's clock */
-    _Atomic bool is_busy;     /* somebody sets the above */
+    _Atomic uint64_t ticks;  /* at this count of ticks, or TTM_TICKS_NONE: it cannot be used */
+    _Atomic uint64_t ns;     /* it was this time */
+    _Atomic uint32_t scale;  /* nanoseconds for 2^32 ticks */
+    _Atomic bool is_trusted; /* ticks are as good as the kernel's clock */
+    _Atomic bool is_busy;    /* somebody sets the others */
+    uint64_t measured_ticks; /* at this count */
+    uint64_t measured_ns;    /* CLOCK_MONOTONIC was this; 0: never */
 };
 
 /* For so many ticks, the better part of a second, the numbers are good; then they are set again. */
 #define TTM_TICKS_MAX (1u << 31)
+/* No processor has counted so far, or does so soon after. */
+#define TTM_TICKS_NONE (UINT64_C(1) << 63)
 
 /* Starts to use ticks, if the kernel does so itself. Makes three system calls. */
 void ttm_tick_clock_begin(struct ttm_tick_clock *clock);
@@ -44,15 +46,17 @@ uint64_t ttm_tick_clock_set(struct ttm_tick_clock *clock, uint64_t ticks, uint64
 /* The time at that count of ticks; 0 when the clock has to be asked. */
 static inline uint64_t ttm_tick_clock_at(const struct ttm_tick_clock *clock, uint64_t ticks)
 {
-    /* acquire, all: in this order, so that the version is of what was read in between. */
-    const uint32_t version = atomic_load_explicit(&clock->version, memory_order_acquire);
-    const uint64_t passed = ticks - atomic_load_explicit(&clock->ticks, memory_order_acquire);
+    /*
+     * acquire, all: in this order. While the others are being set there are no 'ticks', and no
+     * count comes twice; so what was read between two looks that are alike belongs to it.
+     */
+    const uint64_t base = atomic_load_explicit(&clock->ticks, memory_order_acquire);
     const uint64_t scale = atomic_load_explicit(&clock->scale, memory_order_acquire);
     const uint64_t ns = atomic_load_explicit(&clock->ns, memory_order_acquire);
-    const uint32_t changed = version ^ atomic_load_explicit(&clock->version, memory_order_relaxed);
+    const uint64_t passed = ticks - base;
 
-    /* One branch for all that is usual. */
-    if (__builtin_expect((passed / TTM_TICKS_MAX | changed | (~version & 1)) != 0, 0))
+    if (__builtin_expect(passed >= TTM_TICKS_MAX, 0) ||
+        __builtin_expect(atomic_load_explicit(&clock->ticks, memory_order_relaxed) != base, 0))
         return 0;
     return ns + (passed * scale >> 32);
 }
