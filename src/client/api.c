@@ -358,6 +358,22 @@ __attribute__((hot, flatten, aligned(4096))) void ttmem_guest_born(struct ttm_sl
     ttm_tracker_begin_plain(&ttm_own_tracker, slot, live, key, epoch);
 }
 
+struct ttm_tracker *ttmem_guest_tracker(void)
+{
+    return &ttm_own_tracker;
+}
+
+__attribute__((cold)) void ttmem_guest_look_after(struct ttm_slot *slot)
+{
+    ttm_tracker_look_after(&ttm_own_tracker, slot);
+}
+
+__attribute__((cold)) void ttmem_guest_take_back(struct ttm_slot *slot, uint64_t key, uint64_t id,
+                                                 uint64_t serial)
+{
+    ttm_tracker_take_back(&ttm_own_tracker, slot, key, id, serial);
+}
+
 /* What has no more to it than a key. */
 static void report(enum ttm_happening_op op, const struct ttm_live *live)
 {

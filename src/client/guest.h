@@ -23,6 +23,7 @@ struct ttmem_guest_origin {
 };
 
 struct ttm_slot;
+struct ttm_tracker;
 
 struct ttmem_guest {
     /*
@@ -72,6 +73,16 @@ TTMEM_EXPORT uint32_t ttmem_guest_origin_note(const struct ttmem_guest_origin *f
  * is what on_slot() said, NULL where it has not.
  */
 TTMEM_EXPORT void ttmem_guest_born(struct ttm_slot *slot, struct ttm_live *live, uint64_t key);
+
+/* For lane.h alone. The tracker of this process, which is always the same. */
+TTMEM_EXPORT struct ttm_tracker *ttmem_guest_tracker(void);
+
+/* For lane.h, after an event: wakes a reader that sleeps, and reports what handlers have left. */
+TTMEM_EXPORT void ttmem_guest_look_after(struct ttm_slot *slot);
+
+/* For lane.h: ends a birth that was told of while tracking was switched off. */
+TTMEM_EXPORT void ttmem_guest_take_back(struct ttm_slot *slot, uint64_t key, uint64_t id,
+                                        uint64_t serial);
 
 /* Devices whose ids follow each other. */
 struct ttm_device_span {

@@ -73,7 +73,7 @@
 #define OVERFLOW_SHARE 8u /* one overflow bucket for so many buckets */
 #define SAMPLED 4096u     /* places that an estimate looks at, or up to twice as many */
 
-#define APART (UINT64_C(1) << 63)
+#define APART TTM_NURSERY_APART
 /* What lives for so long may live on: it makes room in the nursery. A loop's step takes less. */
 #define GROWN_UP_NS (UINT64_C(1) << 21)
 
@@ -174,25 +174,9 @@ size_t ttm_live_table_bytes(const struct ttm_live_table *table)
 
 /* ---- the nursery ---- */
 
-static inline struct ttm_nursery_line *nursery_line(struct ttm_live_table *table, uint64_t id)
-{
-    return &table->nursery[id % TTM_NURSERY_LINES];
-}
-
 static inline struct ttm_live_place *nursery_place(struct ttm_live_table *table, uint64_t id)
 {
-    return &nursery_line(table, id)->place;
-}
-
-/* A life that lives there, and is not on its way out. */
-static inline bool is_nursed(uint64_t serial)
-{
-    return (int64_t)serial > 0; /* neither 0 nor APART */
-}
-
-static inline bool take_nursery_place(struct ttm_live_place *place)
-{
-    return ttm_place_swap_serial(place, 0, APART);
+    return &ttm_nursery_line(table->nursery, id)->place;
 }
 
 /* ---- moves ---- */
@@ -256,7 +240,7 @@ static bool next_nursed(const struct ttm_live_table *table, struct ttm_live_walk
 {
     while (walk->at < TTM_NURSERY_LINES) {
         const uint64_t serial = read_life(&table->nursery[walk->at++].place, ret);
-        if (!is_nursed(serial))
+        if (!ttm_nursery_is_life(serial))
             continue;
         walk->serials[walk->count++] = serial;
         return true;
@@ -502,7 +486,7 @@ static bool find(struct ttm_live_table *table, uint64_t hash, uint64_t key, uint
     struct ttm_live_place *nursed = nursery_place(table, id);
     const uint64_t serial = ttm_place_get(nursed, TTM_PLACE_SERIAL);
 
-    if (!is_nursed(serial) || !ttm_place_has_key(nursed, key, id) ||
+    if (!ttm_nursery_is_life(serial) || !ttm_place_has_key(nursed, key, id) ||
         ttm_place_get(nursed, TTM_PLACE_SERIAL) != serial)
         return find_in_table(table, hash, key, id, ret);
     *ret = (struct spot){NULL, nursed, 0, serial};
@@ -701,7 +685,7 @@ __attribute__((hot)) uint64_t ttm_live_table_remove_plain(struct ttm_live_table 
     const uint64_t serial = ttm_place_get(nursed, TTM_PLACE_SERIAL);
 
     /* Another key comes with another serial: when the swap succeeds, the key was of that life. */
-    if (!is_nursed(serial) || !ttm_place_has_key(nursed, key, id) ||
+    if (!ttm_nursery_is_life(serial) || !ttm_place_has_key(nursed, key, id) ||
         !ttm_place_swap_serial(nursed, serial, 0))
         return remove_grown_up(table, cache, key, id);
     return serial;
@@ -888,7 +872,7 @@ static bool move_out(struct ttm_live_table *table, struct ttm_live_cache *cache,
     const uint64_t hash = key_hash(table, ttm_live_key_of(live), live->id);
     uint32_t number;
 
-    if (!claim_move(nursery_line(table, live->id), live->serial) ||
+    if (!claim_move(ttm_nursery_line(table->nursery, live->id), live->serial) ||
         !copy_out(table, cache, hash, live, &number))
         return false;
     if (!ttm_place_swap_serial(nursed, live->serial, live->serial | APART)) {
@@ -906,8 +890,8 @@ static bool take_over(struct ttm_live_table *table, struct ttm_live_cache *cache
     struct ttm_live old;
     const uint64_t serial = read_life(nursed, &old);
 
-    if (!is_nursed(serial))
-        return serial == 0 && take_nursery_place(nursed);
+    if (!ttm_nursery_is_life(serial))
+        return serial == 0 && ttm_nursery_take(nursed);
     /* The last swap fails when it has ended since: then end_life() has given the place up. */
     return now_ns - old.birth_ns >= GROWN_UP_NS && move_out(table, cache, nursed, &old) &&
            ttm_place_swap_serial(nursed, serial | APART, APART);
@@ -934,7 +918,7 @@ __attribute__((hot)) int ttm_live_table_add_plain(struct ttm_live_table *table,
 {
     struct ttm_live_place *nursed = nursery_place(table, live->id);
 
-    if (__builtin_expect(!take_nursery_place(nursed), 0))
+    if (__builtin_expect(!ttm_nursery_take(nursed), 0))
         return add_grown_up(table, cache, live, key, ret_replaced);
     ttm_place_fill(nursed, live, key);
     ttm_place_set(nursed, TTM_PLACE_SERIAL, live->serial);

@@ -18,6 +18,7 @@
 
 #include "client/live.h"
 #include "client/live_place.h"
+#include "client/nursery.h"
 
 #define TTM_LIVE_GENERATIONS 9
 #define TTM_LIVES_PER_PROCESS ((1u << 24) - 2)
@@ -31,18 +32,6 @@ struct ttm_live_cache {
 };
 
 struct ttm_live_bucket;
-
-/*
- * Newborns, each by its id in a cache line of its own: most allocations of a loop are given back
- * soon, and to come and go here touches that line and nothing else of the table.
- */
-#define TTM_NURSERY_LINES 32
-
-struct ttm_nursery_line {
-    _Alignas(64) struct ttm_live_place place;
-    _Atomic uint64_t
-        mover_of; /* the serial of the life there that somebody moves, or of an earlier one */
-};
 
 struct ttm_live_generation {
     struct ttm_live_bucket *buckets;

@@ -644,6 +644,34 @@ __attribute__((hot)) void ttm_tracker_end_plain(struct ttm_tracker *tracker, str
     (void)end(tracker, slot, allocator, region, id, epoch, true);
 }
 
+void ttm_tracker_look_after(struct ttm_tracker *tracker, struct ttm_slot *slot)
+{
+    struct ttm_producer *producer = &tracker->producer;
+    /* relaxed, both: as in ttm_ring_publish(); only we write the tail. */
+    const uint64_t tail = atomic_load_explicit(&slot->ring->tail, memory_order_relaxed);
+
+    ttm_ring_call_reader(
+        producer, slot->ring, tail,
+        atomic_load_explicit(&producer->segment->reader_sleep, memory_order_relaxed));
+    report_rest(tracker, slot);
+}
+
+void ttm_tracker_take_back(struct ttm_tracker *tracker, struct ttm_slot *slot, uint64_t key,
+                           uint64_t id, uint64_t serial)
+{
+    const struct ttm_live live = {
+        .id = id,
+        .serial = serial,
+        .allocator = (uint16_t)(key >> 40),
+        .region = (uint8_t)(key >> 56 & TTM_LIVE_REGION_MAX),
+    };
+
+    set_busy(slot, true);
+    take_back(tracker, slot, &live);
+    set_busy(slot, false);
+    report_rest(tracker, slot);
+}
+
 bool ttm_tracker_settle(struct ttm_tracker *tracker)
 {
     const struct timespec pause = {.tv_nsec = SETTLE_PAUSE_NS};

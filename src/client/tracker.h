@@ -104,6 +104,13 @@ bool ttm_tracker_end(struct ttm_tracker *tracker, struct ttm_slot *slot, uint16_
 void ttm_tracker_end_plain(struct ttm_tracker *tracker, struct ttm_slot *slot, uint16_t allocator,
                            uint8_t region, uint64_t id, uint32_t epoch);
 
+/* For lane.h, after an event that is told of: wakes a reader that sleeps, reports what handlers left. */
+void ttm_tracker_look_after(struct ttm_tracker *tracker, struct ttm_slot *slot);
+
+/* For lane.h: ends a life that began there while tracking was switched off. */
+void ttm_tracker_take_back(struct ttm_tracker *tracker, struct ttm_slot *slot, uint64_t key,
+                           uint64_t id, uint64_t serial);
+
 /*
  * Waits a little until every thread has left the event that it is in the middle of, so that what
  * the table says of an event that has been seen there is in a ring too. Returns false when one

@@ -79,7 +79,8 @@ struct ttm_allocator *ttm_allocators_find(const void *impl)
 
 void ttm_allocators_end(const void *impl)
 {
-    atomic_fetch_add_explicit(&ttm_hot.allocators_ends, 1, memory_order_relaxed); /* see there */
+    /* relaxed: see ttm_allocators_ends(). */
+    atomic_fetch_add_explicit(&ttm_hot.state, TTM_ALLOCATORS_END, memory_order_relaxed);
     free(ttm_ptr_map_remove(&known, impl));
 }
 

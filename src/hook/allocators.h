@@ -27,11 +27,14 @@ struct ttm_allocator *ttm_allocators_meet(const void *impl);
 /* NULL when it was never met. */
 struct ttm_allocator *ttm_allocators_find(const void *impl);
 
-/* How many have ended: who has kept a pointer looks whether it is still the same. */
-static inline uint32_t ttm_allocators_ends(void)
+/* The upper half of ttm_hot.state counts those that have ended. */
+#define TTM_ALLOCATORS_END (UINT64_C(1) << 32)
+
+/* That half: who has kept a pointer looks whether it is still the same. */
+static inline uint64_t ttm_allocators_ends(void)
 {
     /* relaxed: who calls an allocator knows that it has not ended, and so of those before it. */
-    return atomic_load_explicit(&ttm_hot.allocators_ends, memory_order_relaxed);
+    return atomic_load_explicit(&ttm_hot.state, memory_order_relaxed) & ~(TTM_ALLOCATORS_END - 1);
 }
 
 /* The runtime has closed it: what it held is gone, and the pointer means nothing any more. */

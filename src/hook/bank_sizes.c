@@ -8,19 +8,14 @@ void ttm_bank_sizes_add(struct ttm_bank_sizes *sizes, const struct ttm_buffer_fa
         &sizes->items[ttm_bank_size_place(facts->region, facts->bytes, facts->page_bytes)];
     uint32_t state = TTM_BANK_SIZE_EMPTY;
 
-    if (facts->page_bytes == 0 || facts->banks != 0)
+    if (facts->page_bytes == 0 || facts->banks != 0 || !ttm_lane_takes(placed))
         return;
     /* relaxed: the place is ours by the swap alone. */
     if (!atomic_compare_exchange_strong_explicit(&item->state, &state, TTM_BANK_SIZE_TAKEN,
                                                  memory_order_relaxed, memory_order_relaxed))
         return;
-    item->bytes = facts->bytes;
     item->page_bytes = facts->page_bytes;
-    item->footprint_bytes = placed->footprint_bytes;
-    item->key = ttm_live_key_of(placed);
-    item->allocator = placed->allocator;
-    item->banks = placed->banks;
-    item->devices = placed->devices;
+    item->size = ttm_lane_size_of(placed);
     /* release: pairs with the acquire in ttm_bank_sizes_find(). */
     atomic_store_explicit(&item->state, TTM_BANK_SIZE_THERE + facts->region, memory_order_release);
 }

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/live_table.h"
+#include "client/lane.h"
 #include "hook/metal.h"
 
 #define TTM_BANK_SIZES_BITS 8
@@ -28,13 +28,11 @@ enum ttm_bank_size_state {
 
 struct ttm_bank_size {
     _Alignas(64) _Atomic uint32_t state;
-    uint32_t devices;
-    uint64_t bytes, page_bytes;
-    uint64_t footprint_bytes;
-    uint64_t key; /* ttm_live_key() */
-    uint16_t allocator;
-    uint16_t banks;
+    uint64_t page_bytes;
+    struct ttm_lane_size size;
 };
+
+_Static_assert(sizeof(struct ttm_bank_size) == 64, "one cache line");
 
 /* All zero: empty. */
 struct ttm_bank_sizes {
@@ -60,7 +58,7 @@ static inline const struct ttm_bank_size *ttm_bank_sizes_find(const struct ttm_b
     /* acquire: pairs with the release in ttm_bank_sizes_add(). */
     if (__builtin_expect(atomic_load_explicit(&item->state, memory_order_acquire) !=
                                  TTM_BANK_SIZE_THERE + region ||
-                             item->bytes != bytes || item->page_bytes != page_bytes,
+                             item->size.bytes != bytes || item->page_bytes != page_bytes,
                          0))
         return NULL;
     return item;

@@ -10,6 +10,7 @@
 #include "hook/gate.h"
 #include "hook/hot.h"
 #include "hook/keepers.h"
+#include "hook/lanes.h"
 #include "hook/tracking.h"
 #include "stack/stack.h"
 
@@ -19,9 +20,8 @@
  */
 
 /* The first time that a buffer of this allocator is told of. */
-static __attribute__((noinline)) bool describe(const struct ttm_runtime *runtime,
-                                               struct ttm_allocator *allocator, const void *impl,
-                                               const void *buffer)
+static bool describe(const struct ttm_runtime *runtime, struct ttm_allocator *allocator,
+                     const void *impl, const void *buffer)
 {
     const void *device;
 
@@ -30,7 +30,7 @@ static __attribute__((noinline)) bool describe(const struct ttm_runtime *runtime
 }
 
 /* Whether a buffer in L1 has a place of its own in each core, or may have. */
-static inline bool has_core_places(const struct ttm_buffer_fields *fields, const char *body)
+static bool has_core_places(const struct ttm_buffer_fields *fields, const char *body)
 {
     /* relaxed: see there. */
     const uint16_t count = __atomic_load_n(&fields->core_count, __ATOMIC_RELAXED);
@@ -39,9 +39,8 @@ static inline bool has_core_places(const struct ttm_buffer_fields *fields, const
 }
 
 /* Returns false where the methods have to be called. */
-static inline __attribute__((always_inline)) bool read_fields(const struct ttm_runtime *runtime,
-                                                              const void *buffer,
-                                                              struct ttm_buffer_facts *ret)
+static bool read_fields(const struct ttm_runtime *runtime, const void *buffer,
+                        struct ttm_buffer_facts *ret)
 {
     const struct ttm_buffer_fields *fields = &runtime->fields;
 
@@ -63,8 +62,8 @@ static inline __attribute__((always_inline)) bool read_fields(const struct ttm_r
     return true;
 }
 
-static inline bool read_key(const struct ttm_runtime *runtime, const void *buffer, uint64_t *ret_id,
-                            uint8_t *ret_region)
+static bool read_key(const struct ttm_runtime *runtime, const void *buffer, uint64_t *ret_id,
+                     uint8_t *ret_region)
 {
     const struct ttm_buffer_fields *fields = &runtime->fields;
 
@@ -76,12 +75,12 @@ static inline bool read_key(const struct ttm_runtime *runtime, const void *buffe
     return true;
 }
 
-static inline void take_size(struct ttm_live *live, const struct ttm_bank_size *size)
+static void take_size(struct ttm_live *live, const struct ttm_bank_size *size)
 {
-    live->footprint_bytes = size->footprint_bytes;
-    live->allocator = size->allocator;
-    live->banks = size->banks;
-    live->devices = size->devices;
+    live->footprint_bytes = size->size.footprint_bytes;
+    live->allocator = size->size.spread.allocator;
+    live->banks = size->size.spread.banks;
+    live->devices = size->size.spread.devices;
 }
 
 /* What is told of a buffer; false when it is none that takes memory, or cannot be told of. */
@@ -120,9 +119,8 @@ static bool describe_birth(const struct ttm_runtime *runtime, struct ttm_allocat
 }
 
 /* One whose methods have to be called, or that is the first of its size. Keeps errno. */
-static __attribute__((noinline)) void tell(const struct ttm_runtime *runtime,
-                                           struct ttm_allocator *allocator, const void *impl,
-                                           const void *buffer)
+static void tell(const struct ttm_runtime *runtime, struct ttm_allocator *allocator,
+                 const void *impl, const void *buffer)
 {
     const int saved_errno = errno;
     struct ttm_live born;
@@ -141,57 +139,22 @@ static __attribute__((noinline)) void tell(const struct ttm_runtime *runtime,
     errno = saved_errno;
 }
 
-/*
- * Reads what most are: known by their fields, spread page by page, and of a size that was there
- * before. Returns its size, NULL when it is none of these. Does not change errno.
- */
-static inline __attribute__((always_inline)) const struct ttm_bank_size *read_usual(
-    const struct ttm_runtime *runtime, const struct ttm_allocator *allocator, const void *buffer,
-    struct ttm_live *ret)
+static bool is_last(const void *impl)
 {
-    struct ttm_buffer_facts facts;
-
-    if (__builtin_expect(!read_fields(runtime, buffer, &facts) || facts.address == 0, 0))
-        return NULL;
-    const struct ttm_bank_size *size =
-        ttm_allocator_size(allocator, facts.region, facts.bytes, facts.page_bytes);
-    if (__builtin_expect(!size, 0))
-        return NULL;
-    ret->id = facts.id;
-    ret->address = facts.address;
-    ret->bytes = facts.bytes;
-    ret->unused = ret->kind = ret->flags = 0;
-    ret->region = facts.region;
-    take_size(ret, size);
-    return size;
+    return ttm_own.last.impl == impl &&
+           (ttm_own.last.state & ~(TTM_ALLOCATORS_END - 1)) == ttm_allocators_ends();
 }
 
-static inline __attribute__((always_inline)) void tell_newborn(const struct ttm_runtime *runtime,
-                                                               const void *buffer)
-{
-    struct ttm_live born;
-    const struct ttm_bank_size *size = read_usual(runtime, ttm_own.last.allocator, buffer, &born);
-
-    if (__builtin_expect(size != NULL, 1))
-        ttmem_guest_born(ttm_own.slot, &born, size->key);
-    else
-        tell(runtime, ttm_own.last.allocator, ttm_own.last.impl, buffer);
-}
-
-static inline bool is_last(const void *impl)
-{
-    return __builtin_expect(ttm_own.last.impl == impl && ttm_own.last.ends == ttm_allocators_ends(),
-                            1);
-}
-
-static __attribute__((noinline, cold)) void turn_to(const void *impl)
+/* With what lanes.h needs, where it has all of it. */
+static void turn_to(const struct ttm_runtime *runtime, const void *impl)
 {
     const int saved_errno = errno;
+    const bool has_lanes = runtime->fields.body != 0 && ttm_own.gate.line;
 
     ttm_own.last.impl = impl;
     ttm_own.last.allocator = ttm_allocators_meet(impl);
-    ttm_own.last.ends = ttm_allocators_ends();
-    ttm_own.last.number = ttm_own.last.allocator ? ttm_allocator_number(ttm_own.last.allocator) : 0;
+    ttm_own.last.state = ttm_allocators_ends() |
+                         (has_lanes && ttm_own.last.allocator ? TTM_GATE_TRACKING : TTM_LANES_NONE);
     errno = saved_errno;
 }
 
@@ -201,15 +164,15 @@ static void end_birth(void)
     ttm_gate_leave();
 }
 
-__attribute__((hot)) void ttm_buffers_allocating(void *self, void *buffer)
+void ttm_buffers_allocating(const struct ttm_runtime *runtime, void *self, void *buffer)
 {
     /* One that was never announced: it is not ours to wonder why. */
-    if (__builtin_expect(ttm_own.newborn != NULL, 0))
+    if (ttm_own.newborn)
         end_birth();
     (void)ttm_event_enter();
     ttm_own.newborn = buffer;
     if (!is_last(self))
-        turn_to(self); /* the event goes on */
+        turn_to(runtime, self); /* the event goes on */
 }
 
 /* 'context' is the unwinder's, who has called us: its own frames and what is inside are not to be seen. */
@@ -263,31 +226,28 @@ __attribute__((used)) _Unwind_Reason_Code ttm_buffers_allocation_unwound(
     return _URC_CONTINUE_UNWIND;
 }
 
-__attribute__((hot)) void ttm_buffers_announced(const struct ttm_runtime *runtime,
-                                                const void *buffer)
+void ttm_buffers_announced(const struct ttm_runtime *runtime, const void *buffer)
 {
     /* Without a place of its own before, it is one that takes no memory. */
-    if (__builtin_expect(ttm_own.newborn != buffer || !buffer, 0))
+    if (ttm_own.newborn != buffer || !buffer)
         return;
-    if (__builtin_expect(ttm_own.last.number != 0 && ttm_tracking_is_on(), 1))
-        tell_newborn(runtime, buffer);
+    if (ttm_own.last.allocator && ttm_tracking_is_on())
+        tell(runtime, ttm_own.last.allocator, ttm_own.last.impl, buffer);
     end_birth();
 }
 
-static inline void end_life(uint16_t allocator, uint8_t region, uint64_t id)
+static void end_life(uint16_t allocator, uint8_t region, uint64_t id)
 {
     /* relaxed: see there. */
-    if (__builtin_expect(id < atomic_load_explicit(&ttm_hot.first_own_id, memory_order_relaxed), 0))
+    if (id < atomic_load_explicit(&ttm_hot.first_own_id, memory_order_relaxed))
         return;
-    if (__builtin_expect(!ttm_ending_has_begun(), 1))
+    if (!ttm_ending_has_begun())
         ttmem_guest_ended(ttm_own.slot, allocator, region, id);
     else
         ttmem_guest_close(allocator, region, id);
 }
 
-/* Of another allocator than the thread had to do with last, or whose methods have to be called. */
-static __attribute__((noinline)) void end_unusual(const struct ttm_runtime *runtime,
-                                                  const void *impl, const void *buffer)
+void ttm_buffers_end(const struct ttm_runtime *runtime, const void *impl, const void *buffer)
 {
     const int saved_errno = errno;
     const struct ttm_allocator *allocator = ttm_allocators_find(impl);
@@ -299,30 +259,30 @@ static __attribute__((noinline)) void end_unusual(const struct ttm_runtime *runt
     errno = saved_errno;
 }
 
-__attribute__((hot)) void ttm_buffers_releasing(const struct ttm_runtime *runtime, void *self,
-                                                void *buffer)
+void ttm_buffers_releasing(const struct ttm_runtime *runtime, void *self, void *buffer)
 {
-    const struct ttm_buffer_fields *fields = &runtime->fields;
     const bool is_tracking = ttm_event_enter();
 
     ttm_own.releases++;
-    if (__builtin_expect(!is_tracking, 0))
-        return;
-    if (__builtin_expect(!is_last(self) || ttm_own.last.number == 0 || fields->body == 0, 0)) {
-        end_unusual(runtime, self, buffer);
-        return;
-    }
-    const char *body = ttm_buffer_body(fields, buffer);
-    const uint32_t region = ttm_buffer_u32(body, fields->type);
-    /* Nothing of this changes errno. */
-    if (__builtin_expect(region <= TTMEM_TRACE, 1))
-        end_life(ttm_own.last.number, (uint8_t)region, ttm_buffer_u64(body, fields->id));
+    if (is_tracking)
+        ttm_buffers_end(runtime, self, buffer);
 }
 
-__attribute__((hot)) void ttm_buffers_released(void)
+void ttm_buffers_released(void)
 {
     ttm_own.releases--;
     ttm_gate_leave();
+}
+
+/* Of one whose end was told of in a lane, and whose thread is inside for it alone. */
+__attribute__((used)) _Unwind_Reason_Code ttm_buffers_lane_unwound(
+    int version, _Unwind_Action actions, uint64_t exception_class,
+    struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+{
+    (void)version, (void)exception_class, (void)exception, (void)context;
+    if ((actions & _UA_CLEANUP_PHASE) != 0)
+        ttm_gate_leave();
+    return _URC_CONTINUE_UNWIND;
 }
 
 /* As above. */
@@ -376,6 +336,7 @@ void ttm_buffers_after_fork(void)
 {
     if (ttm_own.newborn)
         end_birth();
+    ttm_own.slot = NULL; /* it was the parent's */
     atomic_store_explicit(&ttm_hot.first_own_id, UINT64_MAX, memory_order_relaxed);
 }
 

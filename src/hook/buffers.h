@@ -15,11 +15,14 @@
 #include "hook/metal.h"
 
 /* Before AllocatorImpl::allocate_buffer(). What follows a successful one is the announcement. */
-void ttm_buffers_allocating(void *self, void *buffer);
+void ttm_buffers_allocating(const struct ttm_runtime *runtime, void *self, void *buffer);
 
 /* Before and after AllocatorImpl::deallocate_buffer(). */
 void ttm_buffers_releasing(const struct ttm_runtime *runtime, void *self, void *buffer);
 void ttm_buffers_released(void);
+
+/* A buffer of that allocator ends, inside the gate and while tracking is on. */
+void ttm_buffers_end(const struct ttm_runtime *runtime, const void *impl, const void *buffer);
 
 /*
  * Called by the unwinder for an exception, or the end of a thread that is cancelled, that passes
@@ -34,6 +37,10 @@ _Unwind_Reason_Code ttm_buffers_release_unwound(int version, _Unwind_Action acti
                                                 uint64_t exception_class,
                                                 struct _Unwind_Exception *exception,
                                                 struct _Unwind_Context *context);
+_Unwind_Reason_Code ttm_buffers_lane_unwound(int version, _Unwind_Action actions,
+                                             uint64_t exception_class,
+                                             struct _Unwind_Exception *exception,
+                                             struct _Unwind_Context *context);
 
 /* Around AllocatorImpl::deallocate_buffers(), which frees all at once. */
 extern const struct ttm_guard ttm_buffer_release_of_all;

@@ -102,7 +102,7 @@ static bool try_to_enter(uint32_t how_deep)
         atomic_store_explicit(ttm_own.gate.line, how_deep, memory_order_seq_cst);
     else
         atomic_fetch_add_explicit(&sharers_inside, 1, memory_order_seq_cst);
-    return (atomic_load_explicit(&ttm_hot.gate_state, memory_order_seq_cst) & TTM_GATE_CLOSED) == 0;
+    return (atomic_load_explicit(&ttm_hot.state, memory_order_seq_cst) & TTM_GATE_CLOSED) == 0;
 }
 
 static void say_outside(void)
@@ -122,7 +122,7 @@ static void wait_and_enter(void)
     while (!try_to_enter(1)) {
         say_outside();
         /* relaxed: looked at again above. */
-        while (atomic_load_explicit(&ttm_hot.gate_state, memory_order_relaxed) & TTM_GATE_CLOSED)
+        while (atomic_load_explicit(&ttm_hot.state, memory_order_relaxed) & TTM_GATE_CLOSED)
             pause_a_little();
     }
 }
@@ -131,7 +131,7 @@ static void wait_and_enter(void)
 static void wait_until_seen(void)
 {
     /* release: pairs with the acquire in claim(). It changes nothing, but has its place among the changes. */
-    while (atomic_fetch_or_explicit(&ttm_hot.gate_state, 0, memory_order_acq_rel) & TTM_GATE_ALONE)
+    while (atomic_fetch_or_explicit(&ttm_hot.state, 0, memory_order_acq_rel) & TTM_GATE_ALONE)
         pause_a_little();
 }
 
@@ -173,10 +173,10 @@ static bool is_empty(void)
 static bool claim(void)
 {
     /* acquire: pairs with the release in wait_until_seen(): who has not seen the bit is seen here. */
-    atomic_fetch_or_explicit(&ttm_hot.gate_state, TTM_GATE_ALONE, memory_order_acq_rel);
+    atomic_fetch_or_explicit(&ttm_hot.state, TTM_GATE_ALONE, memory_order_acq_rel);
     if (is_empty())
         return true;
-    atomic_fetch_and_explicit(&ttm_hot.gate_state, ~TTM_GATE_ALONE, memory_order_release);
+    atomic_fetch_and_explicit(&ttm_hot.state, ~TTM_GATE_ALONE, memory_order_release);
     return false;
 }
 
@@ -189,7 +189,7 @@ bool ttm_gate_close(void)
     pthread_mutex_lock(&closers);
     ttm_own.gate.has_closed = true;
     atomic_signal_fence(memory_order_seq_cst);
-    atomic_fetch_or_explicit(&ttm_hot.gate_state, TTM_GATE_CLOSED, memory_order_seq_cst);
+    atomic_fetch_or_explicit(&ttm_hot.state, TTM_GATE_CLOSED, memory_order_seq_cst);
     ttm_membarrier();
     for (uint32_t i = 0; i < PATIENCE; i++) {
         if (is_empty() && claim())
@@ -203,7 +203,7 @@ void ttm_gate_open(void)
 {
     if (ttm_own.gate.depth > 0) /* nobody else closes it: that is locked */
         (void)try_to_enter(ttm_own.gate.depth);
-    atomic_fetch_and_explicit(&ttm_hot.gate_state, ~(TTM_GATE_CLOSED | TTM_GATE_ALONE),
+    atomic_fetch_and_explicit(&ttm_hot.state, ~(TTM_GATE_CLOSED | TTM_GATE_ALONE),
                               memory_order_seq_cst);
     /* After that, or a signal handler on this thread would wait for it. */
     atomic_signal_fence(memory_order_seq_cst);
@@ -259,7 +259,7 @@ void ttm_gate_after_fork(void)
     atomic_store_explicit(&sharers_inside, is_sharer_inside ? 1 : 0, memory_order_relaxed);
     renew_closers();
     ttm_own.gate.forks = 0;
-    atomic_fetch_and_explicit(&ttm_hot.gate_state, ~(TTM_GATE_CLOSED | TTM_GATE_ALONE),
+    atomic_fetch_and_explicit(&ttm_hot.state, ~(TTM_GATE_CLOSED | TTM_GATE_ALONE),
                               memory_order_seq_cst);
     ttm_own.gate.has_closed = false;
 }

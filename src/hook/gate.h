@@ -18,10 +18,13 @@
 #include "hook/hot.h"
 #include "hook/own.h"
 
-/* Bits of ttm_hot.gate_state, which everybody looks at. They change under the lock of who closes the gate. */
-#define TTM_GATE_CLOSED 1u
-#define TTM_GATE_TRACKING 2u /* tracking.h's */
-#define TTM_GATE_ALONE 4u    /* closed, and nobody was inside: see gate.c */
+/*
+ * The lower half of ttm_hot.state, which everybody looks at. Its bits change under the lock of who
+ * closes the gate.
+ */
+#define TTM_GATE_CLOSED UINT64_C(1)
+#define TTM_GATE_TRACKING UINT64_C(2) /* tracking.h's */
+#define TTM_GATE_ALONE UINT64_C(4)    /* closed, and nobody was inside: see gate.c */
 
 /* For a thread that finds the gate closed, or has no line. */
 __attribute__((cold, noinline)) void ttm_gate_enter_slowly(void); /* keeps errno */
@@ -33,13 +36,13 @@ __attribute__((cold, noinline)) void ttm_gate_leave_slowly(void);
  * Only this thread writes its line, and a signal handler leaves it as it was. relaxed, and in this
  * order for the compiler alone: see gate.c for the processor.
  */
-static inline uint32_t ttm_gate_go_in(_Atomic uint32_t *line)
+static inline uint64_t ttm_gate_go_in(_Atomic uint32_t *line)
 {
     atomic_store_explicit(line, atomic_load_explicit(line, memory_order_relaxed) + 1,
                           memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     /* acquire: pairs with the release in ttm_gate_open(). */
-    return atomic_load_explicit(&ttm_hot.gate_state, memory_order_acquire);
+    return atomic_load_explicit(&ttm_hot.state, memory_order_acquire);
 }
 
 static inline void ttm_gate_go_out(_Atomic uint32_t *line)

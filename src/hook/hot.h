@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hot - words of several modules that every event reads and hardly anybody writes:
- * put side by side, they are one cache line and not one each. Each belongs to the
+ * put side by side, they are two cache lines and not one each. Each belongs to the
  * module that is named, which says what it means.
  */
 #ifndef TTM_HOOK_HOT_H
@@ -10,18 +10,24 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "hook/buffer_fields.h"
+
+struct ttm_tracker;
+
 /* The functions that every operation calls: the first ones of names.h. */
 #define TTM_HOT_POINTS 4
 
 struct ttm_hot {
+    _Alignas(64) _Atomic uint64_t state; /* gate.h, and above its bits allocators.h */
+    /* What lanes.h needs besides; written with the gate closed, when tracking begins. */
+    struct ttm_tracker *tracker;                          /* of libttmem */
+    void *originals[TTM_HOT_POINTS];                      /* of the runtime that is tracked */
+    const volatile uint64_t *ending;                      /* ending.h */
+    _Atomic uint64_t first_own_id;                        /* buffers.c */
+    struct ttm_buffer_fields fields;                      /* of the runtime that is tracked */
     _Alignas(64) uintptr_t caller_starts[TTM_HOT_POINTS]; /* caller.h */
     _Atomic uint32_t caller_lengths[TTM_HOT_POINTS];
-    _Atomic uint32_t gate_state;      /* gate.h */
-    _Atomic uint32_t allocators_ends; /* allocators.h */
-    _Atomic uint64_t first_own_id;    /* buffers.c */
 };
-
-_Static_assert(sizeof(struct ttm_hot) == 64, "one cache line");
 
 extern struct ttm_hot ttm_hot;
 

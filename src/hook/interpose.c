@@ -12,11 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hot_code.h"
 #include "hook/allocators.h"
 #include "hook/buffers.h"
 #include "hook/caller.h"
 #include "hook/devices.h"
 #include "hook/gate.h"
+#include "hook/lanes.h"
 #include "hook/layouts.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
@@ -28,7 +30,10 @@
  * What each operation of a program calls. These lie beside each other and have their handlers
  * inside: the caches are small, and what they have forgotten costs by the line and the jump.
  */
-#define HOT __attribute__((hot, flatten, aligned(64)))
+#define HOT TTM_HOT_NEXT __attribute__((flatten))
+#define COLD __attribute__((noinline, cold))
+/* Of the runtime that is tracked, as ttm_hot has it. */
+#define ORIGINAL(type, point) ((type)(uintptr_t)ttm_hot.originals[TTM_HOOK_##point])
 #define CALLER __builtin_return_address(0)
 
 /* Only the runtime that is tracked has a 'metal'; another one is called and no more. */
@@ -90,21 +95,67 @@ GUARDED(MESH_CLOSE, _ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS
  * says that its place is relative to where it is said, in 32 bits.
  */
 #define UNWOUND_BY(function) __asm__ volatile(".cfi_personality 0x1b, " #function)
+/* Calls it, and not by a jump, which would leave the unwinder no frame. */
+static inline __attribute__((always_inline)) uint64_t call_in_frame(ttm_method method, void *self,
+                                                                    void *argument)
+{
+    const uint64_t result = method(self, argument);
+
+    __asm__ volatile("" : : "r"(result));
+    return result;
+}
+
+static COLD uint64_t allocate_slowly(const void *caller, void *self, void *buffer)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(caller, TTM_HOOK_ALLOCATE_BUFFER);
+    const ttm_method original = (ttm_method)(uintptr_t)runtime->originals[TTM_HOOK_ALLOCATE_BUFFER];
+
+    UNWOUND_BY(ttm_buffers_allocation_unwound);
+    if (!runtime->metal)
+        return original ? original(self, buffer) : 0;
+    ttm_buffers_allocating(runtime, self, buffer);
+    return call_in_frame(original, self, buffer); /* what is tracked has it */
+}
 
 EXPORT uint64_t _ZN2tt8tt_metal13AllocatorImpl15allocate_bufferEPNS0_6BufferE(void *self,
                                                                               void *buffer);
 EXPORT HOT uint64_t _ZN2tt8tt_metal13AllocatorImpl15allocate_bufferEPNS0_6BufferE(void *self,
                                                                                   void *buffer)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_ALLOCATE_BUFFER);
-    const ttm_method original = (ttm_method)(uintptr_t)runtime->originals[TTM_HOOK_ALLOCATE_BUFFER];
-
     UNWOUND_BY(ttm_buffers_allocation_unwound);
-    if (__builtin_expect(!runtime->metal, 0))
+    if (__builtin_expect(!ttm_lanes_allocating(self, buffer), 0))
+        return allocate_slowly(CALLER, self, buffer);
+    return call_in_frame(ORIGINAL(ttm_method, ALLOCATE_BUFFER), self, buffer);
+}
+
+static COLD uint64_t deallocate_slowly(const void *caller, void *self, void *buffer)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(caller, TTM_HOOK_DEALLOCATE_BUFFER);
+    const ttm_method original =
+        (ttm_method)(uintptr_t)runtime->originals[TTM_HOOK_DEALLOCATE_BUFFER];
+
+    UNWOUND_BY(ttm_buffers_release_unwound);
+    if (!runtime->metal)
         return original ? original(self, buffer) : 0;
-    ttm_buffers_allocating(self, buffer);
-    const uint64_t result = original(self, buffer); /* what is tracked has it */
-    __asm__ volatile("" : : "r"(result));           /* a jump would leave the unwinder no frame */
+    ttm_buffers_releasing(runtime, self, buffer);
+    const uint64_t result = original(self, buffer);
+    ttm_buffers_released();
+    return result;
+}
+
+static COLD void end_slowly(const void *self, const void *buffer)
+{
+    ttm_buffers_end(ttm_runtime_tracked(), self, buffer);
+}
+
+/* Apart, so that its frame is never that of one who is on the long way. */
+static HOT __attribute__((noinline)) uint64_t deallocate_in_lane(void *self, void *buffer)
+{
+    UNWOUND_BY(ttm_buffers_lane_unwound);
+    if (__builtin_expect(!ttm_lanes_end(buffer), 0))
+        end_slowly(self, buffer);
+    const uint64_t result = ORIGINAL(ttm_method, DEALLOCATE_BUFFER)(self, buffer);
+    ttm_lanes_leave();
     return result;
 }
 
@@ -113,27 +164,15 @@ EXPORT uint64_t _ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE(
 EXPORT HOT uint64_t _ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE(void *self,
                                                                                     void *buffer)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_DEALLOCATE_BUFFER);
-    const ttm_method original =
-        (ttm_method)(uintptr_t)runtime->originals[TTM_HOOK_DEALLOCATE_BUFFER];
-
-    UNWOUND_BY(ttm_buffers_release_unwound);
-    if (__builtin_expect(!runtime->metal, 0))
-        return original ? original(self, buffer) : 0;
-    ttm_buffers_releasing(runtime, self, buffer);
-    const uint64_t result = original(self, buffer);
-    ttm_buffers_released();
-    return result;
+    return __builtin_expect(ttm_lanes_releasing(self), 1) ? deallocate_in_lane(self, buffer)
+                                                          : deallocate_slowly(CALLER, self, buffer);
 }
 
 typedef void (*track_allocate_fn)(void *, const void *);
 
-EXPORT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *self,
-                                                                         const void *buffer);
-EXPORT HOT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *self,
-                                                                             const void *buffer)
+static COLD void announce_slowly(const void *caller, void *self, const void *buffer)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_TRACK_ALLOCATE);
+    const struct ttm_runtime *runtime = ttm_runtime_of(caller, TTM_HOOK_TRACK_ALLOCATE);
     const track_allocate_fn original =
         (track_allocate_fn)(uintptr_t)runtime->originals[TTM_HOOK_TRACK_ALLOCATE];
 
@@ -141,6 +180,17 @@ EXPORT HOT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(voi
         ttm_buffers_announced(runtime, buffer);
     if (original)
         original(self, buffer);
+}
+
+EXPORT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *self,
+                                                                         const void *buffer);
+EXPORT HOT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *self,
+                                                                             const void *buffer)
+{
+    if (__builtin_expect(ttm_lanes_announced(buffer), 1))
+        ORIGINAL(track_allocate_fn, TRACK_ALLOCATE)(self, buffer);
+    else
+        announce_slowly(CALLER, self, buffer);
 }
 
 typedef void (*track_cb_fn)(void *, const void *, uint64_t, uint64_t, bool, const void *);
@@ -260,14 +310,9 @@ EXPORT void _ZN2tt8tt_metal11distributed16MeshWorkloadImplD1Ev(void *self)
 
 typedef void (*enqueue_fn)(void *, void *, bool);
 
-EXPORT void
-_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb(
-    void *queue, void *workload, bool is_blocking);
-EXPORT HOT void
-_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb(
-    void *queue, void *workload, bool is_blocking)
+static COLD void enqueue_slowly(const void *caller, void *queue, void *workload, bool is_blocking)
 {
-    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_ENQUEUE);
+    const struct ttm_runtime *runtime = ttm_runtime_of(caller, TTM_HOOK_ENQUEUE);
     const enqueue_fn original = (enqueue_fn)(uintptr_t)runtime->originals[TTM_HOOK_ENQUEUE];
 
     /* A MeshWorkload is a pointer to its MeshWorkloadImpl. */
@@ -275,6 +320,19 @@ _ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_1
         ttm_workloads_dispatch(*(const void *const *)workload);
     if (original)
         original(queue, workload, is_blocking);
+}
+
+EXPORT void
+_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb(
+    void *queue, void *workload, bool is_blocking);
+EXPORT HOT void
+_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb(
+    void *queue, void *workload, bool is_blocking)
+{
+    if (__builtin_expect(ttm_lanes_dispatch(*(const void *const *)workload), 1))
+        ORIGINAL(enqueue_fn, ENQUEUE)(queue, workload, is_blocking);
+    else
+        enqueue_slowly(CALLER, queue, workload, is_blocking);
 }
 
 typedef void (*mesh_initialized_fn)(const void *);

@@ -25,16 +25,19 @@ struct ttm_gate_pass {
 struct ttm_last_allocator {
     const void *impl;
     struct ttm_allocator *allocator;
-    uint32_t ends; /* ttm_allocators_ends() at that time: an ended one may be followed by another */
-    uint16_t number; /* of it, 0 when there is none */
+    /*
+     * What ttm_hot.state has to be for lanes.h: the ends of allocators at that time, as an ended one
+     * may be followed by another, and below them that tracking is on, or TTM_LANES_NONE.
+     */
+    uint64_t state;
 };
 
 struct ttm_own {
     _Alignas(64) struct ttm_gate_pass gate;
     struct ttm_last_allocator last;
-    const void *newborn;   /* the buffer that it has a place for and has not announced yet */
     struct ttm_slot *slot; /* what libttmem has of the thread, see client/guest.h */
-    uint32_t releases;     /* buffers that it is giving back, one within another */
+    const void *newborn;   /* the buffer that it has a place for and has not announced yet */
+    uint32_t releases;     /* buffers that it is giving back the long way, one within another */
 };
 
 _Static_assert(sizeof(struct ttm_own) == 64, "one cache line");

@@ -13,14 +13,7 @@
 #define MAP_BITS 16
 
 struct ttm_program {
-    /* What a dispatch looks at, in one cache line. */
-    _Alignas(64) uint64_t id;
-    _Atomic uint64_t dispatched;           /* order of the dispatch; 0: never */
-    struct ttm_device_cell *_Atomic cells; /* of all devices */
-    /* Something of it in L1 is told of, on these devices ... */
-    _Atomic struct ttm_device_span span;
-    _Atomic bool is_scattered; /* ... or on 'devices', whose ids do not follow each other */
-    _Atomic uint32_t devices;
+    struct ttm_dispatch dispatch;
     const void *device; /* that it was laid out for last */
     struct ttm_mesh_range range;
     bool has_range;
@@ -34,21 +27,6 @@ TTM_PTR_MAP(known, MAP_BITS);
 
 /* Guards the contents of all records, and that each program is told of by one thread at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/*
- * A number to sort dispatches by. Where the processor counts, nobody has to share a counter: its
- * counts differ between processors by less than a dispatch takes.
- */
-static inline uint64_t next_dispatch(void)
-{
-#ifdef __x86_64__
-    return __builtin_ia32_rdtsc();
-#else
-    static _Atomic uint64_t dispatches;
-
-    return atomic_fetch_add_explicit(&dispatches, 1, memory_order_relaxed) + 1;
-#endif
-}
 
 struct ttm_program *ttm_programs_find(const void *impl)
 {
@@ -66,7 +44,8 @@ struct ttm_program *ttm_programs_meet(const struct ttm_runtime *runtime, const v
     if (!program)
         return NULL;
     memset(program, 0, sizeof(*program));
-    program->id = id + 1; /* the runtime counts from 0, which libttmem takes for none */
+    program->dispatch.program =
+        id + 1; /* the runtime counts from 0, which libttmem takes for none */
     /* Two threads never make the same program known, as it is compiled by one. */
     if (ttm_ptr_map_add(&known, impl, program) < 0) {
         free(program);
@@ -78,7 +57,7 @@ struct ttm_program *ttm_programs_meet(const struct ttm_runtime *runtime, const v
 static void untell(struct ttm_program *program, uint8_t region)
 {
     if (program->is_told[region])
-        ttmem_program_free(program->id, region);
+        ttmem_program_free(program->dispatch.program, region);
     program->is_told[region] = false;
 }
 
@@ -95,7 +74,7 @@ static void tell_part(const struct ttm_program *program, const struct ttm_part *
         .address = part->address,
         .bytes = is_kernel ? part->core_bytes : all_bytes,
         .footprint_bytes = all_bytes,
-        .program = program->id,
+        .program = program->dispatch.program,
         .devices = devices,
         .cores = ttmem_cores(ranges, part->range_count),
         .region = ttm_part_region(part->source),
@@ -107,10 +86,17 @@ static void tell_part(const struct ttm_program *program, const struct ttm_part *
 /* Where dispatches of it are noted; what 'span' says follows from 'cells', which stays as it is. */
 static void set_span(struct ttm_program *program, struct ttm_device_span span)
 {
-    if (span.count > 0)
-        atomic_store_explicit(&program->cells, ttmem_guest_cells(), memory_order_relaxed);
-    /* release: pairs with the acquire in ttm_program_dispatch(). */
-    atomic_store_explicit(&program->span, span, memory_order_release);
+    struct ttm_dispatch *dispatch = &program->dispatch;
+    struct ttm_device_cell *cells = span.count > 0 ? ttmem_guest_cells() : NULL;
+
+    if (cells)
+        atomic_store_explicit(&dispatch->cells, cells, memory_order_relaxed);
+    /* Another than the cell can have counted: it is not the latest there. */
+    atomic_store_explicit(&dispatch->noted, UINT32_MAX, memory_order_relaxed);
+    /* release, both: pair with the acquire in ttm_dispatch_note() and ttm_program_dispatch(). */
+    atomic_store_explicit(&dispatch->span, span, memory_order_release);
+    atomic_store_explicit(&dispatch->cell, span.count == 1 ? &cells[span.first] : NULL,
+                          memory_order_release);
 }
 
 /* Tells of everything in a region, in place of what was told before. */
@@ -136,12 +122,12 @@ static void tell(struct ttm_program *program, uint8_t region)
     const struct ttm_device_span none = {0};
     const struct ttm_device_span span = number > 0 ? ttmem_guest_span(devices) : none;
     /* relaxed: who dispatches a program does so after it was laid out, on the same thread. */
-    atomic_store_explicit(&program->devices, devices, memory_order_relaxed);
-    atomic_store_explicit(&program->is_scattered, number > 0 && span.count == 0,
+    atomic_store_explicit(&program->dispatch.devices, devices, memory_order_relaxed);
+    atomic_store_explicit(&program->dispatch.is_scattered, number > 0 && span.count == 0,
                           memory_order_relaxed);
     set_span(program, span);
-    if (number > 0 && atomic_load_explicit(&program->dispatched, memory_order_relaxed))
-        ttmem_program_dispatch(program->id, devices);
+    if (number > 0 && atomic_load_explicit(&program->dispatch.order, memory_order_relaxed))
+        ttmem_program_dispatch(program->dispatch.program, devices);
 }
 
 static void set_chips(struct ttm_program *program, const struct ttm_chips *chips)
@@ -213,20 +199,22 @@ void ttm_program_narrow(struct ttm_program *program, const struct ttm_runtime *r
     pthread_mutex_unlock(&lock);
 }
 
-__attribute__((hot)) void ttm_program_dispatch(struct ttm_program *program, bool is_tracking)
+void ttm_program_dispatch(struct ttm_program *program, bool is_tracking)
 {
     /* relaxed: a number to sort by. */
-    atomic_store_explicit(&program->dispatched, next_dispatch(), memory_order_relaxed);
+    atomic_store_explicit(&program->dispatch.order, ttm_dispatch_next(), memory_order_relaxed);
     if (__builtin_expect(!is_tracking, 0))
         return;
     /* acquire: pairs with the release in set_span(). */
-    const struct ttm_device_span span = atomic_load_explicit(&program->span, memory_order_acquire);
+    const struct ttm_device_span span =
+        atomic_load_explicit(&program->dispatch.span, memory_order_acquire);
     if (__builtin_expect(span.count > 0, 1))
-        ttmem_guest_dispatch(atomic_load_explicit(&program->cells, memory_order_relaxed), span,
-                             program->id);
-    else if (atomic_load_explicit(&program->is_scattered, memory_order_relaxed))
-        ttmem_program_dispatch(program->id,
-                               atomic_load_explicit(&program->devices, memory_order_relaxed));
+        ttmem_guest_dispatch(atomic_load_explicit(&program->dispatch.cells, memory_order_relaxed),
+                             span, program->dispatch.program);
+    else if (atomic_load_explicit(&program->dispatch.is_scattered, memory_order_relaxed))
+        ttmem_program_dispatch(
+            program->dispatch.program,
+            atomic_load_explicit(&program->dispatch.devices, memory_order_relaxed));
 }
 
 bool ttm_program_has(struct ttm_program *program, enum ttm_part_source source)
@@ -279,7 +267,7 @@ void ttm_programs_end(const void *impl)
     if (program) {
         pthread_mutex_lock(&lock);
         if (ttm_tracking_is_on() && (program->is_told[TTMEM_CB] || program->is_told[TTMEM_KERNEL]))
-            ttmem_program_end(program->id);
+            ttmem_program_end(program->dispatch.program);
         release(program);
         pthread_mutex_unlock(&lock);
     }
@@ -301,8 +289,8 @@ static void forget_parts(struct ttm_program *program)
     memset(program->is_told, 0, sizeof(program->is_told));
     /* relaxed: see tell(). */
     set_span(program, (struct ttm_device_span){0});
-    atomic_store_explicit(&program->is_scattered, false, memory_order_relaxed);
-    atomic_store_explicit(&program->dispatched, 0, memory_order_relaxed);
+    atomic_store_explicit(&program->dispatch.is_scattered, false, memory_order_relaxed);
+    atomic_store_explicit(&program->dispatch.order, 0, memory_order_relaxed);
 }
 
 void ttm_programs_close_chip(uint16_t id)
@@ -322,8 +310,8 @@ void ttm_programs_close_chip(uint16_t id)
 
 static int by_dispatch(const void *a, const void *b)
 {
-    const uint64_t first = (*(struct ttm_program *const *)a)->dispatched;
-    const uint64_t second = (*(struct ttm_program *const *)b)->dispatched;
+    const uint64_t first = (*(struct ttm_program *const *)a)->dispatch.order;
+    const uint64_t second = (*(struct ttm_program *const *)b)->dispatch.order;
 
     return first < second ? -1 : first > second;
 }

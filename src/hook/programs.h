@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hook/dispatch.h"
 #include "hook/metal.h"
 #include "hook/parts.h"
 
@@ -42,6 +43,12 @@ void ttm_program_lay_out(struct ttm_program *program, const struct ttm_runtime *
 /* The program is for these chips of its mesh only. */
 void ttm_program_narrow(struct ttm_program *program, const struct ttm_runtime *runtime,
                         const struct ttm_mesh_range *range);
+
+/* Its beginning. */
+static inline struct ttm_dispatch *ttm_program_dispatch_of(struct ttm_program *program)
+{
+    return (struct ttm_dispatch *)program;
+}
 
 /* It is sent to run, inside the gate. The one function that takes no lock. */
 void ttm_program_dispatch(struct ttm_program *program, bool is_tracking);

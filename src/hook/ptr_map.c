@@ -14,12 +14,6 @@
 #define UNUSED ((uintptr_t)0)
 #define FREED ((uintptr_t)1)
 
-/* Addresses differ in their middle bits, which a multiplication brings to the top. */
-static uint64_t home_of(const struct ttm_ptr_map *map, uintptr_t key)
-{
-    return (uint64_t)key * 0x9e3779b97f4a7c15ull >> (64 - map->bits);
-}
-
 static struct ttm_ptr_slot *slot_at(const struct ttm_ptr_map *map, uint64_t home, uint32_t step)
 {
     return &map->slots[(home + step) & (((uint64_t)1 << map->bits) - 1)];
@@ -29,7 +23,7 @@ static struct ttm_ptr_slot *slot_at(const struct ttm_ptr_map *map, uint64_t home
 static __attribute__((hot)) struct ttm_ptr_slot *slot_of(const struct ttm_ptr_map *map,
                                                          uintptr_t key)
 {
-    const uint64_t home = home_of(map, key);
+    const uint64_t home = ttm_ptr_map_home(map, (const void *)key);
 
     for (uint32_t i = 0; i < PROBES; i++) {
         struct ttm_ptr_slot *slot = slot_at(map, home, i);
@@ -52,13 +46,11 @@ __attribute__((hot)) void *ttm_ptr_map_find(const struct ttm_ptr_map *map, const
     return slot ? atomic_load_explicit(&slot->value, memory_order_relaxed) : NULL;
 }
 
-static int add_locked(const struct ttm_ptr_map *map, uintptr_t key, void *value)
+static int add_within(const struct ttm_ptr_map *map, uintptr_t key, void *value, uint32_t probes)
 {
-    const uint64_t home = home_of(map, key);
+    const uint64_t home = ttm_ptr_map_home(map, (const void *)key);
 
-    if (slot_of(map, key))
-        return -EEXIST;
-    for (uint32_t i = 0; i < PROBES; i++) {
+    for (uint32_t i = 0; i < probes; i++) {
         struct ttm_ptr_slot *slot = slot_at(map, home, i);
 
         /* relaxed: keys change under the lock alone. */
@@ -75,7 +67,16 @@ static int add_locked(const struct ttm_ptr_map *map, uintptr_t key, void *value)
 int ttm_ptr_map_add(const struct ttm_ptr_map *map, const void *key, void *value)
 {
     pthread_mutex_lock(map->lock);
-    const int r = add_locked(map, (uintptr_t)key, value);
+    const int r =
+        slot_of(map, (uintptr_t)key) ? -EEXIST : add_within(map, (uintptr_t)key, value, PROBES);
+    pthread_mutex_unlock(map->lock);
+    return r;
+}
+
+int ttm_ptr_map_add_first(const struct ttm_ptr_map *map, const void *key, void *value)
+{
+    pthread_mutex_lock(map->lock);
+    const int r = add_within(map, (uintptr_t)key, value, 1);
     pthread_mutex_unlock(map->lock);
     return r;
 }

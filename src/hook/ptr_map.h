@@ -35,11 +35,32 @@ struct ttm_ptr_map {
     static const struct ttm_ptr_map name = {                                                       \
         .lock = &name##_lock, .bits = (size_bits), .slots = name##_slots}
 
+/* Where a key is looked for first: addresses differ in their middle bits, which this brings to the top. */
+static inline uint64_t ttm_ptr_map_home(const struct ttm_ptr_map *map, const void *key)
+{
+    return (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15ull >> (64 - map->bits);
+}
+
 /* NULL when the key is not there. */
 void *ttm_ptr_map_find(const struct ttm_ptr_map *map, const void *key);
 
+/* The same for a key that lies where it is looked for first, which most do; NULL too when it does not. */
+static inline void *ttm_ptr_map_find_first(const struct ttm_ptr_map *map, const void *key)
+{
+    const struct ttm_ptr_slot *slot = &map->slots[ttm_ptr_map_home(map, key)];
+
+    /* acquire: pairs with the release in ttm_ptr_map_add(); relaxed: that covers it. */
+    return __builtin_expect(
+               atomic_load_explicit(&slot->key, memory_order_acquire) == (uintptr_t)key, 1)
+               ? atomic_load_explicit(&slot->value, memory_order_relaxed)
+               : NULL;
+}
+
 /* 'value' is not NULL and stays the caller's. Returns 0; -EEXIST; -ENOSPC. */
 int ttm_ptr_map_add(const struct ttm_ptr_map *map, const void *key, void *value);
+
+/* The same, only where ttm_ptr_map_find_first() finds it; else -ENOSPC. For a key that is not there. */
+int ttm_ptr_map_add_first(const struct ttm_ptr_map *map, const void *key, void *value);
 
 /* Returns the value, NULL when the key is not there. */
 void *ttm_ptr_map_remove(const struct ttm_ptr_map *map, const void *key);

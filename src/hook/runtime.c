@@ -169,7 +169,12 @@ static void learn_fields(struct ttm_runtime *runtime)
 
 void ttm_runtime_see_core_map(const struct ttm_runtime *runtime, const char *body, const void *map)
 {
-    ttm_buffer_fields_see_core_map(&ttm_runtimes[runtime - ttm_runtimes].fields, body, map);
+    struct ttm_buffer_fields *fields = &ttm_runtimes[runtime - ttm_runtimes].fields;
+
+    ttm_buffer_fields_see_core_map(fields, body, map);
+    /* relaxed, both: it is 0 or what it is. */
+    __atomic_store_n(&ttm_hot.fields.core_count,
+                     __atomic_load_n(&fields->core_count, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
 /* Returns the name of a function that is missing and needed, or NULL. */
@@ -223,6 +228,12 @@ static const char *why_not(enum ttm_release_age age)
     return "it is not as " TTM_RELEASES_KNOWN ", which the hook knows";
 }
 
+void ttm_runtime_put_at_hand(const struct ttm_runtime *runtime)
+{
+    ttm_hot.fields = runtime->fields;
+    memcpy(ttm_hot.originals, runtime->originals, sizeof(ttm_hot.originals));
+}
+
 /* Sets up the runtime that will be tracked, and says what it is and what it lacks. */
 static void track(void *library, struct ttm_runtime *runtime, const char *missing)
 {
@@ -239,6 +250,7 @@ static void track(void *library, struct ttm_runtime *runtime, const char *missin
     if (!runtime->metal)
         return;
     say_what_is_not_heard(runtime);
+    ttm_runtime_put_at_hand(runtime);
     /* release: pairs with the acquire in ttm_runtime_tracked(). */
     atomic_store_explicit(&tracked, runtime, memory_order_release);
 }
@@ -351,22 +363,6 @@ const struct ttm_runtime *ttm_runtime_tracked(void)
 {
     /* acquire: pairs with the release in track(). */
     return atomic_load_explicit(&tracked, memory_order_acquire);
-}
-
-/*
- * For tests/bench/bench_ttnn alone, which compares short blocks with and without tracking inside
- * one process; ttmem_disable() would forget all that is live. While nobody listens every function
- * of interpose.c calls its original and no more. Only while no other thread is in TT-Metal, and
- * with all that was born since the last switch ended.
- */
-__attribute__((visibility("default"))) void ttmem_bench_listen(bool is_listening);
-__attribute__((visibility("default"))) void ttmem_bench_listen(bool is_listening)
-{
-    static const struct ttm_metal *metal;
-
-    if (!metal)
-        metal = ttm_runtimes[0].metal; /* of the one that is tracked */
-    ttm_runtimes[0].metal = is_listening ? metal : NULL;
 }
 
 void ttm_runtime_after_fork(void)

@@ -41,6 +41,9 @@ const struct ttm_runtime *ttm_runtime_tracked(void);
 /* See ttm_buffer_fields_see_core_map(). */
 void ttm_runtime_see_core_map(const struct ttm_runtime *runtime, const char *body, const void *map);
 
+/* Copies what lanes.h needs of the one that is tracked to ttm_hot, which a fork empties. */
+void ttm_runtime_put_at_hand(const struct ttm_runtime *runtime);
+
 /* Tells libttmem which runtime this is and what does not work with it, if one was found. */
 void ttm_runtime_say(void);
 

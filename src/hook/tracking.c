@@ -29,9 +29,9 @@ static struct ttmem_guest guest;
 static void set_flag(bool is_on)
 {
     if (is_on) /* relaxed: see the reader */
-        atomic_fetch_or_explicit(&ttm_hot.gate_state, TTM_GATE_TRACKING, memory_order_relaxed);
+        atomic_fetch_or_explicit(&ttm_hot.state, TTM_GATE_TRACKING, memory_order_relaxed);
     else
-        atomic_fetch_and_explicit(&ttm_hot.gate_state, ~TTM_GATE_TRACKING, memory_order_relaxed);
+        atomic_fetch_and_explicit(&ttm_hot.state, ~TTM_GATE_TRACKING, memory_order_relaxed);
 }
 
 /* Gate closed. Numbers of notes are those of an earlier spell of tracking, or of none. */
@@ -42,6 +42,10 @@ static void begin_anew(const struct ttm_runtime *runtime)
     guest.is_lasting = !ttm_origins_have_frames();
     ttm_ending_look();
     ttm_keepers_begin();
+    ttm_hot.tracker = ttmem_guest_tracker();
+    ttm_hot.ending = ttm_ending_word();
+    if (runtime)
+        ttm_runtime_put_at_hand(runtime);
     set_flag(true);
     if (runtime)
         ttm_devices_tell_all(runtime);

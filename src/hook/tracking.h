@@ -20,8 +20,7 @@
 static inline bool ttm_tracking_is_on(void)
 {
     /* relaxed: it changes with the gate closed, and what counts is its value inside the gate. */
-    return (atomic_load_explicit(&ttm_hot.gate_state, memory_order_relaxed) & TTM_GATE_TRACKING) !=
-           0;
+    return (atomic_load_explicit(&ttm_hot.state, memory_order_relaxed) & TTM_GATE_TRACKING) != 0;
 }
 
 /*
@@ -45,7 +44,7 @@ static inline bool ttm_event_enter(void)
     _Atomic uint32_t *line = ttm_own.gate.line;
 
     if (__builtin_expect(line != NULL, 1)) {
-        if (__builtin_expect(ttm_gate_go_in(line) == TTM_GATE_TRACKING, 1))
+        if (__builtin_expect((uint32_t)ttm_gate_go_in(line) == TTM_GATE_TRACKING, 1))
             return true;
         ttm_gate_go_out(line);
     }

@@ -7,6 +7,7 @@
 #include "hook/tracking.h"
 
 #define MAP_BITS 15
+#define NEAR_BITS 8
 
 /* Nearly all workloads have one program, and the map leads to it. Of several it leads here. */
 struct workload {
@@ -15,6 +16,11 @@ struct workload {
 };
 
 TTM_PTR_MAP(known, MAP_BITS);
+/*
+ * Those with one program, as far as each lies where it is looked for first: a page instead of the
+ * many that the map above has, of which what the processor knows where they are is soon forgotten.
+ */
+TTM_PTR_MAP(near, NEAR_BITS);
 
 /* What the map has is a program, or with this bit set a struct workload. */
 #define SEVERAL ((uintptr_t)1)
@@ -44,6 +50,7 @@ static struct workload *grown(void *value)
 
 static void forget(const void *impl)
 {
+    (void)ttm_ptr_map_remove(&near, impl);
     free(workload_in(ttm_ptr_map_remove(&known, impl)));
 }
 
@@ -53,8 +60,9 @@ static void add(const void *impl, struct ttm_program *program)
     struct workload *workload = workload_in(value);
 
     if (!value) {
-        (void)ttm_ptr_map_add(&known, impl,
-                              program); /* one for which there is no room is not heard */
+        /* One for which there is no room is not heard. */
+        if (ttm_ptr_map_add(&known, impl, program) == 0)
+            (void)ttm_ptr_map_add_first(&near, impl, ttm_program_dispatch_of(program));
         return;
     }
     if (!workload || workload->count == workload->capacity) {
@@ -94,7 +102,12 @@ static __attribute__((noinline)) void dispatch_several(const struct workload *wo
         ttm_program_dispatch(workload->programs[i], is_tracking);
 }
 
-__attribute__((hot)) void ttm_workloads_dispatch(const void *impl)
+__attribute__((hot)) struct ttm_dispatch *ttm_workloads_dispatch_of(const void *impl)
+{
+    return ttm_ptr_map_find_first(&near, impl);
+}
+
+void ttm_workloads_dispatch(const void *impl)
 {
     const bool is_tracking = ttm_event_enter();
     void *value = ttm_ptr_map_find(&known, impl);
@@ -118,4 +131,5 @@ void ttm_workloads_end(const void *impl)
 void ttm_workloads_after_fork(void)
 {
     ttm_ptr_map_after_fork(&known);
+    ttm_ptr_map_after_fork(&near);
 }

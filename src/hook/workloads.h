@@ -17,6 +17,9 @@
 void ttm_workloads_add(const struct ttm_runtime *runtime, const void *impl, const void *program,
                        const void *range);
 
+/* Of one with a single program that is at hand: what sending it notes. Else NULL. */
+struct ttm_dispatch *ttm_workloads_dispatch_of(const void *impl);
+
 /* It is sent to run. */
 void ttm_workloads_dispatch(const void *impl);
 

@@ -22,6 +22,9 @@
  * no table. What was in all the places is kept as one hash of 64 bits: between two
  * events the host drives what we keep out of the caches, and fifty addresses were
  * seven lines of them.
+ * Where Python calls us and all of its frames are known to be the same, each at the same instruction,
+ * the interpreter has come the same way: what lies beyond its innermost native frame is not
+ * compared. That was a third of the places, and those that the caches were least likely to have.
  * A frame of variable size could in theory leave an old return address where it
  * once was; therefore each 256th time the stack is walked all the same and compared.
  */
@@ -34,6 +37,7 @@
 #include "stack/cfi.h"
 #include "stack/modules.h"
 #include "stack/probe.h"
+#include "stack/python_runtime.h"
 #include "wire/origin.h"
 
 #define ROWS_BITS 12
@@ -60,13 +64,13 @@ struct known {
 };
 
 /*
- * Where the return addresses of a stack lie, in words above 'sp'. Behind the last one the first is
- * repeated, up to a whole number of steps.
+ * Where the return addresses of a stack lie that are compared, in words above 'sp'. Behind the last
+ * one the first is repeated, up to a whole number of steps.
  */
 struct remembered {
-    uint64_t sp;   /* 0: empty */
-    uint64_t hash; /* of the addresses, see hash_of() */
-    uint32_t note;
+    uint64_t key;  /* the stack pointer, or that and the Python frames; 0: empty */
+    uint64_t hash; /* of these addresses, see hash_of() */
+    uint32_t note; /* of the whole stack */
     uint32_t generation;
     uint16_t count;
     uint16_t hits;
@@ -329,16 +333,16 @@ static uint64_t hash_of(const uint64_t *addresses, unsigned count)
     return hash_in_all(lanes);
 }
 
-static unsigned set_of(uint64_t sp)
+static unsigned set_of(uint64_t key)
 {
-    return (unsigned)(ttm_hash_u64(sp) >> (64 - SETS_BITS));
+    return (unsigned)(ttm_hash_u64(key) >> (64 - SETS_BITS));
 }
 
 /* Is 'stack' the one that lies there now? */
 TTM_READS_FOREIGN static inline bool is_there(const struct ttm_native *native,
-                                              struct remembered *stack, uint64_t sp)
+                                              struct remembered *stack, uint64_t key, uint64_t sp)
 {
-    if (__builtin_expect(stack->sp != sp, 0) ||
+    if (__builtin_expect(stack->key != key, 0) ||
         __builtin_expect(stack->generation != native->places_generation, 0))
         return false;
     if (__builtin_expect((native->high - sp) / 8 < stack->reach, 0)) /* beyond what can be read */
@@ -358,13 +362,13 @@ TTM_READS_FOREIGN static inline bool is_there(const struct ttm_native *native,
     return hash_in_all(lanes) == stack->hash;
 }
 
-static struct remembered *recall(struct ttm_native *native, uint64_t sp)
+static struct remembered *recall(struct ttm_native *native, uint64_t key, uint64_t sp)
 {
-    const unsigned set = set_of(sp);
+    const unsigned set = set_of(key);
 
     for (unsigned i = 0; i < WAYS; i++) {
         struct remembered *stack = stack_at(native, (set * WAYS + i) * native->stride);
-        if (is_there(native, stack, sp))
+        if (is_there(native, stack, key, sp))
             return stack;
     }
     return NULL;
@@ -374,15 +378,15 @@ static struct remembered *recall(struct ttm_native *native, uint64_t sp)
  * Of the stack that was walked last. Places are counted from the word below 'sp', from 1.
  * Returns NULL when it cannot be kept.
  */
-static struct remembered *remember(struct ttm_native *native, uint64_t sp, unsigned count,
-                                   uint32_t note)
+static struct remembered *remember(struct ttm_native *native, uint64_t key, uint64_t sp,
+                                   unsigned count, uint32_t note)
 {
-    const unsigned set = set_of(sp);
+    const unsigned set = set_of(key);
     uint8_t *next = &native->next_way[set];
     struct remembered *stack = stack_at(native, (set * WAYS + *next) * native->stride);
     unsigned i;
 
-    stack->sp = 0;
+    stack->key = 0;
     stack->reach = 0;
     for (i = 0; i < count; i++) {
         const uint64_t words = (native->places[i] + 8 - sp) / 8;
@@ -400,7 +404,7 @@ static struct remembered *remember(struct ttm_native *native, uint64_t sp, unsig
     stack->generation = native->places_generation;
     stack->hits = 0;
     stack->count = (uint16_t)count;
-    stack->sp = sp;
+    stack->key = key;
     *next = (uint8_t)((*next + 1) % WAYS);
     return stack;
 }
@@ -451,21 +455,32 @@ static uint32_t note_of(struct ttm_native *native, unsigned count, bool is_cut,
     return known->note;
 }
 
-static bool is_same(struct remembered *stack, const struct ttm_native *native, unsigned count)
+/* How many of the addresses that were walked last have to be compared; see the top. */
+static unsigned compared(struct ttm_native *native, unsigned count, uint64_t python)
 {
-    return stack->count == count && stack->hash == hash_of(native->addresses, count);
+    /* Of its module, the one that runs Python. */
+    const uintptr_t interpreter = ttm_python_runtime.view.types.code;
+
+    for (unsigned i = 0; i < count && python != 0; i++) {
+        const struct ttm_module *module =
+            ttm_modules_find(&native->modules, native->addresses[i] - !native->is_exact[i]);
+        if (module && interpreter - module->start < module->end - module->start)
+            return i + 1;
+    }
+    return count;
 }
 
 static uint32_t find_stack(struct ttm_native *native, const struct ttm_registers *registers,
-                           ttm_stack_note_fn note, uint8_t *scratch, uint32_t *hint)
+                           uint64_t python, ttm_stack_note_fn note, uint8_t *scratch,
+                           uint32_t *hint)
 {
-    const uint64_t sp = registers->sp;
+    const uint64_t sp = registers->sp, key = python != 0 ? python : sp;
     const uintptr_t end = confirm_end(native, sp - 8);
     bool is_cut;
 
     if (end <= sp || sp % 8 != 0)
         return 0;
-    struct remembered *stack = end == native->high ? recall(native, sp) : NULL;
+    struct remembered *stack = end == native->high ? recall(native, key, sp) : NULL;
     if (stack)
         *hint = (uint32_t)((unsigned char *)stack - native->stacks);
     if (stack && ++stack->hits % CHECK_EVERY != 0) {
@@ -478,14 +493,15 @@ static uint32_t find_stack(struct ttm_native *native, const struct ttm_registers
     }
 
     const unsigned count = walk(native, registers, end, &is_cut);
-    if (stack && is_same(stack, native, count))
-        return stack->note;
+    const uint32_t number = note_of(native, count, is_cut, note, scratch);
+    if (stack && stack->note == number)
+        return number;
     if (stack) {
         native->counts.surprises++;
-        stack->sp = 0;
+        stack->key = 0;
     }
-    const uint32_t number = note_of(native, count, is_cut, note, scratch);
-    stack = end == native->high ? remember(native, sp, count, number) : NULL;
+    stack = end == native->high ? remember(native, key, sp, compared(native, count, python), number)
+                                : NULL;
     if (stack)
         *hint = (uint32_t)((unsigned char *)stack - native->stacks);
     return number;
@@ -494,11 +510,12 @@ static uint32_t find_stack(struct ttm_native *native, const struct ttm_registers
 /* For a stack that is not where the hint says, or is to be walked again. */
 __attribute__((noinline)) static uint32_t find_stack_quietly(struct ttm_native *native,
                                                              const struct ttm_registers *registers,
+                                                             uint64_t python,
                                                              ttm_stack_note_fn note,
                                                              uint8_t *scratch, uint32_t *hint)
 {
     const int saved_errno = errno;
-    const uint32_t number = find_stack(native, registers, note, scratch, hint);
+    const uint32_t number = find_stack(native, registers, python, note, scratch, hint);
 
     errno = saved_errno;
     return number;
@@ -506,8 +523,8 @@ __attribute__((noinline)) static uint32_t find_stack_quietly(struct ttm_native *
 
 __attribute__((hot)) uint32_t ttm_native_stack(struct ttm_native *native,
                                                const struct ttm_registers *registers,
-                                               ttm_stack_note_fn note, uint8_t *scratch,
-                                               uint32_t *hint)
+                                               uint64_t python, ttm_stack_note_fn note,
+                                               uint8_t *scratch, uint32_t *hint)
 {
     const uint64_t sp = registers->sp;
     struct remembered *stack = stack_at(native, *hint);
@@ -515,10 +532,10 @@ __attribute__((hot)) uint32_t ttm_native_stack(struct ttm_native *native,
     /* The last of CHECK_EVERY is left to find_stack(). */
     if (__builtin_expect(sp > native->low, 1) && __builtin_expect(sp < native->high, 1) &&
         __builtin_expect((stack->hits + 1u) % CHECK_EVERY != 0, 1) &&
-        __builtin_expect(is_there(native, stack, sp), 1)) {
+        __builtin_expect(is_there(native, stack, python != 0 ? python : sp, sp), 1)) {
         stack->hits++;
         native->counts.remembered++;
         return stack->note;
     }
-    return find_stack_quietly(native, registers, note, scratch, hint);
+    return find_stack_quietly(native, registers, python, note, scratch, hint);
 }

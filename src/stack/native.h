@@ -32,10 +32,13 @@ void ttm_native_forget(struct ttm_native *native);
 /*
  * The number of a note of the stack that 'registers' are the innermost frame of, 0 for
  * none. 'hint' is 0 at first and then what an earlier call has left there, best one in the
- * same place of the program: it is where to look first. Leaves errno alone.
+ * same place of the program: it is where to look first. 'python' is
+ * a number of all Python frames with their instructions and of the stack pointer, 0 where there are
+ * none or not all are known. Leaves errno alone.
  */
 uint32_t ttm_native_stack(struct ttm_native *native, const struct ttm_registers *registers,
-                          ttm_stack_note_fn note, uint8_t *scratch, uint32_t *hint);
+                          uint64_t python, ttm_stack_note_fn note, uint8_t *scratch,
+                          uint32_t *hint);
 
 /* For the benchmark: stacks are forgotten, or only where they lay; how to walk them is not. */
 void ttm_native_forget_stacks(struct ttm_native *native);

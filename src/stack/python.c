@@ -462,7 +462,7 @@ static inline void fetch_frames(const struct ttm_python *python)
 
 /* The traces of the first 'reach' frames of a thread, in one number that is not 0. */
 TTM_READS_FOREIGN static inline uint64_t trace(struct ttm_python *python, uintptr_t frame,
-                                               uint64_t key)
+                                               uint64_t key, uint64_t *ret_whole)
 {
     unsigned reach = python->reach, i = 0;
     const uintptr_t pointer = ttm_stack_hot.trace.frame_pointer,
@@ -477,7 +477,9 @@ TTM_READS_FOREIGN static inline uint64_t trace(struct ttm_python *python, uintpt
         key = (key ^ other) * 0x9e3779b97f4a7c15ull;
         frame = ttm_load_u64(frame + back);
     }
-    return mix(key, frame == 0) | 1;
+    key = mix(key, frame == 0) | 1;
+    *ret_whole = frame == 0 ? key : 0;
+    return key;
 }
 
 static inline struct recalled *place_of(struct ttm_python *python, uint64_t key)
@@ -583,16 +585,18 @@ static inline __attribute__((always_inline)) uintptr_t enter(struct ttm_python *
 __attribute__((hot)) TTM_READS_FOREIGN struct ttm_kept *ttm_python_stack(struct ttm_python *python,
                                                                          uint64_t sp,
                                                                          ttm_stack_note_fn note,
-                                                                         uint8_t *scratch)
+                                                                         uint8_t *scratch,
+                                                                         uint64_t *ret_whole)
 {
     const uintptr_t thread = enter(python);
 
+    *ret_whole = 0;
     if (__builtin_expect(thread == 0, 0))
         return NULL;
     fetch_frames(python);
     const uint64_t deaths = ttm_python_deaths();
     const uintptr_t frame = innermost_frame(thread);
-    const uint64_t key = trace(python, frame, sp);
+    const uint64_t key = trace(python, frame, sp, ret_whole);
     struct recalled *recalled = place_of(python, key);
     struct ttm_kept *kept = &recalled->kept;
     if (__builtin_expect(recalled->key != key || recalled->deaths != deaths ||

@@ -42,10 +42,12 @@ void ttm_python_hand_over(struct ttm_python *python);
 /*
  * Where this thread is, with its stack pointer somewhere in the caller: the notes of the user's
  * frames and of ttnn's operation, with what is kept for them at this stack pointer. Valid until
- * the next call; NULL when the thread has no Python state at all. Leaves errno alone.
+ * the next call; NULL when the thread has no Python state at all. '*ret_whole' is a number of all
+ * frames, each at its instruction, and of the stack pointer; 0 where there are more than
+ * are looked at. Leaves errno alone.
  */
 struct ttm_kept *ttm_python_stack(struct ttm_python *python, uint64_t sp, ttm_stack_note_fn note,
-                                  uint8_t *scratch);
+                                  uint8_t *scratch, uint64_t *ret_whole);
 
 /*
  * The name that threading.Thread has for this thread, as UTF-8. Returns its bytes,

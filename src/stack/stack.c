@@ -29,6 +29,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/hot_code.h"
 #include "base/pages.h"
 #include "stack/hot.h"
 #include "stack/modules.h"
@@ -355,18 +356,19 @@ static inline struct ttm_kept *capture(struct memory *memory, const struct ttm_r
     const unsigned epoch = atomic_load_explicit(&ttm_stack_hot.epoch, memory_order_relaxed);
     const unsigned unloads = atomic_load_explicit(&ttm_stack_hot.unloads, memory_order_relaxed);
     struct ttm_kept *kept = NULL;
+    uint64_t python = 0;
 
     if (__builtin_expect(memory->epoch != epoch || memory->unloads != unloads, 0))
         catch_up(memory, epoch, unloads);
     if (__builtin_expect(memory->has_python, 1))
-        kept =
-            ttm_python_stack(python_of(memory), registers->sp, ttm_stack_hot.note, memory->scratch);
+        kept = ttm_python_stack(python_of(memory), registers->sp, ttm_stack_hot.note,
+                                memory->scratch, &python);
     const bool is_python = kept != NULL;
     if (__builtin_expect(!is_python, 0))
         kept = &memory->kept;
     *ret_native = 0;
     if (__builtin_expect(memory->has_native, 1))
-        *ret_native = ttm_native_stack(native_of(memory), registers, ttm_stack_hot.note,
+        *ret_native = ttm_native_stack(native_of(memory), registers, python, ttm_stack_hot.note,
                                        memory->scratch, &kept->native_hint);
     /* A thread that was named by the kernel may get to Python later. */
     if (__builtin_expect(!memory->has_thread_note || memory->was_python < is_python, 0))
@@ -483,11 +485,8 @@ __attribute__((noinline, cold)) static struct memory *enter_elsewhere(void)
     return enter();
 }
 
-/*
- * One way for all: with two of them the compiler would make calls of what is a part of this. It is
- * the first of what is hot in the hook, and so all of that lies in one page.
- */
-__attribute__((noinline, hot, aligned(4096))) TTM_READS_FOREIGN uint32_t
+/* One way for all: with two of them the compiler would make calls of what is a part of this. */
+TTM_HOT_FIRST __attribute__((noinline)) TTM_READS_FOREIGN uint32_t
 ttm_stack_origin(uint32_t context)
 {
     struct memory *memory = enter();

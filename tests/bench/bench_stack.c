@@ -111,6 +111,7 @@ __attribute__((noinline)) static uint32_t take(enum row row)
     const uint64_t *addresses;
     void *buffer[NATIVE_FRAMES + 8];
     const struct ttm_kept *kept;
+    uint64_t whole;
     bool is_cut;
 
     switch (row) {
@@ -122,14 +123,14 @@ __attribute__((noinline)) static uint32_t take(enum row row)
         return frame_count;
     case ROW_NEW:
         ttm_native_forget_stacks(native);
-        return ttm_native_stack(native, &registers, note, scratch, &hint);
+        return ttm_native_stack(native, &registers, 0, note, scratch, &hint);
     case ROW_MOVED:
         ttm_native_forget_places(native);
-        return ttm_native_stack(native, &registers, note, scratch, &hint);
+        return ttm_native_stack(native, &registers, 0, note, scratch, &hint);
     case ROW_REMEMBERED:
-        return ttm_native_stack(native, &registers, note, scratch, &hint);
+        return ttm_native_stack(native, &registers, 0, note, scratch, &hint);
     case ROW_PYTHON:
-        kept = ttm_python_stack(python, registers.sp, note, scratch);
+        kept = ttm_python_stack(python, registers.sp, note, scratch, &whole);
         return kept ? kept->python : 0;
     default:
         return ttm_stack_origin(0);

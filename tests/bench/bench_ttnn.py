@@ -6,7 +6,8 @@ usage: bench_ttnn.py TT_MEM HOOK [ROUNDS [PYTHON_VERSION]]
 Prints Markdown tables; judges nothing. Where there is no ttnn it exits with 77 and says why.
 
 Two processes with the same program differ by more than tracking costs, so both are in one: blocks
-of operations in turns with and without it, and the median of the differences of neighbours. The
+of operations in turns with it and as if there was no hook at all (bench_slots.c), and the median of
+the differences of neighbours. The
 server and the helper thread are added: their CPU for a loop in which everything is tracked. The
 null test is the same with blocks that do not differ. The floor is what the loop's thread takes
 with tests/bench/floor_hook.c in place of the hook.
@@ -33,7 +34,7 @@ import provision  # noqa: E402
 from clusters import N150, T3K, Cluster  # noqa: E402
 
 LOOP = Path(__file__).with_name("ttnn_loop.py")
-PAIRS = 500
+PAIRS = 1000
 STEADY_BLOCKS = 4000  # 56,000 allocations
 STARTS = 9
 
@@ -71,6 +72,7 @@ class Bench:
             "LOGURU_LEVEL": "ERROR",
             "PYTHONDONTWRITEBYTECODE": "1",
             "CHIPS": str(self.chips),
+            "BENCH_SLOTS": str(Path(self.tt_mem).parent / "tests" / "bench" / "libbench-slots.so"),
             **extra,
         }
 

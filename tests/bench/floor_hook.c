@@ -36,13 +36,6 @@ static struct {
 
 static struct record ring[RECORDS];
 static _Atomic uint64_t tail;
-static bool is_listening = true;
-
-EXPORT void ttmem_bench_listen(bool is_wanted);
-EXPORT void ttmem_bench_listen(bool is_wanted)
-{
-    is_listening = is_wanted;
-}
 
 static void *find(const char *name)
 {
@@ -104,13 +97,10 @@ EXPORT void _ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE(void *s
                                                                          const void *buffer)
 {
     begin_once();
-    if (is_listening) {
-        struct record *record = &ring[atomic_load_explicit(&tail, memory_order_relaxed) % RECORDS];
-
-        record->address = metal.address(buffer);
-        record->bytes = metal.size(buffer);
-        write_record(1, buffer);
-    }
+    struct record *record = &ring[atomic_load_explicit(&tail, memory_order_relaxed) % RECORDS];
+    record->address = metal.address(buffer);
+    record->bytes = metal.size(buffer);
+    write_record(1, buffer);
     metal.track(self, buffer);
 }
 
@@ -120,8 +110,7 @@ EXPORT uint64_t _ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE(
                                                                                 void *buffer)
 {
     begin_once();
-    if (is_listening)
-        write_record(2, buffer);
+    write_record(2, buffer);
     return metal.release(self, buffer);
 }
 
@@ -135,7 +124,6 @@ _ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_1
     static _Atomic(const void *) last;
 
     begin_once();
-    if (is_listening)
-        atomic_store_explicit(&last, *(const void *const *)workload, memory_order_relaxed);
+    atomic_store_explicit(&last, *(const void *const *)workload, memory_order_relaxed);
     metal.enqueue(queue, workload, is_blocking);
 }

@@ -28,12 +28,13 @@ static uint64_t footprint_of(const struct ttm_buffer_facts *facts)
     const struct ttm_bank_size *size =
         ttm_bank_sizes_find(&sizes, facts->region, facts->bytes, facts->page_bytes);
 
-    return size ? size->footprint_bytes : 0;
+    return size ? size->size.footprint_bytes : 0;
 }
 
 static void add(const struct ttm_buffer_facts *facts, uint64_t footprint_bytes)
 {
-    const struct ttm_live placed = {.footprint_bytes = footprint_bytes,
+    const struct ttm_live placed = {.bytes = facts->bytes,
+                                    .footprint_bytes = footprint_bytes,
                                     .allocator = 7,
                                     .banks = 12,
                                     .devices = 1030,
@@ -59,10 +60,10 @@ static void a_size_is_known_by_all_that_it_depends_on(void **state)
         assert_int_equal(footprint_of(&others[i]), 0);
     const struct ttm_bank_size *size = ttm_bank_sizes_find(&sizes, TTMEM_DRAM, 65536, 2048);
     assert_non_null(size);
-    assert_int_equal(size->allocator, 7);
-    assert_int_equal(size->banks, 12);
-    assert_int_equal(size->devices, 1030);
-    assert_true(size->key == ttm_live_key(7, TTMEM_DRAM, 0));
+    assert_int_equal(size->size.spread.allocator, 7);
+    assert_int_equal(size->size.spread.banks, 12);
+    assert_int_equal(size->size.spread.devices, 1030);
+    assert_true(size->size.key == ttm_live_key(7, TTMEM_DRAM, 0));
 }
 
 static void what_is_forgotten_may_be_different_next_time(void **state)

@@ -153,7 +153,7 @@ static void who_interrupts_an_entry_does_not_pass_a_closed_gate(void **state)
     pthread_barrier_init(&barrier, NULL, 2);
     assert_int_equal(pthread_create(&thread, NULL, keep_closed, &has_passed), 0);
     pthread_barrier_wait(&barrier);
-    const uint32_t seen = ttm_gate_go_in(ttm_own.gate.line);
+    const uint64_t seen = ttm_gate_go_in(ttm_own.gate.line);
     assert_int_equal(seen & TTM_GATE_CLOSED, TTM_GATE_CLOSED);
     ttm_gate_enter(); /* the handler's */
     atomic_store(&has_passed, true);
@@ -180,7 +180,7 @@ static void who_is_inside_enters_again_while_another_waits_to_close(void **state
 
     ttm_gate_enter();
     assert_int_equal(pthread_create(&thread, NULL, close_and_open, &has_passed), 0);
-    while ((atomic_load(&ttm_hot.gate_state) & TTM_GATE_CLOSED) == 0)
+    while ((atomic_load(&ttm_hot.state) & TTM_GATE_CLOSED) == 0)
         (void)usleep(MOMENT_US);
     ttm_gate_enter();
     ttm_gate_leave();
@@ -238,7 +238,7 @@ static void a_fork_by_who_has_closed_the_gate_or_is_inside_does_not_wait(void **
 
     ttm_gate_enter();
     assert_int_equal(pthread_create(&thread, NULL, close_and_open, &has_passed), 0);
-    while ((atomic_load(&ttm_hot.gate_state) & TTM_GATE_CLOSED) == 0)
+    while ((atomic_load(&ttm_hot.state) & TTM_GATE_CLOSED) == 0)
         (void)usleep(MOMENT_US);
     ttm_gate_before_fork();
     ttm_gate_after_fork_in_parent();

@@ -195,7 +195,7 @@ static void let_another_be_moved(void)
 {
     assert_int_equal(ttm_live_table_remove_plain(&table, &others_cache, 0, lives[1].id), 1);
     add_plain(LATER);
-    atomic_store(&nursery_line(&table, 7)->mover_of, LATER); /* by who does not go on */
+    atomic_store(&ttm_nursery_line(table.nursery, 7)->mover_of, LATER); /* by who does not go on */
 }
 
 static void who_comes_late_to_move_a_life_leaves_the_claim_of_the_next(void **state)
@@ -208,7 +208,7 @@ static void who_comes_late_to_move_a_life_leaves_the_claim_of_the_next(void **st
         begin(at, let_another_be_moved, UINT32_MAX, NULL);
         assert_int_equal(ttm_live_table_add_plain(&table, &cache, &lives[NEXT], 0, &replaced), 0);
         if (at < taken_steps)
-            assert_int_equal(atomic_load(&nursery_line(&table, 7)->mover_of), LATER);
+            assert_int_equal(atomic_load(&ttm_nursery_line(table.nursery, 7)->mover_of), LATER);
     } while (had_step(at++));
 }
 

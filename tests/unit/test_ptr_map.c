@@ -25,6 +25,26 @@ static void what_was_added_is_found_until_it_is_removed(void **state)
     assert_null(ttm_ptr_map_remove(&map, &objects[0]));
 }
 
+static void what_lies_where_it_is_looked_for_first_is_at_hand(void **state)
+{
+    TTM_PTR_MAP(map, 4);
+    uint32_t at_hand = 0;
+    (void)state;
+
+    for (int i = 0; i < 16; i++) {
+        const int r = ttm_ptr_map_add_first(&map, &objects[i], &objects[KEYS - 1 - i]);
+        assert_true(r == 0 || r == -ENOSPC);
+        assert_ptr_equal(ttm_ptr_map_find_first(&map, &objects[i]),
+                         r == 0 ? &objects[KEYS - 1 - i] : NULL);
+        at_hand += r == 0;
+    }
+    assert_in_range(at_hand, 2, 16);
+    for (int i = 0; i < 16; i++)
+        (void)ttm_ptr_map_remove(&map, &objects[i]);
+    assert_null(ttm_ptr_map_find_first(&map, &objects[0]));
+    assert_int_equal(ttm_ptr_map_add_first(&map, &objects[0], objects), 0);
+}
+
 static void a_walk_meets_each_key_once(void **state)
 {
     TTM_PTR_MAP(map, 8);
@@ -74,6 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_added_is_found_until_it_is_removed),
+        cmocka_unit_test(what_lies_where_it_is_looked_for_first_is_at_hand),
         cmocka_unit_test(a_walk_meets_each_key_once),
         cmocka_unit_test(a_full_map_refuses_and_has_room_again),
         cmocka_unit_test(coming_and_going_for_long_wears_nothing_out),

@@ -13,6 +13,7 @@
 #include "stack/modules.h"
 #include "stack/native.h"
 #include "stack/probe.h"
+#include "stack/python_runtime.h"
 #include "wire/origin.h"
 
 #define FRAMES 48u
@@ -50,6 +51,9 @@ static uint32_t keep(uint32_t kind, const void *bytes, uint32_t length)
     return ++note_count;
 }
 
+/* Of the Python frames, as if there were any. */
+static uint64_t python_key;
+
 /* 'take_note': as an event does; else a walk alone, and the C library's of the same stack. */
 __attribute__((noinline)) TTM_READS_FOREIGN static void look_as(bool take_note)
 {
@@ -62,7 +66,7 @@ __attribute__((noinline)) TTM_READS_FOREIGN static void look_as(bool take_note)
     const uint64_t *addresses;
 
     if (take_note) {
-        number = ttm_native_stack(native, &registers, keep, scratch, &hint);
+        number = ttm_native_stack(native, &registers, python_key, keep, scratch, &hint);
         return;
     }
     ours_count = ttm_native_walk(native, &registers, &addresses, &ours_cut);
@@ -283,6 +287,66 @@ static void stacks_of_the_same_depth_are_told_apart(void **state)
     assert_int_not_equal(seen[0], seen[1]);
 }
 
+/* The C library stands in for an interpreter: it calls one of the two, and is called from two places. */
+static int call_back(const void *a, const void *b)
+{
+    (void)b;
+    number = (*(uint32_t(*const *)(void))a)();
+    return 0;
+}
+
+__attribute__((noinline)) static uint32_t from_here(uint32_t (*side)(void))
+{
+    uint32_t (*two[])(void) = {side, side};
+
+    qsort(two, 2, sizeof(two[0]), call_back);
+    __asm__ volatile("" ::: "memory");
+    return number;
+}
+
+__attribute__((noinline)) static uint32_t from_there(uint32_t (*side)(void))
+{
+    uint32_t (*two[])(void) = {side, side};
+
+    qsort(two, 2, sizeof(two[0]), call_back);
+    __asm__ volatile("nop" ::: "memory");
+    return number;
+}
+
+static void beyond_the_interpreter_the_python_frames_tell_stacks_apart(void **state)
+{
+    static uint32_t (*const callers[])(uint32_t(*)(void)) = {from_here, from_there};
+    static uint32_t (*const sides[])(void) = {left, right};
+    uint32_t seen[2][2] = {0};
+    (void)state;
+
+    ttm_python_runtime.view.types.code = (uintptr_t)&qsort;
+    for (volatile unsigned i = 0; i < 1200; i++) {
+        const unsigned caller = i % 2, side = i / 2 % 2;
+        python_key = 0x1001 + caller * 0x200; /* another line of Python for each caller */
+        const uint32_t got = callers[caller](sides[side]);
+        if (i < 4)
+            seen[caller][side] = got;
+        assert_int_equal(got, seen[caller][side]);
+    }
+    assert_int_not_equal(seen[0][0], seen[0][1]);
+    assert_int_not_equal(seen[0][0], seen[1][0]);
+    assert_int_not_equal(seen[1][0], seen[1][1]);
+
+    /* With the same frames of Python, the caller of the interpreter is not looked at each time. */
+    const uint64_t surprises = ttm_native_counts(native)->surprises;
+    python_key = 0x7007;
+    const uint32_t first = from_here(left);
+    assert_int_equal(from_there(left), first);
+    assert_int_not_equal(from_there(right), first);
+    for (volatile unsigned i = 0; i < 600 && from_there(left) == first; i++)
+        ;
+    assert_int_not_equal(from_there(left), first); /* but now and then */
+    assert_true(ttm_native_counts(native)->surprises > surprises);
+    python_key = 0;
+    ttm_python_runtime.view.types.code = 0;
+}
+
 static void a_note_names_modules_and_addresses_within_them(void **state)
 {
     struct ttm_native_stack_note stack;
@@ -426,7 +490,7 @@ static void nonsense_registers_give_a_short_stack_and_no_crash(void **state)
             for (unsigned m = 0; m < COUNT_OF(values); m++) {
                 const struct ttm_registers registers = {values[i], values[k], values[m]};
                 (void)ttm_native_walk(native, &registers, &addresses, &is_cut);
-                (void)ttm_native_stack(native, &registers, keep, scratch, &hint);
+                (void)ttm_native_stack(native, &registers, python_key, keep, scratch, &hint);
             }
 }
 
@@ -463,6 +527,7 @@ int main(void)
         cmocka_unit_test(a_coroutines_stack_is_walked_and_not_beyond),
         cmocka_unit_test(a_stack_that_comes_again_is_remembered),
         cmocka_unit_test(stacks_of_the_same_depth_are_told_apart),
+        cmocka_unit_test(beyond_the_interpreter_the_python_frames_tell_stacks_apart),
         cmocka_unit_test(a_note_names_modules_and_addresses_within_them),
         cmocka_unit_test(a_threads_stack_ends_where_the_thread_began),
         cmocka_unit_test(modules_may_come_and_go),
