@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread makes blocks and one takes them; block number n is in blocks[n % TTM_AHEAD_BLOCKS] from
+ * One thread makes blocks and one takes them; block number n is in blocks[n % most] from
  * when 'made' is past n until 'taken' is. 'room' counts the places that are free, and wakes the maker.
  */
 #include "base/pages_ahead.h"
@@ -40,20 +40,21 @@ static void *make_blocks(void *argument)
         void *block = make_block();
         if (!block)
             break;
-        ahead->blocks[i % TTM_AHEAD_BLOCKS] = block;
+        ahead->blocks[i % ahead->most] = block;
         /* release: pairs with the acquire in ttm_pages_ahead_take(). */
         atomic_store_explicit(&ahead->made, i + 1, memory_order_release);
     }
     return NULL;
 }
 
-void ttm_pages_ahead_begin(struct ttm_pages_ahead *ahead, uint32_t blocks)
+void ttm_pages_ahead_begin(struct ttm_pages_ahead *ahead, uint32_t blocks, uint32_t most)
 {
     if (ahead->has_begun)
         return;
     ahead->has_begun = true;
     ahead->wanted = blocks;
-    if (sem_init(&ahead->room, 0, TTM_AHEAD_BLOCKS) == 0)
+    ahead->most = most < TTM_AHEAD_MOST ? most : TTM_AHEAD_MOST;
+    if (sem_init(&ahead->room, 0, ahead->most) == 0)
         ahead->has_thread = ttm_quiet_thread_start(&ahead->thread, NULL, make_blocks, ahead) == 0;
 }
 
@@ -65,7 +66,7 @@ void *ttm_pages_ahead_take(struct ttm_pages_ahead *ahead)
     /* acquire: pairs with the release in make_blocks(). */
     if (atomic_load_explicit(&ahead->made, memory_order_acquire) == taken)
         return NULL;
-    void *block = ahead->blocks[taken % TTM_AHEAD_BLOCKS];
+    void *block = ahead->blocks[taken % ahead->most];
     atomic_store_explicit(&ahead->taken, taken + 1, memory_order_relaxed);
     (void)sem_post(&ahead->room);
     return block;

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define TTM_AHEAD_BLOCK ((size_t)2 << 20) /* a large page of most machines */
-#define TTM_AHEAD_BLOCKS 2u               /* that are there and not taken, at most */
+#define TTM_AHEAD_MOST 32u                /* blocks that may be there and not taken */
 
 /* All zero at first, and after its end. */
 struct ttm_pages_ahead {
@@ -26,14 +26,18 @@ struct ttm_pages_ahead {
     pthread_t thread;
     sem_t room;
     uint32_t wanted; /* blocks in all */
+    uint32_t most;   /* that are there and not taken */
     _Atomic bool is_over;
     _Atomic uint32_t made;
     _Atomic uint32_t taken;
-    void *blocks[TTM_AHEAD_BLOCKS];
+    void *blocks[TTM_AHEAD_MOST];
 };
 
-/* Starts with 'blocks' blocks, unless it was started before. Without a thread there will be none. */
-void ttm_pages_ahead_begin(struct ttm_pages_ahead *ahead, uint32_t blocks);
+/*
+ * Starts with 'blocks' blocks, of which up to 'most' wait to be taken, unless it was started before.
+ * Without a thread there will be none.
+ */
+void ttm_pages_ahead_begin(struct ttm_pages_ahead *ahead, uint32_t blocks, uint32_t most);
 
 /*
  * TTM_AHEAD_BLOCK of zeros that begin at a multiple of it, or NULL when none is ready. Never waits.

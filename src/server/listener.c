@@ -202,7 +202,10 @@ void ttm_listener_close(struct ttm_listener *listener)
         return;
     (void)unlink(listener->path);
     (void)close(listener->fd);
-    drop_lock(listener->lock_fd, listener->path);
+    if (listener->leaves_lock)
+        (void)close(listener->lock_fd);
+    else
+        drop_lock(listener->lock_fd, listener->path);
     listener->fd = -1;
     listener->lock_fd = -1;
 }

@@ -14,8 +14,9 @@
 #include <sys/types.h>
 
 struct ttm_listener {
-    int fd;      /* -1: closed */
-    int lock_fd; /* -1: none */
+    int fd;           /* -1: closed */
+    int lock_fd;      /* -1: none */
+    bool leaves_lock; /* it has a word for the next server, see heritage.h */
     char path[108];
 };
 
@@ -30,7 +31,7 @@ struct ttm_listener {
 int ttm_listener_open(struct ttm_listener *listener, const char *path, bool is_public,
                       char why[TTM_LISTENER_WHY_SIZE]);
 
-/* Removes the socket and the lock. Fine on a listener that is closed. */
+/* Removes the socket, and the lock unless that is to stay. Fine on a listener that is closed. */
 void ttm_listener_close(struct ttm_listener *listener);
 
 /*

@@ -316,6 +316,8 @@ void ttm_server_free(struct ttm_server *server)
 {
     if (!server)
         return;
+    server->native.leaves_lock = ttm_heritage_end(&server->heritage, server->native.lock_fd,
+                                                  server->reg ? server->reg->lives : 0);
     TTM_LIST_FOR_EACH_SAFE(pos, &server->sessions)
         ttm_session_close(TTM_CONTAINER_OF(pos, struct ttm_session, link));
     free_dead(server);
@@ -553,6 +555,8 @@ static bool do_chores(struct ttm_server *server)
     ttm_ticket_expire(server, server->now_ns);
     ttm_ticket_print_late(server);
     ttm_record_tick(server);
+    ttm_heritage_tick(&server->heritage, server->native.lock_fd, server->reg->lives,
+                      server->now_ns);
     if (!ttm_list_is_empty(&server->alone) && server->now_ns >= server->visit_alone_ns)
         ttm_tracked_visit_alone(server);
     if (!server->is_accepting && server->now_ns >= server->accept_again_ns)
@@ -590,7 +594,7 @@ static uint64_t next_chore_ns(const struct ttm_server *server)
     if (!ttm_list_is_empty(&server->alone))
         due_ns = sooner(due_ns, server->visit_alone_ns);
     due_ns = sooner(due_ns, ttm_record_due_ns(server));
-    return due_ns;
+    return sooner(due_ns, ttm_heritage_due_ns(&server->heritage, server->reg->lives));
 }
 
 /* How long the loop may sleep. */
@@ -653,6 +657,7 @@ int ttm_server_run(struct ttm_server *server)
 
     ask_for_short_turns();
     begin_turn(server);
+    ttm_heritage_begin(&server->heritage, server->native.lock_fd, server->now_ns);
     while (!server->is_stopping && r >= 0) {
         const bool has_more = do_chores(server);
         r = poll_first_row(server, has_more ? 0 : sleep_ns(server));

@@ -20,6 +20,7 @@
 #include "base/u64_set.h"
 #include "model/registry.h"
 #include "model/snapshot.h"
+#include "server/heritage.h"
 #include "server/latency.h"
 #include "server/listener.h"
 #include "server/server.h"
@@ -156,6 +157,7 @@ struct ttm_server {
     struct ttm_registry *reg;
     struct ttm_listener native;
     struct ttm_listener legacy;
+    struct ttm_heritage heritage;
     struct ttm_watch native_watch;
     struct ttm_watch legacy_watch;
     struct ttm_watch signal_watch;

@@ -43,6 +43,7 @@
 #include "wire/frame.h"
 
 #define SWEEP_PER_SLICE 4096
+#define BLOCKS_AHEAD 2u
 #define SLICES_BEFORE 16 /* that are read before what is told */
 #define ENDED_MAX (1u << 22)
 #define ENDED_GROUPS_MAX (1u << 21) /* 64 MiB, where no two of them follow each other */
@@ -163,8 +164,11 @@ static void take_memory_ahead(struct ttm_tracked *tracked)
 
     if (blocks == 0)
         return;
-    ttm_pages_ahead_begin(&tracked->ahead, blocks);
-    if ((block = ttm_pages_ahead_take(&tracked->ahead)))
+    if (!(block = ttm_heritage_take_block(&tracked->client->server->heritage))) {
+        ttm_pages_ahead_begin(&tracked->ahead, blocks, BLOCKS_AHEAD);
+        block = ttm_pages_ahead_take(&tracked->ahead);
+    }
+    if (block)
         ttm_life_store_give_block(store, block);
 }
 

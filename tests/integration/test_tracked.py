@@ -276,6 +276,29 @@ def test_a_crowd_is_told_to_a_new_server(make_server) -> None:
             wait_for(lambda: anonymous_kib(server.pid) < 2048)
 
 
+def test_a_server_has_memory_for_the_crowd_of_the_last_one(make_server) -> None:
+    """However that one ended. When nobody comes for it, it goes back."""
+    server: Server = make_server()
+    lock = Path(server.socket + ".lock")
+    crowd = 120_000
+    server.start()
+    with Tracked(server) as worker:
+        worker.do(f"alloc 0 0 {crowd} 1000")
+        wait_until_exact(server, worker)
+        wait_for(lambda: lock.read_text().split() == [str(crowd)])
+        server.kill()
+        server.start()
+        wait_until_exact(server, worker)
+        server.stop(has_crowd=True)
+    assert lock.read_text().split() == [str(crowd)]
+    server.start()
+    if not IS_SANITIZED:
+        wait_for(lambda: anonymous_kib(server.pid) > crowd * 48 // 1024)
+        wait_for(lambda: anonymous_kib(server.pid) < 2048)
+    wait_for(lambda: lock.read_text().split() == ["0"])
+    server.stop()
+
+
 def test_an_idle_program_is_found_again_by_each_new_server(make_server) -> None:
     server: Server = make_server()
     with Tracked(server) as worker:

@@ -6,6 +6,8 @@
 #include "base/pages.h"
 #include "base/pages_ahead.h"
 
+#define MOST 2u
+
 static struct ttm_pages_ahead ahead;
 
 static int tear_down(void **state)
@@ -32,11 +34,11 @@ static void wait_until_made(uint32_t blocks)
 
 static void as_many_blocks_come_as_were_wanted(void **state)
 {
-    uint8_t *blocks[3 * TTM_AHEAD_BLOCKS];
+    uint8_t *blocks[3 * MOST];
     (void)state;
 
     assert_null(ttm_pages_ahead_take(&ahead));
-    ttm_pages_ahead_begin(&ahead, COUNT_OF(blocks));
+    ttm_pages_ahead_begin(&ahead, COUNT_OF(blocks), MOST);
     for (size_t i = 0; i < COUNT_OF(blocks); i++) {
         blocks[i] = wait_for_block();
         assert_int_equal((uintptr_t)blocks[i] % TTM_AHEAD_BLOCK, 0);
@@ -57,12 +59,12 @@ static void no_more_are_made_than_may_wait(void **state)
     int room;
     (void)state;
 
-    ttm_pages_ahead_begin(&ahead, UINT32_MAX);
-    wait_until_made(TTM_AHEAD_BLOCKS);
+    ttm_pages_ahead_begin(&ahead, UINT32_MAX, MOST);
+    wait_until_made(MOST);
     assert_int_equal(sem_getvalue(&ahead.room, &room), 0);
     assert_int_equal(room, 0);
     ttm_pages_free(wait_for_block(), TTM_AHEAD_BLOCK);
-    wait_until_made(TTM_AHEAD_BLOCKS + 1);
+    wait_until_made(MOST + 1);
 }
 
 static void what_was_not_taken_goes_back_and_it_can_begin_again(void **state)
@@ -70,9 +72,9 @@ static void what_was_not_taken_goes_back_and_it_can_begin_again(void **state)
     (void)state;
 
     for (int i = 0; i < 3; i++) {
-        ttm_pages_ahead_begin(&ahead, 100);
+        ttm_pages_ahead_begin(&ahead, 100, MOST);
         if (i == 1)
-            wait_until_made(TTM_AHEAD_BLOCKS);
+            wait_until_made(MOST);
         ttm_pages_ahead_end(&ahead);
         assert_int_equal(faults_pages_out(), 0);
     }
@@ -83,9 +85,9 @@ static void to_begin_twice_is_to_begin_once(void **state)
 {
     (void)state;
 
-    ttm_pages_ahead_begin(&ahead, 1);
+    ttm_pages_ahead_begin(&ahead, 1, MOST);
     const pthread_t first = ahead.thread;
-    ttm_pages_ahead_begin(&ahead, 5);
+    ttm_pages_ahead_begin(&ahead, 5, MOST);
     assert_true(pthread_equal(ahead.thread, first));
     assert_int_equal(ahead.wanted, 1);
 }
@@ -95,7 +97,7 @@ static void without_memory_there_are_none(void **state)
     (void)state;
 
     faults_begin(1);
-    ttm_pages_ahead_begin(&ahead, 100);
+    ttm_pages_ahead_begin(&ahead, 100, MOST);
     wait_until_made(1);
     (void)pthread_join(ahead.thread, NULL);
     assert_true(faults_end());
