@@ -15,11 +15,10 @@
 #include "client/guest.h"
 
 struct ttm_dispatch {
-    _Alignas(64) uint64_t program; /* its number */
-    _Atomic uint64_t order;        /* of the last dispatch; 0: never */
-    struct ttm_device_cell
-        *_Atomic cell;         /* of the one device that it is on; NULL: ask programs.c */
-    _Atomic uint32_t noted;    /* what 'cell' has counted when this was its latest */
+    _Alignas(64) uint64_t program;        /* its number */
+    _Atomic uint64_t order;               /* of the last dispatch; 0: never */
+    struct ttm_device_cell *_Atomic cell; /* of the one device that it is on; NULL: see below */
+    _Atomic uint32_t noted;               /* what 'cell' has counted when this was its latest */
     _Atomic bool is_scattered; /* it is on 'devices', whose ids do not follow each other */
     _Atomic uint32_t devices;
     struct ttm_device_cell *_Atomic cells; /* of all devices */
@@ -42,7 +41,10 @@ static inline uint64_t ttm_dispatch_next(void)
 #endif
 }
 
-/* Notes it where it is on one device, while tracking is on. Returns false where it is not. */
+/* As below, of what is on several devices whose ids follow each other, or on none. */
+bool ttm_dispatch_note_all(const struct ttm_dispatch *dispatch);
+
+/* Notes it, while tracking is on. Returns false where its devices are scattered: programs.c has to. */
 static inline bool ttm_dispatch_note(struct ttm_dispatch *dispatch)
 {
     /* acquire: pairs with the release in set_span(). */
@@ -51,7 +53,7 @@ static inline bool ttm_dispatch_note(struct ttm_dispatch *dispatch)
     /* relaxed: a number to sort by. */
     atomic_store_explicit(&dispatch->order, ttm_dispatch_next(), memory_order_relaxed);
     if (__builtin_expect(!cell, 0))
-        return false;
+        return ttm_dispatch_note_all(dispatch);
     /* relaxed: two threads that send to one device at once may overwrite each other's word. */
     const uint32_t n = atomic_load_explicit(&cell->dispatched, memory_order_relaxed);
     if (n == atomic_load_explicit(&dispatch->noted, memory_order_relaxed)) /* nothing since */

@@ -65,13 +65,36 @@ static void what_others_have_noted_since_is_seen(void **state)
     assert_latest((const uint64_t[]){11, 99, 11}, 3);
 }
 
-static void what_is_not_on_one_device_is_left_to_others(void **state)
+static void what_is_on_a_mesh_is_noted_on_each_of_its_devices(void **state)
+{
+    static struct ttm_device_cell cells[5];
+    struct ttm_dispatch a = {.program = 11, .cells = cells, .span = {.first = 1, .count = 3}};
+    (void)state;
+
+    assert_true(ttm_dispatch_note(&a));
+    assert_true(ttm_dispatch_note(&a)); /* the same again */
+    for (uint32_t i = 0; i < COUNT_OF(cells); i++) {
+        assert_int_equal(cells[i].dispatched, i >= 1 && i <= 3);
+        assert_int_equal(cells[i].programs[0], i >= 1 && i <= 3 ? 11 : 0);
+    }
+}
+
+static void what_has_nothing_in_l1_is_not_noted(void **state)
 {
     struct ttm_dispatch a = {.program = 11};
     (void)state;
 
-    assert_false(ttm_dispatch_note(&a));
+    assert_true(ttm_dispatch_note(&a));
     assert_true(atomic_load(&a.order) != 0);
+    assert_int_equal(cell.dispatched, 0);
+}
+
+static void what_is_on_scattered_devices_is_left_to_others(void **state)
+{
+    struct ttm_dispatch a = {.program = 11, .is_scattered = true};
+    (void)state;
+
+    assert_false(ttm_dispatch_note(&a));
     assert_int_equal(cell.dispatched, 0);
 }
 
@@ -81,7 +104,9 @@ int main(void)
         cmocka_unit_test_setup(what_is_sent_is_noted_in_its_order, set_up),
         cmocka_unit_test_setup(what_is_sent_again_is_noted_once, set_up),
         cmocka_unit_test_setup(what_others_have_noted_since_is_seen, set_up),
-        cmocka_unit_test_setup(what_is_not_on_one_device_is_left_to_others, set_up),
+        cmocka_unit_test_setup(what_is_on_a_mesh_is_noted_on_each_of_its_devices, set_up),
+        cmocka_unit_test_setup(what_has_nothing_in_l1_is_not_noted, set_up),
+        cmocka_unit_test_setup(what_is_on_scattered_devices_is_left_to_others, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
