@@ -342,6 +342,7 @@ static int run(int argc, char **argv)
         .legacy_path = serve.legacy_path,
         .is_legacy_optional = !serve.is_legacy_chosen,
         .is_public = serve.is_public,
+        .is_followed = true,
         .takes_signals = true,
         .print = wish_print,
         .print_context = &serve,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/lane.h"
 #include "client/switch.h"
 #include "wire/keepers.h"
 #include "wire/note.h"
@@ -358,9 +359,9 @@ __attribute__((hot, flatten, aligned(4096))) void ttmem_guest_born(struct ttm_sl
     ttm_tracker_begin_plain(&ttm_own_tracker, slot, live, key, epoch);
 }
 
-struct ttm_tracker *ttmem_guest_tracker(void)
+struct ttm_tracker *ttmem_guest_tracker(uint64_t layout)
 {
-    return &ttm_own_tracker;
+    return layout == ttm_lane_layout() ? &ttm_own_tracker : NULL;
 }
 
 __attribute__((cold)) void ttmem_guest_look_after(struct ttm_slot *slot)

@@ -74,8 +74,11 @@ TTMEM_EXPORT uint32_t ttmem_guest_origin_note(const struct ttmem_guest_origin *f
  */
 TTMEM_EXPORT void ttmem_guest_born(struct ttm_slot *slot, struct ttm_live *live, uint64_t key);
 
-/* For lane.h alone. The tracker of this process, which is always the same. */
-TTMEM_EXPORT struct ttm_tracker *ttmem_guest_tracker(void);
+/*
+ * For lane.h alone. The tracker of this process, which is always the same; NULL where it is laid out
+ * otherwise than the caller takes it to be: then both are not of one build.
+ */
+TTMEM_EXPORT struct ttm_tracker *ttmem_guest_tracker(uint64_t layout);
 
 /* For lane.h, after an event: wakes a reader that sleeps, and reports what handlers have left. */
 TTMEM_EXPORT void ttmem_guest_look_after(struct ttm_slot *slot);

@@ -9,8 +9,8 @@
  * what is usual and no more, and where anything is not so it does nothing: the caller then goes the
  * long way.
  *
- * Called by the thread that has the slot, while tracking is on and no handler of that thread can
- * find it in here unseen: within the hook's gate, at its first depth.
+ * Called by the thread that has the slot, while tracking is on: within the hook's gate, at its
+ * first depth.
  */
 #ifndef TTM_CLIENT_LANE_H
 #define TTM_CLIENT_LANE_H
@@ -40,6 +40,34 @@ struct ttm_lane_size {
     uint64_t place_banks; /* of TTM_PLACE_BIRTH */
 };
 
+/* A number of where the lane finds what it looks at. */
+static inline uint64_t ttm_lane_layout(void)
+{
+    const size_t places[] = {
+        sizeof(struct ttm_tracker),
+        offsetof(struct ttm_tracker, clock),
+        offsetof(struct ttm_tracker, table),
+        offsetof(struct ttm_tracker, producer),
+        sizeof(struct ttm_slot),
+        offsetof(struct ttm_slot, busy_id),
+        offsetof(struct ttm_slot, deferred),
+        offsetof(struct ttm_slot, is_busy),
+        sizeof(struct ttm_tick_clock),
+        sizeof(struct ttm_nursery_line),
+        TTM_NURSERY_LINES,
+        TTM_RING_SLOTS,
+        offsetof(struct ttm_slot, context),
+        offsetof(struct ttm_slot, lasting_origin),
+        offsetof(struct ttm_tick_clock, ns),
+        offsetof(struct ttm_slot, context_epoch),
+    };
+    uint64_t layout = 1;
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        layout = layout * 1000003 + places[i];
+    return layout;
+}
+
 /* Of a life that is as they all are. */
 static inline struct ttm_lane_size ttm_lane_size_of(const struct ttm_live *live)
 {
@@ -63,6 +91,12 @@ static inline bool ttm_lane_takes(const struct ttm_live *live)
 _Static_assert(offsetof(struct ttm_record, devices) - offsetof(struct ttm_record, allocator) == 4 &&
                    sizeof(((struct ttm_lane_size *)0)->spread) == 8,
                "a copy of eight bytes");
+
+/* Not in a child, nor in a handler that has interrupted an event which is none of the hook's. */
+static inline bool ttm_lane_is_free(const struct ttm_slot *slot)
+{
+    return slot->ring && !atomic_load_explicit(&slot->is_busy, memory_order_relaxed); /* ours */
+}
 
 /* From here on the thread's handlers find it busy with 'id'. */
 static inline void ttm_lane_enter(struct ttm_slot *slot, uint64_t id)
@@ -138,7 +172,7 @@ static inline __attribute__((always_inline)) bool ttm_lane_begin(struct ttm_trac
     struct ttm_ring *ring = slot->ring;
     uint64_t tail;
 
-    if (__builtin_expect(!ring, 0)) /* in a child */
+    if (__builtin_expect(!ttm_lane_is_free(slot), 0))
         return false;
     ttm_lane_enter(slot, id);
     struct ttm_record *record = ttm_lane_record(ring, &tail);
@@ -184,7 +218,7 @@ static inline __attribute__((always_inline)) bool ttm_lane_end(struct ttm_tracke
     struct ttm_ring *ring = slot->ring;
     uint64_t tail;
 
-    if (__builtin_expect(!ring, 0)) /* in a child */
+    if (__builtin_expect(!ttm_lane_is_free(slot), 0))
         return false;
     ttm_lane_enter(slot, id);
     struct ttm_live_place *place = &ttm_nursery_line(tracker->table.nursery, id)->place;

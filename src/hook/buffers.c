@@ -149,7 +149,7 @@ static bool is_last(const void *impl)
 static void turn_to(const struct ttm_runtime *runtime, const void *impl)
 {
     const int saved_errno = errno;
-    const bool has_lanes = runtime->fields.body != 0 && ttm_own.gate.line;
+    const bool has_lanes = runtime->fields.body != 0 && ttm_own.gate.line && ttm_hot.tracker;
 
     ttm_own.last.impl = impl;
     ttm_own.last.allocator = ttm_allocators_meet(impl);
@@ -337,6 +337,7 @@ void ttm_buffers_after_fork(void)
     if (ttm_own.newborn)
         end_birth();
     ttm_own.slot = NULL; /* it was the parent's */
+    ttm_own.last = (struct ttm_last_allocator){0};
     atomic_store_explicit(&ttm_hot.first_own_id, UINT64_MAX, memory_order_relaxed);
 }
 

@@ -19,6 +19,7 @@ struct ttm_dispatch {
     _Atomic uint64_t order;               /* of the last dispatch; 0: never */
     struct ttm_device_cell *_Atomic cell; /* of the one device that it is on; NULL: see below */
     _Atomic uint32_t noted;               /* what 'cell' has counted when this was its latest */
+    _Atomic uint32_t place;               /* in the cell, of then */
     _Atomic bool is_scattered; /* it is on 'devices', whose ids do not follow each other */
     _Atomic uint32_t devices;
     struct ttm_device_cell *_Atomic cells; /* of all devices */
@@ -56,10 +57,15 @@ static inline bool ttm_dispatch_note(struct ttm_dispatch *dispatch)
         return ttm_dispatch_note_all(dispatch);
     /* relaxed: two threads that send to one device at once may overwrite each other's word. */
     const uint32_t n = atomic_load_explicit(&cell->dispatched, memory_order_relaxed);
-    if (n == atomic_load_explicit(&dispatch->noted, memory_order_relaxed)) /* nothing since */
+    /* Nothing was since, unless two had the same place, of which the cell has one. */
+    if (n == atomic_load_explicit(&dispatch->noted, memory_order_relaxed) &&
+        atomic_load_explicit(
+            &cell->programs[atomic_load_explicit(&dispatch->place, memory_order_relaxed)],
+            memory_order_relaxed) == dispatch->program)
         return true;
-    atomic_store_explicit(&cell->programs[n % TTM_SEGMENT_PROGRAMS], dispatch->program,
-                          memory_order_relaxed);
+    const uint32_t place = n % TTM_SEGMENT_PROGRAMS;
+    atomic_store_explicit(&cell->programs[place], dispatch->program, memory_order_relaxed);
+    atomic_store_explicit(&dispatch->place, place, memory_order_relaxed);
     atomic_store_explicit(&dispatch->noted, n + 1, memory_order_relaxed);
     /* release: the program is there before it is counted. */
     atomic_store_explicit(&cell->dispatched, n + 1, memory_order_release);

@@ -62,7 +62,8 @@ static void give_line_back(void *line)
     atomic_store_explicit(&lines[number].is_taken, false, memory_order_release);
     ttm_own.gate.line = NULL;
     ttm_own.gate.depth = 0;
-    ttm_own.gate.is_sharing = true; /* what ends after us may still allocate */
+    ttm_own.gate.is_sharing = true;                /* what ends after us may still allocate */
+    ttm_own.last = (struct ttm_last_allocator){0}; /* without a line there are no lanes */
 }
 
 static void prepare(void)

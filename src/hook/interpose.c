@@ -123,8 +123,9 @@ EXPORT HOT uint64_t _ZN2tt8tt_metal13AllocatorImpl15allocate_bufferEPNS0_6Buffer
                                                                                   void *buffer)
 {
     UNWOUND_BY(ttm_buffers_allocation_unwound);
-    if (__builtin_expect(!ttm_lanes_allocating(self, buffer), 0))
+    if (__builtin_expect(!ttm_lanes_enter(self), 0))
         return allocate_slowly(CALLER, self, buffer);
+    ttm_own.newborn = buffer;
     return call_in_frame(ORIGINAL(ttm_method, ALLOCATE_BUFFER), self, buffer);
 }
 
@@ -164,8 +165,8 @@ EXPORT uint64_t _ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE(
 EXPORT HOT uint64_t _ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE(void *self,
                                                                                     void *buffer)
 {
-    return __builtin_expect(ttm_lanes_releasing(self), 1) ? deallocate_in_lane(self, buffer)
-                                                          : deallocate_slowly(CALLER, self, buffer);
+    return __builtin_expect(ttm_lanes_enter(self), 1) ? deallocate_in_lane(self, buffer)
+                                                      : deallocate_slowly(CALLER, self, buffer);
 }
 
 typedef void (*track_allocate_fn)(void *, const void *);

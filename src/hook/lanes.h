@@ -28,23 +28,23 @@
 /* The lower half of ttm_own.last.state where there is no short way: the gate has no such bits. */
 #define TTM_LANES_NONE UINT64_C(0xffffffff)
 
-/* Enters the gate, from outside of it. False: nothing was done. */
-static inline __attribute__((always_inline)) bool ttm_lanes_enter(uint64_t state, uint64_t mask)
+/* How deep the thread is inside the gate, where it has a line; else as if it could not pass. */
+static inline uint32_t ttm_lanes_depth(void)
 {
-    _Atomic uint32_t *line = ttm_own.gate.line;
+    const _Atomic uint32_t *line = ttm_own.gate.line;
 
     /* relaxed: only this thread writes it. A handler that has interrupted an event finds it inside. */
-    if (__builtin_expect(!line, 0) ||
-        __builtin_expect(atomic_load_explicit(line, memory_order_relaxed) != 0, 0))
-        return false;
-    atomic_store_explicit(line, 1, memory_order_relaxed);
+    return __builtin_expect(line != NULL, 1) ? atomic_load_explicit(line, memory_order_relaxed)
+                                             : UINT32_MAX;
+}
+
+/* Says that the thread, which was outside, is inside, and returns the state after that. */
+static inline uint64_t ttm_lanes_go_in(void)
+{
+    atomic_store_explicit(ttm_own.gate.line, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     /* acquire: as in ttm_gate_go_in(). */
-    if (__builtin_expect(
-            (atomic_load_explicit(&ttm_hot.state, memory_order_acquire) & mask) == state, 1))
-        return true;
-    atomic_store_explicit(line, 0, memory_order_release);
-    return false;
+    return atomic_load_explicit(&ttm_hot.state, memory_order_acquire);
 }
 
 /* From its first depth. release: as in ttm_gate_go_out(). */
@@ -53,15 +53,19 @@ static inline void ttm_lanes_leave(void)
     atomic_store_explicit(ttm_own.gate.line, 0, memory_order_release);
 }
 
-/* A buffer is about to get its place from the allocator 'self'. */
-static inline __attribute__((always_inline)) bool ttm_lanes_allocating(const void *self,
-                                                                       const void *buffer)
+/*
+ * The allocator 'self' is about to give a place to a buffer, or to take one back. False: nothing was
+ * done. What the thread had to do with last is looked at inside, as a handler may come before that.
+ */
+static inline __attribute__((always_inline)) bool ttm_lanes_enter(const void *self)
 {
-    if (__builtin_expect(ttm_own.last.impl != self, 0) ||
-        !ttm_lanes_enter(ttm_own.last.state, UINT64_MAX))
+    if (__builtin_expect(ttm_lanes_depth() != 0, 0))
         return false;
-    ttm_own.newborn = buffer;
-    return true;
+    if (__builtin_expect(ttm_lanes_go_in() == ttm_own.last.state, 1) &&
+        __builtin_expect(ttm_own.last.impl == self, 1))
+        return true;
+    ttm_lanes_leave();
+    return false;
 }
 
 /* The size of a buffer, NULL when it is not known. What the fields are is in buffer_fields.h. */
@@ -106,7 +110,7 @@ static inline __attribute__((always_inline)) bool ttm_lanes_announced(const void
 
     /* acquire: as in ttm_gate_go_in(), inside of which the thread has been since then. */
     if (__builtin_expect(ttm_own.newborn != buffer, 0) || __builtin_expect(!buffer, 0) ||
-        __builtin_expect(!slot, 0) ||
+        __builtin_expect(ttm_lanes_depth() != 1, 0) || __builtin_expect(!slot, 0) ||
         __builtin_expect(
             atomic_load_explicit(&ttm_hot.state, memory_order_acquire) != ttm_own.last.state, 0))
         return false;
@@ -116,20 +120,14 @@ static inline __attribute__((always_inline)) bool ttm_lanes_announced(const void
         return false;
     const uint32_t epoch = atomic_load_explicit(&tracker->epoch, memory_order_acquire);
     const uint32_t origin = ttm_lanes_origin(slot, epoch);
-    if (__builtin_expect(origin == 0, 0) ||
+    const uint32_t address = ttm_buffer_u32(body, ttm_hot.fields.address);
+    if (__builtin_expect(origin == 0, 0) || __builtin_expect(address == 0, 0) ||
         !ttm_lane_begin(tracker, slot, &size->size, ttm_buffer_u64(body, ttm_hot.fields.id),
-                        ttm_buffer_u32(body, ttm_hot.fields.address), origin, epoch))
+                        address, origin, epoch))
         return false;
     ttm_own.newborn = NULL;
     ttm_lanes_leave();
     return true;
-}
-
-/* The allocator 'self' is about to take a buffer back. */
-static inline __attribute__((always_inline)) bool ttm_lanes_releasing(const void *self)
-{
-    return __builtin_expect(ttm_own.last.impl == self, 1) &&
-           ttm_lanes_enter(ttm_own.last.state, UINT64_MAX);
 }
 
 /* Whether the end of a buffer, inside the gate, is told of. */
@@ -146,9 +144,11 @@ static inline __attribute__((always_inline)) bool ttm_lanes_end(const void *buff
 /* A workload is sent to run; 'impl' is the runtime's. */
 static inline __attribute__((always_inline)) bool ttm_lanes_dispatch(const void *impl)
 {
-    if (!ttm_lanes_enter(TTM_GATE_TRACKING, UINT32_MAX))
+    if (__builtin_expect(ttm_lanes_depth() != 0, 0))
         return false;
-    struct ttm_dispatch *dispatch = ttm_workloads_dispatch_of(impl);
+    struct ttm_dispatch *dispatch = NULL;
+    if (__builtin_expect((uint32_t)ttm_lanes_go_in() == TTM_GATE_TRACKING, 1))
+        dispatch = ttm_workloads_dispatch_of(impl);
     const bool is_noted = __builtin_expect(dispatch != NULL, 1) && ttm_dispatch_note(dispatch);
     ttm_lanes_leave();
     return is_noted;

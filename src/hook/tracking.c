@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/guest.h"
+#include "client/lane.h"
 #include "hook/allocators.h"
 #include "hook/buffers.h"
 #include "hook/devices.h"
@@ -34,18 +35,24 @@ static void set_flag(bool is_on)
         atomic_fetch_and_explicit(&ttm_hot.state, ~TTM_GATE_TRACKING, memory_order_relaxed);
 }
 
+/* What lanes.h needs, in the page that a fork empties. */
+static void put_at_hand(const struct ttm_runtime *runtime)
+{
+    ttm_hot.tracker = ttmem_guest_tracker(ttm_lane_layout());
+    ttm_hot.ending = ttm_ending_word();
+    if (runtime)
+        ttm_runtime_put_at_hand(runtime);
+}
+
 /* Gate closed. Numbers of notes are those of an earlier spell of tracking, or of none. */
 static void begin_anew(const struct ttm_runtime *runtime)
 {
     ttm_allocators_forget_notes();
     ttm_origins_begin(runtime ? runtime->metal : NULL);
     guest.is_lasting = !ttm_origins_have_frames();
-    ttm_ending_look();
     ttm_keepers_begin();
-    ttm_hot.tracker = ttmem_guest_tracker();
-    ttm_hot.ending = ttm_ending_word();
-    if (runtime)
-        ttm_runtime_put_at_hand(runtime);
+    ttm_ending_look();
+    put_at_hand(runtime);
     set_flag(true);
     if (runtime)
         ttm_devices_tell_all(runtime);
@@ -127,6 +134,7 @@ static void forget_in_child(void)
 {
     set_flag(false);
     is_child = true;
+    put_at_hand(ttm_runtime_tracked()); /* a handler may have forked amid an event, which goes on */
     ttm_gate_after_fork();
     ttm_runtime_after_fork();
     ttm_allocators_after_fork();

@@ -312,12 +312,18 @@ static void free_dead(struct ttm_server *server)
     }
 }
 
+/* Where a word is left for the next server, -1: nowhere. */
+static int word_fd(const struct ttm_server *server)
+{
+    return server->options.is_followed ? server->native.lock_fd : -1;
+}
+
 void ttm_server_free(struct ttm_server *server)
 {
     if (!server)
         return;
-    server->native.leaves_lock = ttm_heritage_end(&server->heritage, server->native.lock_fd,
-                                                  server->reg ? server->reg->lives : 0);
+    server->native.leaves_lock =
+        ttm_heritage_end(&server->heritage, word_fd(server), server->reg ? server->reg->lives : 0);
     TTM_LIST_FOR_EACH_SAFE(pos, &server->sessions)
         ttm_session_close(TTM_CONTAINER_OF(pos, struct ttm_session, link));
     free_dead(server);
@@ -555,8 +561,7 @@ static bool do_chores(struct ttm_server *server)
     ttm_ticket_expire(server, server->now_ns);
     ttm_ticket_print_late(server);
     ttm_record_tick(server);
-    ttm_heritage_tick(&server->heritage, server->native.lock_fd, server->reg->lives,
-                      server->now_ns);
+    ttm_heritage_tick(&server->heritage, word_fd(server), server->reg->lives, server->now_ns);
     if (!ttm_list_is_empty(&server->alone) && server->now_ns >= server->visit_alone_ns)
         ttm_tracked_visit_alone(server);
     if (!server->is_accepting && server->now_ns >= server->accept_again_ns)
@@ -657,7 +662,7 @@ int ttm_server_run(struct ttm_server *server)
 
     ask_for_short_turns();
     begin_turn(server);
-    ttm_heritage_begin(&server->heritage, server->native.lock_fd, server->now_ns);
+    ttm_heritage_begin(&server->heritage, word_fd(server), server->now_ns);
     while (!server->is_stopping && r >= 0) {
         const bool has_more = do_chores(server);
         r = poll_first_row(server, has_more ? 0 : sleep_ns(server));

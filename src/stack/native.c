@@ -23,8 +23,9 @@
  * events the host drives what we keep out of the caches, and fifty addresses were
  * seven lines of them.
  * Where Python calls us and all of its frames are known to be the same, each at the same instruction,
- * the interpreter has come the same way: what lies beyond its innermost native frame is not
- * compared. That was a third of the places, and those that the caches were least likely to have.
+ * the interpreter has come the same way from one to the next: of its own addresses only the innermost
+ * is compared, and those of other modules, which may have called it. That was a third of the
+ * places, and those that the caches were least likely to have.
  * A frame of variable size could in theory leave an old return address where it
  * once was; therefore each 256th time the stack is walked all the same and compared.
  */
@@ -455,19 +456,36 @@ static uint32_t note_of(struct ttm_native *native, unsigned count, bool is_cut,
     return known->note;
 }
 
-/* How many of the addresses that were walked last have to be compared; see the top. */
-static unsigned compared(struct ttm_native *native, unsigned count, uint64_t python)
+static bool is_of_interpreter(struct ttm_native *native, unsigned i)
 {
     /* Of its module, the one that runs Python. */
     const uintptr_t interpreter = ttm_python_runtime.view.types.code;
+    const struct ttm_module *module =
+        ttm_modules_find(&native->modules, native->addresses[i] - !native->is_exact[i]);
 
-    for (unsigned i = 0; i < count && python != 0; i++) {
-        const struct ttm_module *module =
-            ttm_modules_find(&native->modules, native->addresses[i] - !native->is_exact[i]);
-        if (module && interpreter - module->start < module->end - module->start)
-            return i + 1;
+    return module && interpreter - module->start < module->end - module->start;
+}
+
+/*
+ * Keeps those of the addresses that were walked last, and their places, that have to be compared; see
+ * the top. Returns how many.
+ */
+static unsigned keep_compared(struct ttm_native *native, unsigned count, uint64_t python)
+{
+    unsigned kept = 0;
+    bool has_interpreter = false;
+
+    if (python == 0)
+        return count;
+    for (unsigned i = 0; i < count; i++) {
+        const bool is_interpreter = is_of_interpreter(native, i);
+        if (is_interpreter && has_interpreter)
+            continue;
+        has_interpreter |= is_interpreter;
+        native->addresses[kept] = native->addresses[i];
+        native->places[kept++] = native->places[i];
     }
-    return count;
+    return kept;
 }
 
 static uint32_t find_stack(struct ttm_native *native, const struct ttm_registers *registers,
@@ -500,8 +518,9 @@ static uint32_t find_stack(struct ttm_native *native, const struct ttm_registers
         native->counts.surprises++;
         stack->key = 0;
     }
-    stack = end == native->high ? remember(native, key, sp, compared(native, count, python), number)
-                                : NULL;
+    stack = end == native->high
+                ? remember(native, key, sp, keep_compared(native, count, python), number)
+                : NULL;
     if (stack)
         *hint = (uint32_t)((unsigned char *)stack - native->stacks);
     return number;

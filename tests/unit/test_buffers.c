@@ -7,6 +7,7 @@
 
 #include "hook/caller.h"
 #include "hook/hot.h"
+#include "hook/lanes.h"
 #include "hook/own.h"
 #include "testing.h"
 
@@ -98,10 +99,46 @@ static void a_release_that_does_not_return_leaves_the_gate(void **state)
     assert_false(is_inside);
 }
 
+static void lanes_are_entered_from_outside_of_the_gate_alone(void **state)
+{
+    _Atomic uint32_t line = 1;
+    (void)state;
+
+    ttm_own.gate.line = &line;
+    ttm_own.last.impl = &allocator;
+    ttm_own.last.state = TTM_GATE_TRACKING;
+    atomic_store(&ttm_hot.state, TTM_GATE_TRACKING);
+    assert_false(ttm_lanes_enter(&allocator)); /* a handler, or one event within another */
+    assert_int_equal(line, 1);
+    line = 0;
+    assert_false(ttm_lanes_enter(&buffer)); /* another allocator */
+    atomic_store(&ttm_hot.state, TTM_GATE_TRACKING | TTM_GATE_CLOSED);
+    assert_false(ttm_lanes_enter(&allocator));
+    atomic_store(&ttm_hot.state, TTM_GATE_TRACKING + TTM_ALLOCATORS_END);
+    assert_false(ttm_lanes_enter(&allocator)); /* one has ended: it may be another by now */
+    assert_int_equal(line, 0);
+    atomic_store(&ttm_hot.state, TTM_GATE_TRACKING);
+    assert_true(ttm_lanes_enter(&allocator));
+    assert_int_equal(line, 1);
+
+    /* What is announced one event within another, or without a line, is not told in a lane. */
+    ttm_own.newborn = &buffer;
+    ttm_own.slot = (struct ttm_slot *)&buffer; /* is not looked at */
+    line = 2;
+    assert_false(ttm_lanes_announced(&buffer));
+    assert_int_equal(line, 2);
+    ttm_own.gate.line = NULL;
+    assert_false(ttm_lanes_announced(&buffer));
+    assert_false(ttm_lanes_enter(&allocator));
+    ttm_own = (struct ttm_own){0};
+    atomic_store(&ttm_hot.state, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(an_allocation_that_does_not_return_leaves_the_gate, set_up),
+        cmocka_unit_test(lanes_are_entered_from_outside_of_the_gate_alone),
         cmocka_unit_test_setup(a_release_that_does_not_return_leaves_the_gate, set_up),
     };
 

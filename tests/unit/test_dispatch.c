@@ -65,6 +65,19 @@ static void what_others_have_noted_since_is_seen(void **state)
     assert_latest((const uint64_t[]){11, 99, 11}, 3);
 }
 
+static void of_two_at_once_the_one_that_was_overwritten_is_noted_the_next_time(void **state)
+{
+    struct ttm_dispatch a = on_cell(11), b = on_cell(12);
+    (void)state;
+
+    assert_true(ttm_dispatch_note(&a));
+    atomic_store(&cell.dispatched, 0); /* as b has read it */
+    assert_true(ttm_dispatch_note(&b));
+    assert_int_equal(cell.dispatched, 1);
+    assert_true(ttm_dispatch_note(&a));
+    assert_latest((const uint64_t[]){11, 12}, 2);
+}
+
 static void what_is_on_a_mesh_is_noted_on_each_of_its_devices(void **state)
 {
     static struct ttm_device_cell cells[5];
@@ -104,6 +117,8 @@ int main(void)
         cmocka_unit_test_setup(what_is_sent_is_noted_in_its_order, set_up),
         cmocka_unit_test_setup(what_is_sent_again_is_noted_once, set_up),
         cmocka_unit_test_setup(what_others_have_noted_since_is_seen, set_up),
+        cmocka_unit_test_setup(of_two_at_once_the_one_that_was_overwritten_is_noted_the_next_time,
+                               set_up),
         cmocka_unit_test_setup(what_is_on_a_mesh_is_noted_on_each_of_its_devices, set_up),
         cmocka_unit_test_setup(what_has_nothing_in_l1_is_not_noted, set_up),
         cmocka_unit_test_setup(what_is_on_scattered_devices_is_left_to_others, set_up),

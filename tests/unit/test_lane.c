@@ -265,6 +265,30 @@ static void what_a_handler_has_left_is_reported(void **state)
     assert_int_equal(live_count(&tracker.table), 0);
 }
 
+static void a_handler_amid_another_event_goes_the_long_way(void **state)
+{
+    (void)state;
+
+    assert_true(begin(40));
+    atomic_store(&slot->is_busy, true); /* the thread is in the middle of ttmem_mark() */
+    assert_false(begin(41));
+    assert_false(end(40));
+    assert_true(atomic_load(&slot->is_busy));
+    atomic_store(&slot->is_busy, false);
+    assert_int_equal(live_count(&tracker.table), 1);
+}
+
+static void in_a_child_there_is_no_ring(void **state)
+{
+    struct ttm_ring *ring = slot->ring;
+    (void)state;
+
+    slot->ring = NULL;
+    assert_false(begin(40));
+    assert_false(end(40));
+    slot->ring = ring;
+}
+
 static void a_birth_amid_a_switch_is_taken_back(void **state)
 {
     const struct ttm_lane_size size = ttm_lane_size_of(&usual);
@@ -310,6 +334,8 @@ int main(void)
         cmocka_unit_test(a_ring_that_fills_up_is_left_to_the_long_way),
         cmocka_unit_test(a_reader_that_sleeps_is_woken),
         cmocka_unit_test(what_a_handler_has_left_is_reported),
+        cmocka_unit_test(a_handler_amid_another_event_goes_the_long_way),
+        cmocka_unit_test(in_a_child_there_is_no_ring),
         cmocka_unit_test(a_birth_amid_a_switch_is_taken_back),
         cmocka_unit_test(only_what_a_place_has_room_for_is_taken),
     };
