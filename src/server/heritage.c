@@ -19,6 +19,11 @@
 
 _Static_assert(TTM_AHEAD_BLOCK == TTM_LIFE_BLOCK_SIZE, "a block is for lives");
 
+bool ttm_heritage_is_crowd(uint32_t lives)
+{
+    return lives >= CROWD;
+}
+
 /* 0 where there is nothing, or nothing that makes sense. */
 static uint32_t read_lives(int lock_fd)
 {
@@ -58,7 +63,7 @@ void ttm_heritage_begin(struct ttm_heritage *heritage, int lock_fd, uint64_t now
 
     heritage->written = lives;
     heritage->written_ns = now_ns; /* its programs come first */
-    if (lives < CROWD)
+    if (!ttm_heritage_is_crowd(lives))
         return;
     ttm_pages_ahead_begin(&heritage->ahead, blocks < TTM_AHEAD_MOST ? blocks : TTM_AHEAD_MOST,
                           TTM_AHEAD_MOST);
@@ -119,7 +124,7 @@ bool ttm_heritage_end(struct ttm_heritage *heritage, int lock_fd, uint32_t lives
 {
     ttm_pages_ahead_end(&heritage->ahead);
     heritage->until_ns = 0;
-    if (lives < CROWD || lock_fd < 0)
+    if (!ttm_heritage_is_crowd(lives) || lock_fd < 0)
         return false;
     write_lives(heritage, lock_fd, lives);
     return true;

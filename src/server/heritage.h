@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heritage - what a server leaves to the one that comes after it: about how many lives it knew.
+ * heritage - what a server leaves to the one that comes after it: about how many lives it was told of.
  *
  * The number stands in the lock file beside its socket. The programs that it was told by find a new
  * server within 200 ms; meanwhile that one takes memory for a crowd, which on a slow virtual machine
@@ -23,6 +23,9 @@ struct ttm_heritage {
     uint64_t written_ns; /* when it was looked at last what is to be left */
     uint32_t written;    /* lives */
 };
+
+/* Whether so many are worth a word. */
+bool ttm_heritage_is_crowd(uint32_t lives);
 
 /* Reads what the last server left in its lock file, and begins to take memory where that was a crowd. */
 void ttm_heritage_begin(struct ttm_heritage *heritage, int lock_fd, uint64_t now_ns);

@@ -318,12 +318,27 @@ static int word_fd(const struct ttm_server *server)
     return server->options.is_followed ? server->native.lock_fd : -1;
 }
 
+/* How many lives the next server will be told anew: those of programs with libttmem. */
+static uint32_t lives_to_be_told(const struct ttm_server *server)
+{
+    uint32_t lives = 0;
+
+    if (!server->reg || !ttm_heritage_is_crowd(server->reg->lives)) /* nothing to be left */
+        return 0;
+    TTM_LIST_FOR_EACH(pos, &server->clients) {
+        const struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
+        if (client->tracked)
+            lives += client->process->lives.store.live;
+    }
+    return lives;
+}
+
 void ttm_server_free(struct ttm_server *server)
 {
     if (!server)
         return;
     server->native.leaves_lock =
-        ttm_heritage_end(&server->heritage, word_fd(server), server->reg ? server->reg->lives : 0);
+        ttm_heritage_end(&server->heritage, word_fd(server), lives_to_be_told(server));
     TTM_LIST_FOR_EACH_SAFE(pos, &server->sessions)
         ttm_session_close(TTM_CONTAINER_OF(pos, struct ttm_session, link));
     free_dead(server);
@@ -561,7 +576,8 @@ static bool do_chores(struct ttm_server *server)
     ttm_ticket_expire(server, server->now_ns);
     ttm_ticket_print_late(server);
     ttm_record_tick(server);
-    ttm_heritage_tick(&server->heritage, word_fd(server), server->reg->lives, server->now_ns);
+    server->to_be_told = lives_to_be_told(server);
+    ttm_heritage_tick(&server->heritage, word_fd(server), server->to_be_told, server->now_ns);
     if (!ttm_list_is_empty(&server->alone) && server->now_ns >= server->visit_alone_ns)
         ttm_tracked_visit_alone(server);
     if (!server->is_accepting && server->now_ns >= server->accept_again_ns)
@@ -599,7 +615,7 @@ static uint64_t next_chore_ns(const struct ttm_server *server)
     if (!ttm_list_is_empty(&server->alone))
         due_ns = sooner(due_ns, server->visit_alone_ns);
     due_ns = sooner(due_ns, ttm_record_due_ns(server));
-    return sooner(due_ns, ttm_heritage_due_ns(&server->heritage, server->reg->lives));
+    return sooner(due_ns, ttm_heritage_due_ns(&server->heritage, server->to_be_told));
 }
 
 /* How long the loop may sleep. */

@@ -158,6 +158,7 @@ struct ttm_server {
     struct ttm_listener native;
     struct ttm_listener legacy;
     struct ttm_heritage heritage;
+    uint32_t to_be_told; /* lives, to the next server, as of this turn */
     struct ttm_watch native_watch;
     struct ttm_watch legacy_watch;
     struct ttm_watch signal_watch;
