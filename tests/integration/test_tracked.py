@@ -285,7 +285,8 @@ def test_a_server_has_memory_for_the_crowd_of_the_last_one(make_server) -> None:
     with Tracked(server) as worker:
         worker.do(f"alloc 0 0 {crowd} 1000")
         wait_until_exact(server, worker)
-        wait_for(lambda: lock.read_text().split() == [str(crowd)])
+        # Written when it has changed by a quarter, so it may be a little behind.
+        wait_for(lambda: crowd * 3 // 4 <= int(lock.read_text() or 0) <= crowd)
         server.kill()
         server.start()
         wait_until_exact(server, worker)
