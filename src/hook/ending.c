@@ -57,7 +57,7 @@ static const uint8_t *read_load(const uint8_t *at)
     if (loaded && is_comparison(at))
         return place;
     if (loaded)
-        memcpy(&place, place, sizeof(place)); /* of the global offset table */
+        place = *(const uint8_t *const *)(const void *)place; /* of the global offset table */
     const uint8_t *near = SKIP(at, 0x48, 0x8b, 0x40), *far = SKIP(at, 0x48, 0x8b, 0x80);
     if (near && *near <= INT8_MAX && is_comparison(near + 1))
         return place + *near;
