@@ -95,7 +95,9 @@ _Static_assert(offsetof(struct ttm_record, devices) - offsetof(struct ttm_record
 /* Not in a child, nor in a handler that has interrupted an event which is none of the hook's. */
 static inline bool ttm_lane_is_free(const struct ttm_slot *slot)
 {
-    return slot->ring && !atomic_load_explicit(&slot->is_busy, memory_order_relaxed); /* ours */
+    /* relaxed: of this thread. */
+    return __builtin_expect(slot->ring != NULL, 1) &&
+           __builtin_expect(!atomic_load_explicit(&slot->is_busy, memory_order_relaxed), 1);
 }
 
 /* From here on the thread's handlers find it busy with 'id'. */
