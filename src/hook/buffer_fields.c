@@ -4,34 +4,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "hook/code.h"
+
 #ifdef __x86_64__
 
-/* The code of a method, read from its start on. */
-struct code {
-    const uint8_t *at;
-};
-
-static bool take(struct code *code, const uint8_t *bytes, size_t count)
-{
-    /* One after the other: behind a method that differs there may be nothing. */
-    for (size_t i = 0; i < count; i++) {
-        if (code->at[i] != bytes[i])
-            return false;
-    }
-    code->at += count;
-    return true;
-}
-
-#define TAKE(code, ...)                                                                            \
-    take(code, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
-
-static void take_landing_pad(struct code *code)
-{
-    (void)TAKE(code, 0xf3, 0x0f, 0x1e, 0xfa); /* endbr64 */
-}
-
 /* The displacement of the operand whose byte 'modrm' has just been taken: 8 or 32 bits, not negative. */
-static bool take_offset(struct code *code, bool is_long, uint16_t *ret)
+static bool take_offset(struct ttm_code *code, bool is_long, uint16_t *ret)
 {
     uint32_t offset = *code->at;
 
@@ -43,37 +21,37 @@ static bool take_offset(struct code *code, bool is_long, uint16_t *ret)
 }
 
 /* mov offset(%rdi),%rax: the pointer to the body, which every one of the methods begins with. */
-static bool take_body(struct code *code, uint16_t *ret)
+static bool take_body(struct ttm_code *code, uint16_t *ret)
 {
-    take_landing_pad(code);
-    return TAKE(code, 0x48, 0x8b, 0x47) && take_offset(code, false, ret) && *ret != 0;
+    ttm_code_take_landing_pad(code);
+    return TTM_CODE_TAKE(code, 0x48, 0x8b, 0x47) && take_offset(code, false, ret) && *ret != 0;
 }
 
 /* mov offset(%rax),%eax and ret. */
-static bool take_result_u32(struct code *code, uint16_t *ret)
+static bool take_result_u32(struct ttm_code *code, uint16_t *ret)
 {
-    const bool is_long = TAKE(code, 0x8b, 0x80);
+    const bool is_long = TTM_CODE_TAKE(code, 0x8b, 0x80);
 
-    return (is_long || TAKE(code, 0x8b, 0x40)) && take_offset(code, is_long, ret) &&
-           TAKE(code, 0xc3);
+    return (is_long || TTM_CODE_TAKE(code, 0x8b, 0x40)) && take_offset(code, is_long, ret) &&
+           TTM_CODE_TAKE(code, 0xc3);
 }
 
 /* The same with %rax. */
-static bool take_result_u64(struct code *code, uint16_t *ret)
+static bool take_result_u64(struct ttm_code *code, uint16_t *ret)
 {
-    return TAKE(code, 0x48) && take_result_u32(code, ret);
+    return TTM_CODE_TAKE(code, 0x48) && take_result_u32(code, ret);
 }
 
 static bool learn_u32(const void *method, uint16_t *ret_body, uint16_t *ret)
 {
-    struct code code = {method};
+    struct ttm_code code = {method};
 
     return method && take_body(&code, ret_body) && take_result_u32(&code, ret);
 }
 
 static bool learn_u64(const void *method, uint16_t *ret_body, uint16_t *ret)
 {
-    struct code code = {method};
+    struct ttm_code code = {method};
 
     return method && take_body(&code, ret_body) && take_result_u64(&code, ret);
 }
@@ -81,10 +59,10 @@ static bool learn_u64(const void *method, uint16_t *ret_body, uint16_t *ret)
 /* cmpb $0,offset(%rax) and a short je past the return, to where it throws. */
 static bool learn_address(const void *method, uint16_t *ret_body, uint16_t *ret_has, uint16_t *ret)
 {
-    struct code code = {method};
+    struct ttm_code code = {method};
 
-    if (!method || !take_body(&code, ret_body) || !TAKE(&code, 0x80, 0x78) ||
-        !take_offset(&code, false, ret_has) || !TAKE(&code, 0x00, 0x74))
+    if (!method || !take_body(&code, ret_body) || !TTM_CODE_TAKE(&code, 0x80, 0x78) ||
+        !take_offset(&code, false, ret_has) || !TTM_CODE_TAKE(&code, 0x00, 0x74))
         return false;
     const uint32_t skipped = *code.at++;
     const uint8_t *from = code.at;
@@ -92,9 +70,9 @@ static bool learn_address(const void *method, uint16_t *ret_body, uint16_t *ret_
 }
 
 /* add $offset,%rax */
-static bool take_addition(struct code *code, uint16_t *ret)
+static bool take_addition(struct ttm_code *code, uint16_t *ret)
 {
-    return TAKE(code, 0x48, 0x05) && take_offset(code, true, ret);
+    return TTM_CODE_TAKE(code, 0x48, 0x05) && take_offset(code, true, ret);
 }
 
 /*
@@ -104,22 +82,22 @@ static bool take_addition(struct code *code, uint16_t *ret)
  */
 static uint16_t learn_place(const void *method)
 {
-    struct code code = {method};
+    struct ttm_code code = {method};
     uint16_t body, place;
 
     if (!method)
         return 0;
-    take_landing_pad(&code);
-    if (TAKE(&code, 0x50)) {
-        if (!TAKE(&code, 0xe8))
+    ttm_code_take_landing_pad(&code);
+    if (TTM_CODE_TAKE(&code, 0x50)) {
+        if (!TTM_CODE_TAKE(&code, 0xe8))
             return 0;
         code.at += sizeof(int32_t);
-        return take_addition(&code, &place) && TAKE(&code, 0x59, 0xc3) ? place : 0;
+        return take_addition(&code, &place) && TTM_CODE_TAKE(&code, 0x59, 0xc3) ? place : 0;
     }
-    if (!take_body(&code, &body) || !TAKE(&code, 0x48, 0x85, 0xc0, 0x74))
+    if (!take_body(&code, &body) || !TTM_CODE_TAKE(&code, 0x48, 0x85, 0xc0, 0x74))
         return 0;
     code.at++;
-    return take_addition(&code, &place) && TAKE(&code, 0xc3) ? place : 0;
+    return take_addition(&code, &place) && TTM_CODE_TAKE(&code, 0xc3) ? place : 0;
 }
 
 void ttm_buffer_fields_learn(const struct ttm_buffer_methods *methods,

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "hook/code.h"
+
 typedef int (*is_finalizing_fn)(void);
 
 static _Atomic(is_finalizing_fn) is_finalizing;
@@ -15,61 +17,50 @@ static const uint64_t never, always = 1;
 
 #ifdef __x86_64__
 
-/* One after the other: behind a function that differs there may be nothing. */
-static const uint8_t *skip(const uint8_t *at, const uint8_t *bytes, size_t count)
-{
-    for (size_t i = 0; at && i < count; i++) {
-        if (at[i] != bytes[i])
-            return NULL;
-    }
-    return at ? at + count : NULL;
-}
-
-#define SKIP(at, ...)                                                                              \
-    skip(at, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
-
-/* What the 32 bits at 'at' say, counted from 'base'. */
-static const uint8_t *relative(const uint8_t *at, const uint8_t *base)
+/* The next 32 bits, counted from 'base'; NULL: from behind them. */
+static const uint8_t *take_relative(struct ttm_code *code, const uint8_t *base)
 {
     int32_t distance;
 
-    memcpy(&distance, at, sizeof(distance));
-    return base + distance;
+    memcpy(&distance, code->at, sizeof(distance));
+    code->at += sizeof(distance);
+    return (base ? base : code->at) + distance;
 }
 
 /* test %rax,%rax; setne %al; movzbl %al,%eax; ret */
-static bool is_comparison(const uint8_t *at)
+static bool take_comparison(struct ttm_code *code)
 {
-    return SKIP(at, 0x48, 0x85, 0xc0, 0x0f, 0x95, 0xc0, 0x0f, 0xb6, 0xc0, 0xc3) != NULL;
+    return TTM_CODE_TAKE(code, 0x48, 0x85, 0xc0, 0x0f, 0x95, 0xc0, 0x0f, 0xb6, 0xc0, 0xc3);
+}
+
+/* mov offset(%rax),%rax, of what lies at 'base'. */
+static const uint8_t *take_field(struct ttm_code *code, const uint8_t *base)
+{
+    if (TTM_CODE_TAKE(code, 0x48, 0x8b, 0x80))
+        return take_relative(code, base);
+    if (!TTM_CODE_TAKE(code, 0x48, 0x8b, 0x40) || *code->at > INT8_MAX)
+        return NULL;
+    return base + *code->at++;
 }
 
 /* mov word(%rip),%rax, or the address of what has it and then mov offset(%rax),%rax. */
-static const uint8_t *read_load(const uint8_t *at)
-{
-    const uint8_t *loaded = SKIP(at, 0x48, 0x8b, 0x05);
-    const uint8_t *computed = SKIP(at, 0x48, 0x8d, 0x05); /* lea */
-    const uint8_t *place;
-
-    if (!loaded && !computed)
-        return NULL;
-    at = (loaded ? loaded : computed) + 4;
-    place = relative(at - 4, at);
-    if (loaded && is_comparison(at))
-        return place;
-    if (loaded)
-        place = *(const uint8_t *const *)(const void *)place; /* of the global offset table */
-    const uint8_t *near = SKIP(at, 0x48, 0x8b, 0x40), *far = SKIP(at, 0x48, 0x8b, 0x80);
-    if (near && *near <= INT8_MAX && is_comparison(near + 1))
-        return place + *near;
-    return far && is_comparison(far + 4) ? relative(far, place) : NULL;
-}
-
 const volatile uint64_t *ttm_ending_read_code(const void *function)
 {
-    const uint8_t *start = function;
-    const uint8_t *landing_pad = SKIP(start, 0xf3, 0x0f, 0x1e, 0xfa); /* endbr64 */
+    struct ttm_code code = {function};
 
-    return (const volatile uint64_t *)(const void *)read_load(landing_pad ? landing_pad : start);
+    ttm_code_take_landing_pad(&code);
+    const bool is_loaded = TTM_CODE_TAKE(&code, 0x48, 0x8b, 0x05);
+    if (!is_loaded && !TTM_CODE_TAKE(&code, 0x48, 0x8d, 0x05)) /* lea */
+        return NULL;
+    const uint8_t *place = take_relative(&code, NULL);
+    if (!is_loaded || !take_comparison(&code)) {
+        if (is_loaded)
+            place = *(const uint8_t *const *)(const void *)place; /* of the global offset table */
+        place = take_field(&code, place);
+        if (!place || !take_comparison(&code))
+            return NULL;
+    }
+    return (const volatile uint64_t *)(const void *)place;
 }
 
 #else
