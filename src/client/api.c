@@ -23,7 +23,7 @@ _Static_assert((int)TTMEM_ALIAS == (int)TTM_RECORD_ALIAS, "the same flag");
 
 #define TEXT_MAX 255
 
-/* What each operation of a hooked program calls: as few lines of code as it can be. */
+/* What the hook calls where its lane does not do: as few lines of code as it can be. */
 #define HOT __attribute__((hot, flatten, aligned(64)))
 
 /* ---- notes ---- */
@@ -340,7 +340,7 @@ static inline bool is_slot(struct ttm_slot **slot)
     return __builtin_expect(*slot != NULL, 1);
 }
 
-/* With ttmem_guest_ended() in one page: the caches of their addresses are as cold as the others. */
+/* The long way of what the hook tells; the short one is lane.h. Both in one page. */
 __attribute__((hot, flatten, aligned(4096))) void ttmem_guest_born(struct ttm_slot *slot,
                                                                    struct ttm_live *live,
                                                                    uint64_t key)

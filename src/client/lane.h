@@ -171,12 +171,12 @@ static inline __attribute__((always_inline)) bool ttm_lane_begin(struct ttm_trac
                                                                  uint64_t id, uint64_t address,
                                                                  uint32_t origin, uint32_t epoch)
 {
-    struct ttm_ring *ring = slot->ring;
     uint64_t tail;
 
     if (__builtin_expect(!ttm_lane_is_free(slot), 0))
         return false;
     ttm_lane_enter(slot, id);
+    struct ttm_ring *ring = slot->ring; /* a handler that came before may have gone on in another */
     struct ttm_record *record = ttm_lane_record(ring, &tail);
     const uint64_t now = ttm_lane_now(tracker);
     struct ttm_live_place *place = &ttm_nursery_line(tracker->table.nursery, id)->place;
@@ -217,12 +217,12 @@ static inline __attribute__((always_inline)) bool ttm_lane_begin(struct ttm_trac
 static inline __attribute__((always_inline)) bool ttm_lane_end(struct ttm_tracker *tracker,
                                                                struct ttm_slot *slot, uint64_t id)
 {
-    struct ttm_ring *ring = slot->ring;
     uint64_t tail;
 
     if (__builtin_expect(!ttm_lane_is_free(slot), 0))
         return false;
     ttm_lane_enter(slot, id);
+    struct ttm_ring *ring = slot->ring; /* a handler that came before may have gone on in another */
     struct ttm_live_place *place = &ttm_nursery_line(tracker->table.nursery, id)->place;
     const uint64_t serial = ttm_place_get(place, TTM_PLACE_SERIAL);
     struct ttm_record *record = ttm_lane_record(ring, &tail);

@@ -19,7 +19,7 @@ struct ttm_tracker;
 
 struct ttm_hot {
     _Alignas(64) _Atomic uint64_t state; /* gate.h, and above its bits allocators.h */
-    /* What lanes.h needs besides; written with the gate closed, when tracking begins. */
+    /* What lanes.h needs besides; written before a thread meets an allocator, and in a child. */
     struct ttm_tracker *tracker;                          /* of libttmem */
     void *originals[TTM_HOT_POINTS];                      /* of the runtime that is tracked */
     const volatile uint64_t *ending;                      /* ending.h */

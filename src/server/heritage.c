@@ -11,7 +11,7 @@
 #include "base/pages.h"
 #include "model/life_store.h"
 
-#define TEXT_SIZE 12 /* "4194304   \n" and its end: all of it is written each time */
+#define TEXT_SIZE 12 /* "4194304    " and its end: all of it is written each time */
 #define BLOCKS_PER_TURN 2
 #define CROWD (2 * TTM_LIFE_BLOCK_LIVES)
 #define KEPT_NS (UINT64_C(3) * TTM_NS_PER_S)
@@ -51,8 +51,8 @@ static void write_lives(struct ttm_heritage *heritage, int lock_fd, uint32_t liv
     const int length = snprintf(text, sizeof(text), "%-10" PRIu32 " ", lives);
 
     heritage->written = lives;
-    if (is_own_file(
-            lock_fd)) /* where it cannot be written, the next server takes a little longer */
+    /* Where it cannot be written, the next server takes a little longer. */
+    if (is_own_file(lock_fd))
         (void)!pwrite(lock_fd, text, (size_t)length, 0);
 }
 
