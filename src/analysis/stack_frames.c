@@ -7,17 +7,20 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 
-/* The name without what the formats cannot bear. */
+/* A copy for formats in which ';' separates frames and a line ends a stack. NULL: out of memory. */
 static char *clean_name(const char *name)
 {
-    char *copy = strdup(name);
+    struct ttm_text safe;
 
+    ttm_text_init(&safe);
+    ttm_text_append_safe(&safe, name);
+    char *copy = ttm_text_failed(&safe) ? NULL : strdup(ttm_text_string(&safe));
+    ttm_text_done(&safe);
     for (char *c = copy; c && *c; c++) {
         if (*c == ';')
             *c = ':';
-        else if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
     }
     return copy;
 }

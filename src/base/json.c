@@ -54,15 +54,16 @@ static void append_quoted(struct ttm_text *out, const char *string)
 {
     ttm_text_append(out, "\"");
     while (*string) {
-        const unsigned char c = (unsigned char)*string;
+        const char c = *string;
         const size_t n = ttm_utf8_length(string);
+        const uint32_t control = n > 0 ? ttm_utf8_control(string) : 0;
 
         if (n == 0)
             ttm_text_append(out, "\\ufffd");
         else if (c == '"' || c == '\\')
             ttm_text_format(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            ttm_text_format(out, "\\u%04x", c);
+        else if (control != 0)
+            ttm_text_format(out, "\\u%04x", control);
         else
             ttm_text_append_bytes(out, string, n);
         string += n ? n : 1;

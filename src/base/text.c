@@ -122,12 +122,32 @@ size_t ttm_utf8_length(const char *string)
     return n;
 }
 
-/* C1 control characters are two bytes long in UTF-8 and as harmful as ESC. */
-static bool is_control(const char *s)
+/* The character of a well-formed sequence of 'length' bytes. */
+static uint32_t decode_utf8(const char *string, size_t length)
 {
-    const unsigned char c = (unsigned char)s[0];
+    const unsigned char *s = (const unsigned char *)string;
+    uint32_t character = length == 1 ? s[0] : s[0] & (0x7fu >> length);
 
-    return c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)s[1] < 0xa0);
+    for (size_t i = 1; i < length; i++)
+        character = character << 6 | (s[i] & 0x3fu);
+    return character;
+}
+
+uint32_t ttm_utf8_control(const char *string)
+{
+    static const struct {
+        uint32_t first, last;
+    } controls[] = {
+        {0x01, 0x1f},     {0x7f, 0x9f},     {0x61c, 0x61c},
+        {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
+    };
+    const uint32_t character = decode_utf8(string, ttm_utf8_length(string));
+
+    for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
+        if (character >= controls[i].first && character <= controls[i].last)
+            return character;
+    }
+    return 0;
 }
 
 void ttm_text_append_decimal(struct ttm_text *text, uint64_t value, unsigned decimals)
@@ -151,7 +171,7 @@ void ttm_text_append_safe(struct ttm_text *text, const char *string)
     while (*string) {
         const size_t n = ttm_utf8_length(string);
 
-        if (n == 0 || is_control(string)) {
+        if (n == 0 || ttm_utf8_control(string) != 0) {
             ttm_text_format(text, "\\x%02x", (unsigned char)*string);
             string++;
         } else {

@@ -44,7 +44,8 @@ void ttm_text_append_decimal(struct ttm_text *text, uint64_t value, unsigned dec
 
 /*
  * Append a string that came from outside, for a terminal: control characters
- * and broken UTF-8 become \xNN, so that no process name can move a cursor.
+ * and broken UTF-8 become \xNN a byte, so that no process name can move a cursor,
+ * begin a line or turn the text behind it around.
  */
 void ttm_text_append_safe(struct ttm_text *text, const char *string);
 
@@ -56,6 +57,15 @@ void ttm_text_append_column(struct ttm_text *text, const char *string, size_t co
 
 /* Length of the well-formed UTF-8 sequence at 'string' (1 to 4), or 0 where it is broken. */
 size_t ttm_utf8_length(const char *string);
+
+/*
+ * The control character at 'string', or 0 where a character stands that is only shown.
+ * Controls are those of C0 and C1 and DEL, the separators of lines and paragraphs
+ * (U+2028, U+2029), which end a line of JavaScript, and those that change the direction
+ * of text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), which make one
+ * name look like another. 'string' is well-formed there: see ttm_utf8_length().
+ */
+uint32_t ttm_utf8_control(const char *string);
 
 /* Buffers of this size hold any result of the functions below. */
 #define TTM_NUMBER_SIZE 32

@@ -345,7 +345,9 @@ static void release(struct story *story, int is_second)
 static void speak_evil(struct story *story)
 {
     static const char evil[] = "</script><script>document.title='hurt'</script><!--<img src=x "
-                               "onerror=document.title='hurt'>\"'&amp;\u2028\xe2\x80\xa8\x1b[31m";
+                               "onerror=document.title='hurt'>\"'&amp;\u2028\u2029\xc2\x9b"
+                               "31m\u202e\u2066\u200f\u061c"
+                               "\x1b[31m\r\n\t,\"=cmd|\"";
     const struct story_words words = {
         .python = "</script>.py:3:<b onclick=alert(1)>evil</b>|\xe2\x80\xae.py:9:__proto__",
         .operation = evil,

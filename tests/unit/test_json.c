@@ -97,6 +97,17 @@ static void quotes_backslashes_and_control_characters_are_escaped(void **state)
     assert_json("\"say \\\"hi\\\" \\\\ \\u000a\\u0009\\u0001\\u001f\\u007f / '\"");
 }
 
+static void characters_that_act_are_escaped_and_others_stand_as_they_are(void **state)
+{
+    (void)state;
+    ttm_json_string(&json, "\xc2\x80\xc2\x9b\xc2\x9f\u00a0é\u2028\u2029\u202a\u202e\u2066\u2069");
+    assert_json("\"\\u0080\\u009b\\u009f\u00a0é\\u2028\\u2029\\u202a\\u202e\\u2066\\u2069\"");
+    ttm_text_clear(&text);
+    ttm_json_init(&json, &text);
+    ttm_json_string(&json, "\u061c\u200e\u200f\u200d€𝄞");
+    assert_json("\"\\u061c\\u200e\\u200f\u200d€𝄞\"");
+}
+
 static void well_formed_utf8_stays_as_it_is(void **state)
 {
     (void)state;
@@ -152,6 +163,8 @@ static void two_documents_can_be_written_one_after_the_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            characters_that_act_are_escaped_and_others_stand_as_they_are, set_up, tear_down),
         cmocka_unit_test_setup_teardown(decimals_are_exact_and_have_no_zeros_behind, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(empty_containers_have_no_comma, set_up, tear_down),

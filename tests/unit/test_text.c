@@ -216,6 +216,16 @@ static void control_characters_cannot_reach_a_terminal(void **state)
     assert_safe("\xc2\xa0", "\xc2\xa0");
 }
 
+static void text_cannot_be_turned_around_or_break_a_line(void **state)
+{
+    (void)state;
+    assert_safe("a\u202eb", "a\\xe2\\x80\\xaeb");
+    assert_safe("\u2028\u2029", "\\xe2\\x80\\xa8\\xe2\\x80\\xa9");
+    assert_safe("\u2066\u2069", "\\xe2\\x81\\xa6\\xe2\\x81\\xa9");
+    assert_safe("\u061c\u200e\u200f", "\\xd8\\x9c\\xe2\\x80\\x8e\\xe2\\x80\\x8f");
+    assert_safe("\u2027\u202f\u2065\u206a\u061b", "\u2027\u202f\u2065\u206a\u061b");
+}
+
 static void broken_utf8_is_shown_byte_by_byte(void **state)
 {
     (void)state;
@@ -338,6 +348,7 @@ int main(void)
         cmocka_unit_test(broken_utf8_has_no_length),
         cmocka_unit_test(a_sequence_cut_off_at_the_end_is_not_read_beyond),
         cmocka_unit_test(control_characters_cannot_reach_a_terminal),
+        cmocka_unit_test(text_cannot_be_turned_around_or_break_a_line),
         cmocka_unit_test(broken_utf8_is_shown_byte_by_byte),
         cmocka_unit_test(a_column_is_padded_to_its_width),
         cmocka_unit_test(a_column_that_fits_exactly_is_left_alone),

@@ -5,9 +5,12 @@
  * into the page as text (textContent) and nothing else. Numbers of elements are bounded: what there
  * are too many of is cut, and said so.
  */
-/* Characters that turn the direction of text around could make a name look like another one. */
-const data = JSON.parse(
-    document.getElementById("data").textContent.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd"));
+/* Control characters are shown as a mark: those that change the direction of text could make one
+ * name look like another. */
+const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const data =
+    JSON.parse(document.getElementById("data").textContent,
+               (_, value) => typeof value === "string" ? value.replace(controls, "\ufffd") : value);
 const state = {
     process: 0,
     device: -1,
