@@ -57,7 +57,7 @@ static int switch_process(long pid, bool is_on)
 {
     struct ttm_control_view view;
 
-    const int r = ttm_control_open(root(), (pid_t)pid, &view);
+    const int r = ttm_control_open(root(), (pid_t)pid, TTM_CONTROL_SWITCH, &view);
     if (r < 0)
         return complain(pid, r);
     ttm_control_switch(&view, root(), is_on);

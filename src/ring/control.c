@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/file_limit.h"
@@ -66,12 +67,62 @@ bool ttm_control_read_wanted(int fd)
            is_wanted != 0;
 }
 
+static bool is_device_of(const struct statx *st, const struct stat *known)
+{
+    return st->stx_dev_major == major(known->st_dev) && st->stx_dev_minor == minor(known->st_dev);
+}
+
+/*
+ * Opens what the fd of another process refers to, if it lies in the same file system as 'known':
+ * that of all memfds, or that of all pipes, into which nobody can put a file of another kind. A
+ * process can show any file under any name in its /proc/PID/fd, by mounts in a namespace of its
+ * own, and merely to open such a file could block or have effects. O_PATH asks nothing of a file,
+ * and DONT_SYNC nothing of a file system. 'ret' is what was found out of the file.
+ *
+ * Returns an fd, or a negative errno: -EBADMSG for a file of another file system.
+ */
+static int open_like(const struct stat *known, const char *path, int flags, struct statx *ret)
+{
+    char self[64];
+    const int found = open(path, O_PATH | O_CLOEXEC);
+
+    if (found < 0)
+        return -errno;
+    int fd = -EBADMSG;
+    if (statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, ret) == 0 &&
+        is_device_of(ret, known)) {
+        (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", found);
+        fd = open(self, flags | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0)
+            fd = -errno;
+    }
+    (void)close(found);
+    return fd;
+}
+
+/* Any memfd, to know the file system of all of them. */
+static int stat_memfd(struct stat *ret)
+{
+    const int fd = memfd_create(TTM_CONTROL_NAME "-probe", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    const int r = fstat(fd, ret) < 0 ? -errno : 0;
+    (void)close(fd);
+    return r;
+}
+
 /* Opens the control page among the files of a process. */
-static int find_page(const char *root, pid_t pid)
+static int find_page(const char *root, pid_t pid, int flags)
 {
     char folder[4096], path[4352], target[sizeof(LINK_TEXT) + 8];
-    int found = -ENOENT;
+    struct stat memfd;
+    struct statx page;
+    int found = stat_memfd(&memfd);
 
+    if (found < 0)
+        return found;
+    found = -ENOENT;
     (void)snprintf(folder, sizeof(folder), "%s/proc/%d/fd", root, (int)pid);
     DIR *dir = opendir(folder);
     if (!dir)
@@ -82,17 +133,17 @@ static int find_page(const char *root, pid_t pid)
         const ssize_t n = readlink(path, target, sizeof(target));
         if (n != (ssize_t)strlen(LINK_TEXT) || memcmp(target, LINK_TEXT, (size_t)n) != 0)
             continue;
-        found = open(path, O_RDWR | O_CLOEXEC);
-        if (found < 0)
-            found = errno == ENOENT ? -ENOENT : -errno;
+        found = open_like(&memfd, path, flags, &page);
     }
     (void)closedir(dir);
     return found;
 }
 
-int ttm_control_open(const char *root, pid_t pid, struct ttm_control_view *ret)
+int ttm_control_open(const char *root, pid_t pid, enum ttm_control_use use,
+                     struct ttm_control_view *ret)
 {
-    const int fd = find_page(root, pid);
+    const bool is_written = use == TTM_CONTROL_SWITCH;
+    const int fd = find_page(root, pid, is_written ? O_RDWR : O_RDONLY);
     void *mem = MAP_FAILED;
     int r = -EBADMSG;
 
@@ -102,7 +153,7 @@ int ttm_control_open(const char *root, pid_t pid, struct ttm_control_view *ret)
     const int seals = fcntl(fd, F_GET_SEALS);
     struct stat st;
     if (seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 && st.st_size >= (off_t)PAGE) {
-        mem = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        mem = mmap(NULL, PAGE, is_written ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
         r = mem == MAP_FAILED ? -errno : 0;
     }
     (void)close(fd);
@@ -131,24 +182,36 @@ uint32_t ttm_control_state(const struct ttm_control_view *view)
     return atomic_load_explicit(&view->control->state, memory_order_acquire); /* only a look */
 }
 
+/* Any pipe, to know the file system of all of them. */
+static int stat_pipe(struct stat *ret)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    const int r = fstat(fds[0], ret) < 0 ? -errno : 0;
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    return r;
+}
+
 /* Writes into the pipe of the helper, if that fd still is the pipe it was. */
 static void nudge(const struct ttm_control_view *view, const char *root)
 {
     const int number = atomic_load_explicit(&view->control->nudge_fd, memory_order_acquire);
     const uint64_t inode = atomic_load_explicit(&view->control->nudge_inode, memory_order_relaxed);
     char path[4352];
-    struct stat st;
+    struct stat pipe;
+    struct statx st;
 
-    if (number < 0 || inode == 0)
+    if (number < 0 || inode == 0 || stat_pipe(&pipe) < 0)
         return;
     (void)snprintf(path, sizeof(path), "%s/proc/%d/fd/%d", root, (int)view->pid, number);
-    /* Looked at before it is opened: to open some other file could have effects. */
-    if (stat(path, &st) < 0 || !S_ISFIFO(st.st_mode) || st.st_ino != inode)
-        return;
-    const int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    const int fd = open_like(&pipe, path, O_WRONLY, &st);
     if (fd < 0)
         return;
-    (void)!write(fd, "", 1);
+    if (st.stx_ino == inode)
+        (void)!write(fd, "", 1);
     (void)close(fd);
 }
 
@@ -185,7 +248,8 @@ size_t ttm_control_list_off(const char *root, pid_t *ret_pids, size_t max)
         struct ttm_control_view view;
         char *end;
         const long pid = strtol(entry->d_name, &end, 10);
-        if (pid <= 0 || *end != '\0' || ttm_control_open(root, (pid_t)pid, &view) < 0)
+        if (pid <= 0 || *end != '\0' ||
+            ttm_control_open(root, (pid_t)pid, TTM_CONTROL_READ, &view) < 0)
             continue;
         if (is_off(&view))
             ret_pids[count++] = (pid_t)pid;

@@ -57,12 +57,16 @@ struct ttm_control_view {
     pid_t pid;
 };
 
+/* Whether ttm_control_switch() is to be called. */
+enum ttm_control_use { TTM_CONTROL_READ, TTM_CONTROL_SWITCH };
+
 /*
- * Finds the switch of a process, under 'root' before /proc ("" for none). Returns
- * 0; -ESRCH when there is no such process; -EACCES; -ENOENT when it has no libttmem;
- * -EBADMSG.
+ * Finds the switch of a process, under 'root' before /proc ("" for none). No file that
+ * is not a memfd is opened, whatever the process calls it. Returns 0; -ESRCH when there
+ * is no such process; -EACCES; -ENOENT when it has no libttmem; -EBADMSG.
  */
-int ttm_control_open(const char *root, pid_t pid, struct ttm_control_view *ret);
+int ttm_control_open(const char *root, pid_t pid, enum ttm_control_use use,
+                     struct ttm_control_view *ret);
 void ttm_control_close(struct ttm_control_view *view);
 
 /* Another's memory: any value, also one that no enum has. */
@@ -76,7 +80,7 @@ uint32_t ttm_control_state(const struct ttm_control_view *view);
  */
 size_t ttm_control_list_off(const char *root, pid_t *ret_pids, size_t max);
 
-/* Says what is wanted and wakes the helper, if there is one. */
+/* Says what is wanted and wakes the helper, if there is one. Of a view opened for TTM_CONTROL_SWITCH. */
 void ttm_control_switch(const struct ttm_control_view *view, const char *root, bool is_wanted);
 
 #endif /* TTM_RING_CONTROL_H */

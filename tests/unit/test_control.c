@@ -3,8 +3,12 @@
 #include "testing.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ring/control.h"
@@ -45,7 +49,7 @@ static void a_page_is_found_and_shared(void **state)
     struct ttm_control_view view;
     (void)state;
 
-    assert_int_equal(ttm_control_open("", getpid(), &view), 0);
+    assert_int_equal(ttm_control_open("", getpid(), TTM_CONTROL_SWITCH, &view), 0);
     assert_int_equal(ttm_control_state(&view), TTM_CONTROL_OFF);
     atomic_store(&own->state, TTM_CONTROL_ON);
     assert_int_equal(ttm_control_state(&view), TTM_CONTROL_ON);
@@ -65,7 +69,7 @@ static void a_page_that_was_not_used_yet_is_found_and_keeps_what_is_wanted(void 
     (void)state;
 
     assert_true(fd >= 0);
-    assert_int_equal(ttm_control_open("", getpid(), &view), 0);
+    assert_int_equal(ttm_control_open("", getpid(), TTM_CONTROL_SWITCH, &view), 0);
     assert_int_equal(ttm_control_state(&view), TTM_CONTROL_OFF);
     assert_false(ttm_control_read_wanted(fd));
     ttm_control_switch(&view, "", true);
@@ -100,9 +104,9 @@ static void a_process_without_a_page_or_no_process_says_so(void **state)
     struct ttm_control_view view;
     (void)state;
 
-    assert_int_equal(ttm_control_open("", getpid(), &view), -ENOENT);
-    assert_int_equal(ttm_control_open("", 0x3fffffff, &view), -ESRCH);
-    assert_int_equal(ttm_control_open("/nonexistent", getpid(), &view), -ESRCH);
+    assert_int_equal(ttm_control_open("", getpid(), TTM_CONTROL_SWITCH, &view), -ENOENT);
+    assert_int_equal(ttm_control_open("", 0x3fffffff, TTM_CONTROL_SWITCH, &view), -ESRCH);
+    assert_int_equal(ttm_control_open("/nonexistent", getpid(), TTM_CONTROL_SWITCH, &view), -ESRCH);
 }
 
 static int set_up_without_page(void **state)
@@ -146,7 +150,7 @@ static void a_page_that_is_something_else_is_refused(void **state)
 
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         const int fd = fake_page(wrong[i].size, wrong[i].is_sealed, wrong[i].magic, wrong[i].bytes);
-        assert_int_equal(ttm_control_open("", getpid(), &view), -EBADMSG);
+        assert_int_equal(ttm_control_open("", getpid(), TTM_CONTROL_SWITCH, &view), -EBADMSG);
         (void)close(fd);
     }
 }
@@ -157,7 +161,7 @@ static void a_page_of_a_newer_process_is_longer_and_fine(void **state)
     struct ttm_control_view view;
     (void)state;
 
-    assert_int_equal(ttm_control_open("", getpid(), &view), 0);
+    assert_int_equal(ttm_control_open("", getpid(), TTM_CONTROL_SWITCH, &view), 0);
     ttm_control_close(&view);
     (void)close(fd);
 }
@@ -184,7 +188,7 @@ static void switch_own(void)
 {
     struct ttm_control_view view;
 
-    assert_int_equal(ttm_control_open("", getpid(), &view), 0);
+    assert_int_equal(ttm_control_open("", getpid(), TTM_CONTROL_SWITCH, &view), 0);
     ttm_control_switch(&view, "", true);
     ttm_control_close(&view);
 }
@@ -297,6 +301,86 @@ static void one_that_was_never_used_is_listed_when_it_was_switched_off(void **st
     assert_true(is_listed());
 }
 
+/*
+ * In a namespace of its own: a file that /proc shows under the name of a control page. A mount
+ * that is detached has its root where "/" is shown. Its fd, or a negative errno.
+ */
+static int open_disguised(const char *folder)
+{
+    char path[256];
+
+    if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) < 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", folder, "tmpfs", 0, NULL) < 0)
+        return -errno;
+    (void)snprintf(path, sizeof(path), "%s/memfd:%s (deleted)", folder, TTM_CONTROL_NAME);
+    const int fd = open(path, O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || umount2(folder, MNT_DETACH) < 0)
+        return -errno;
+    return fd;
+}
+
+/* Forks a process that has such a file open until 'ret_end' is closed. Returns its pid; 'ret_fd' as above. */
+static pid_t start_disguised(int *ret_fd, int *ret_end)
+{
+    char folder[] = "/tmp/test_control.XXXXXX";
+    int answer[2], end[2];
+    char byte;
+
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(pipe(answer), 0);
+    assert_int_equal(pipe(end), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        (void)close(end[1]);
+        const int fd = open_disguised(folder);
+        (void)!write(answer[1], &fd, sizeof(fd));
+        (void)!read(end[0], &byte, 1);
+        _exit(0);
+    }
+    (void)close(end[0]);
+    assert_int_equal(read(answer[0], ret_fd, sizeof(*ret_fd)), sizeof(*ret_fd));
+    (void)rmdir(folder);
+    (void)close(answer[0]);
+    (void)close(answer[1]);
+    *ret_end = end[1];
+    return pid;
+}
+
+static void a_file_that_only_has_the_name_of_a_page_is_not_opened(void **state)
+{
+    struct ttm_control_view view;
+    char events[4096], path[64], target[128] = "";
+    int disguised, end;
+    (void)state;
+
+    const pid_t pid = start_disguised(&disguised, &end);
+    if (disguised >= 0) {
+        (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, disguised);
+        assert_true(readlink(path, target, sizeof(target) - 1) > 0);
+        assert_string_equal(target, "/memfd:" TTM_CONTROL_NAME " (deleted)");
+        const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+        assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+        assert_int_equal(ttm_control_open("", pid, TTM_CONTROL_SWITCH, &view), -EBADMSG);
+        assert_int_equal(read(watch, events, sizeof(events)), -1); /* nobody opened it */
+        (void)close(watch);
+    }
+    (void)close(end);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    if (disguised < 0)
+        skip(); /* no namespaces here */
+}
+
+static void a_page_that_is_only_read_is_not_writable(void **state)
+{
+    struct ttm_control_view view;
+    (void)state;
+
+    assert_int_equal(ttm_control_open("", getpid(), TTM_CONTROL_READ, &view), 0);
+    assert_int_equal(mprotect(view.control, 4096, PROT_READ | PROT_WRITE), -1);
+    ttm_control_close(&view);
+}
+
 #define WITH_PAGE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -308,6 +392,9 @@ int main(void)
                                set_up_without_page),
         cmocka_unit_test_setup(a_page_of_a_process_that_begins_on_says_so, set_up_without_page),
         cmocka_unit_test_setup(a_page_of_a_newer_process_is_longer_and_fine, set_up_without_page),
+        cmocka_unit_test_setup(a_file_that_only_has_the_name_of_a_page_is_not_opened,
+                               set_up_without_page),
+        WITH_PAGE(a_page_that_is_only_read_is_not_writable),
         WITH_PAGE(a_page_is_found_and_shared),
         WITH_PAGE(a_switch_writes_one_byte_into_the_pipe),
         WITH_PAGE(a_switch_writes_into_no_other_file),
