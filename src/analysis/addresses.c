@@ -82,6 +82,21 @@ void ttm_addresses_take(struct ttm_addresses *addresses, const struct ttm_record
 }
 
 /* The place of an address that is watched + 1, else 0. */
+/* Room for one more address; it doubles, as there may be one of these for each of many processes. */
+static bool make_reused_room(struct ttm_addresses *addresses)
+{
+    const uint32_t count = addresses->reused_count;
+
+    if (addresses->reused && (count & (count - 1)) != 0) /* room is made at powers of two */
+        return true;
+    const uint32_t room = count > 0 ? count * 2 : 1;
+    struct ttm_reused *grown = realloc(addresses->reused, room * sizeof(grown[0]));
+    if (!grown)
+        return false;
+    addresses->reused = grown;
+    return true;
+}
+
 static uint32_t watch_address(struct ttm_addresses *addresses, const struct ttm_recorded_life *life)
 {
     const uint64_t key =
@@ -92,9 +107,7 @@ static uint32_t watch_address(struct ttm_addresses *addresses, const struct ttm_
         return place + 1;
     if (addresses->reused_count == TTM_REUSED_ADDRESSES)
         return 0;
-    if (!addresses->reused)
-        addresses->reused = malloc(TTM_REUSED_ADDRESSES * sizeof(addresses->reused[0]));
-    if (!addresses->reused ||
+    if (!make_reused_room(addresses) ||
         ttm_u64_map_add(&addresses->reused_places, key, addresses->reused_count) < 0)
         return 0;
     addresses->reused[addresses->reused_count] = (struct ttm_reused){.address = life->address,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CHUNK_FIRST_BYTES 1024u /* there may be an arena for each of many processes */
 #define CHUNK_BYTES 65536u
 #define ALIGNMENT 16u
 
@@ -29,9 +30,19 @@ void ttm_arena_done(struct ttm_arena *arena)
     }
 }
 
+/* Twice the current one, and room for a few pieces of this size. */
+static size_t next_chunk_bytes(const struct ttm_arena *arena, size_t piece_bytes)
+{
+    size_t room = arena->chunks ? arena->chunks->room * 2 : CHUNK_FIRST_BYTES;
+
+    while (room < piece_bytes * 4)
+        room *= 2;
+    return room < CHUNK_BYTES ? room : CHUNK_BYTES;
+}
+
 static struct ttm_arena_chunk *add_chunk(struct ttm_arena *arena, size_t bytes)
 {
-    const size_t room = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_BYTES;
+    const size_t room = bytes > CHUNK_BYTES / 4 ? bytes : next_chunk_bytes(arena, bytes);
     struct ttm_arena_chunk *chunk = calloc(1, sizeof(*chunk) + room);
 
     if (!chunk)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/by_process.h"
 #include "base/u64_map.h"
 #include "wire/life_row.h"
 
@@ -22,9 +23,7 @@ struct teller {
 struct listening {
     const struct ttm_history_options *options;
     struct ttm_history *history;
-    struct teller **tellers;
-    uint32_t teller_count;
-    uint32_t last;
+    struct ttm_by_process tellers;
     struct ttm_u64_map live; /* process and slot → index of its life */
     uint64_t room;
 };
@@ -46,26 +45,18 @@ const char *ttm_history_end_name(unsigned how)
 
 static struct teller *teller_of(struct listening *l, uint32_t process)
 {
-    if (l->teller_count > 0 && l->tellers[l->last]->process == process)
-        return l->tellers[l->last];
-    for (l->last = 0; l->last < l->teller_count; l->last++) {
-        if (l->tellers[l->last]->process == process)
-            return l->tellers[l->last];
-    }
-    struct teller **grown = realloc(l->tellers, (l->teller_count + 1) * sizeof(void *));
-    if (!grown) {
-        l->last = 0;
-        return NULL;
-    }
-    l->tellers = grown;
-    struct teller *teller = calloc(1, sizeof(*teller));
-    if (!teller) {
-        l->last = 0;
+    struct teller *teller = ttm_by_process_find(&l->tellers, process);
+
+    if (teller)
+        return teller;
+    teller = calloc(1, sizeof(*teller));
+    if (!teller || ttm_by_process_add(&l->tellers, process, teller) < 0) {
+        free(teller);
         return NULL;
     }
     teller->process = process;
     ttm_notebook_init(&teller->notes, l->options->seed);
-    return l->tellers[l->teller_count++] = teller;
+    return teller;
 }
 
 static bool is_chosen(const struct listening *l, const struct teller *teller, uint32_t number)
@@ -249,6 +240,7 @@ int ttm_history_read(struct ttm_recording *recording, const struct ttm_history_o
 
     *ret = (struct ttm_history){0};
     ttm_arena_init(&ret->arena);
+    ttm_by_process_init(&l.tellers, options->seed);
     ttm_u64_map_init(&l.live, options->seed);
     while ((r = ttm_recording_next(recording, &record)) != 0) {
         if (r == -EBADMSG) /* told by the recording's info */
@@ -260,11 +252,12 @@ int ttm_history_read(struct ttm_recording *recording, const struct ttm_history_o
     if (r == 0)
         r = fill(&l);
     ttm_recording_info(recording, &ret->info);
-    for (uint32_t i = 0; i < l.teller_count; i++) {
-        ttm_notebook_done(&l.tellers[i]->notes);
-        free(l.tellers[i]);
+    for (uint32_t i = 0; i < l.tellers.count; i++) {
+        struct teller *teller = l.tellers.objects[i];
+        ttm_notebook_done(&teller->notes);
+        free(teller);
     }
-    free(l.tellers);
+    ttm_by_process_done(&l.tellers);
     ttm_u64_map_done(&l.live);
     if (r < 0)
         ttm_history_done(ret);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/by_process.h"
 #include "analysis/report_making.h"
 #include "base/u64_map.h"
 #include "model/board.h"
@@ -20,35 +21,31 @@
 /* ---- reading ---- */
 
 struct reading {
-    struct ttm_ledger **ledgers;
-    uint32_t count;
-    uint32_t last;
+    struct ttm_by_process ledgers;
     const struct ttm_report_options *options;
     struct ttm_report *report;
 };
 
+static struct ttm_ledger *ledger_at(const struct reading *reading, uint32_t place)
+{
+    return reading->ledgers.objects[place];
+}
+
 static struct ttm_ledger *ledger_of(struct reading *reading, uint32_t process)
 {
-    if (reading->count > 0 && reading->ledgers[reading->last]->process == process)
-        return reading->ledgers[reading->last];
-    for (uint32_t i = 0; i < reading->count; i++) {
-        if (reading->ledgers[i]->process == process) {
-            reading->last = i;
-            return reading->ledgers[i];
-        }
+    struct ttm_ledger *ledger = ttm_by_process_find(&reading->ledgers, process);
+
+    if (ledger)
+        return ledger;
+    ledger = malloc(sizeof(*ledger));
+    if (!ledger || ttm_by_process_add(&reading->ledgers, process, ledger) < 0) {
+        free(ledger);
+        return NULL;
     }
-    struct ttm_ledger **grown = realloc(reading->ledgers, (reading->count + 1) * sizeof(void *));
-    if (!grown)
-        return NULL;
-    reading->ledgers = grown;
-    struct ttm_ledger *ledger = malloc(sizeof(*ledger));
-    if (!ledger)
-        return NULL;
     ttm_ledger_init(ledger, process, reading->options->seed);
     ledger->keeps_drawings = reading->options->wants_drawings;
     ttm_ledger_ask(ledger, reading->options->moments);
-    reading->last = reading->count;
-    return reading->ledgers[reading->count++] = ledger;
+    return ledger;
 }
 
 static int take(struct reading *reading, const struct ttm_recorded *record)
@@ -87,8 +84,8 @@ static int read_all(struct reading *reading, struct ttm_recording *recording)
         if (++reading->report->records % PROGRESS_RECORDS == 0)
             tell_progress(reading, recording);
     }
-    for (uint32_t i = 0; i < reading->count; i++) {
-        r = ttm_ledger_finish(reading->ledgers[i]);
+    for (uint32_t i = 0; i < reading->ledgers.count; i++) {
+        r = ttm_ledger_finish(ledger_at(reading, i));
         if (r < 0)
             return r;
     }
@@ -849,18 +846,18 @@ static int make_report(const struct reading *reading)
     int r = 0;
 
     report->processes =
-        ttm_arena_take(&report->arena, reading->count, sizeof(report->processes[0]));
+        ttm_arena_take(&report->arena, reading->ledgers.count, sizeof(report->processes[0]));
     if (!report->processes)
         return -ENOMEM;
-    for (uint32_t i = 0; r == 0 && i < reading->count; i++) {
-        const uint32_t cells = reading->ledgers[i]->cell_count;
+    for (uint32_t i = 0; r == 0 && i < reading->ledgers.count; i++) {
+        const uint32_t cells = ledger_at(reading, i)->cell_count;
         struct making making = {
-            .ledger = reading->ledgers[i],
+            .ledger = ledger_at(reading, i),
             .options = reading->options,
             .report = report,
             .process = &report->processes[i],
             .first_users_ns = UINT64_MAX,
-            .process_total = reading->count,
+            .process_total = reading->ledgers.count,
             .l1_base = UINT64_MAX,
             .named = malloc((cells + 1) * sizeof(struct named)),
             .origin_of_cell = malloc((cells + 1) * sizeof(uint32_t)),
@@ -880,14 +877,15 @@ int ttm_report_read(struct ttm_recording *recording, const struct ttm_report_opt
 
     *ret = (struct ttm_report){0};
     ttm_arena_init(&ret->arena);
+    ttm_by_process_init(&reading.ledgers, options->seed);
     int r = read_all(&reading, recording);
     if (r == 0)
         r = make_report(&reading);
-    for (uint32_t i = 0; i < reading.count; i++) {
-        ttm_ledger_done(reading.ledgers[i]);
-        free(reading.ledgers[i]);
+    for (uint32_t i = 0; i < reading.ledgers.count; i++) {
+        ttm_ledger_done(ledger_at(&reading, i));
+        free(ledger_at(&reading, i));
     }
-    free(reading.ledgers);
+    ttm_by_process_done(&reading.ledgers);
     if (r < 0)
         ttm_report_done(ret);
     return r;

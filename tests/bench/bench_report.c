@@ -68,6 +68,28 @@ static void write_file(const char *path, uint16_t devices, uint64_t events)
     story_must(ttm_recorder_close(recorder, NULL), "close");
 }
 
+/* So many processes with one allocation each. */
+static void write_crowd(const char *path, uint32_t count)
+{
+    const struct ttm_recorder_options options = {
+        .path = path, .now_ns = TTM_NS_PER_S, .now_wall_ns = 1700000000 * TTM_NS_PER_S, .seed = 7};
+    struct ttm_recorder *recorder;
+
+    (void)unlink(path);
+    story_must(ttm_recorder_open(&options, &recorder), path);
+    for (uint32_t i = 1; i <= count; i++) {
+        struct story story = story_begin(ttm_recorder_encoder(recorder), i, options.now_ns,
+                                         (int32_t)(1000 + i), "worker");
+        story_devices(&story, 1);
+        story_birth(&story, 0, TTM_REGION_DRAM, 1024);
+        if (i % 64 == 0)
+            (void)ttm_recorder_tick(recorder, options.now_ns, options.now_ns);
+        if (i % 4096 == 0)
+            (void)usleep(2000);
+    }
+    story_must(ttm_recorder_close(recorder, NULL), "close");
+}
+
 static void open_or_die(const char *path, struct ttm_recording **ret)
 {
     story_must(ttm_recording_open(path, ret), path);
@@ -147,6 +169,22 @@ static void bench(const char *name, uint16_t devices, uint64_t events)
     (void)unlink(path);
 }
 
+/* What a process costs must not depend on how many there are. */
+static void bench_crowd(uint32_t count)
+{
+    static const char path[] = "bench_report.ttmem";
+    double seconds = 1e9;
+
+    write_crowd(path, count);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint64_t records;
+        const double s = seconds_to_report(path, &records);
+        seconds = s < seconds ? s : seconds;
+    }
+    printf("| %u | %.1f |\n", count, seconds * 1e6 / count);
+    (void)unlink(path);
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t events = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
@@ -155,5 +193,8 @@ int main(int argc, char **argv)
            "|---|---|---|---|---|---|\n");
     bench("one device", 1, events);
     bench("mesh of 32", 32, events);
+    printf("\n| processes | report, µs a process |\n|---|---|\n");
+    bench_crowd(1024);
+    bench_crowd(16384);
     return 0;
 }
