@@ -636,9 +636,11 @@ static uint32_t processes_of(const struct sheet *sheet)
 {
     uint32_t count = 0;
 
+    if (sheet->choice->is_unfolded)
+        return 1;
     for (uint32_t i = 0; i < sheet->report->process_count; i++)
         count += ttm_report_has_process(sheet->choice, &sheet->report->processes[i]);
-    return sheet->choice->is_unfolded ? 1 : count;
+    return count;
 }
 
 /* Whether anything was allocated in the part that is looked at, however small. */
