@@ -132,15 +132,34 @@ void ttm_client_drop_session(struct ttm_session *session)
         end_client(client);
 }
 
-static struct ttm_client *find_client(struct ttm_server *server, pid_t pid, enum ttm_source source)
+/*
+ * The process with that number, whoever its user was when it connected. Two clients of one process
+ * differ in their user: it has changed its user, and what it said as one must not be seen or freed
+ * as the other.
+ */
+static struct ttm_client *find_client(struct ttm_server *server, pid_t pid, enum ttm_source source,
+                                      uid_t uid, bool is_user)
 {
     TTM_LIST_FOR_EACH(pos, &server->clients) {
         struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
         if (client->pid == pid && client->pidfd >= 0 && !client->is_leaving &&
-            client->process->info.source == source)
+            client->process->info.source == source && (client->uid == uid) == is_user)
             return client;
     }
     return NULL;
+}
+
+/*
+ * A process that has changed its user and left its connections of before says all it holds again:
+ * what it said as another user is over.
+ */
+static void end_as_other_user(struct ttm_session *session, enum ttm_source source)
+{
+    struct ttm_client *client =
+        find_client(session->server, session->pid, source, session->uid, false);
+
+    if (client && client->session_count == 0)
+        end_client(client);
 }
 
 static int new_client(struct ttm_session *session, enum ttm_source source, int pidfd,
@@ -191,8 +210,11 @@ int ttm_client_of(struct ttm_session *session, enum ttm_source source, struct tt
         *ret = session->client;
         return 0;
     }
+    if (session->pid > 0)
+        end_as_other_user(session, source);
     struct ttm_client *client =
-        session->pid > 0 ? find_client(session->server, session->pid, source) : NULL;
+        session->pid > 0 ? find_client(session->server, session->pid, source, session->uid, true)
+                         : NULL;
     if (client &&
         ttm_peer_has_ended(client->pidfd)) { /* its number may have been given to another */
         leave(client);

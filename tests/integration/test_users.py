@@ -137,6 +137,64 @@ def test_a_foreign_user_cannot_end_lives_of_another(server: Server) -> None:
 
 
 @needs_root
+def test_a_process_that_changes_its_user_is_another_one(server: Server) -> None:
+    """What it said as root is neither seen nor freed by what it says as somebody else."""
+    ready, told = os.pipe()
+    wait, go_on = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(go_on)
+            as_root = server.client()
+            as_root.alloc(0, 1000, 0xAAA)
+            as_root.sync()
+            become(NOBODY)
+            as_nobody = server.client()
+            as_nobody.alloc(0, 200, 0xBBB)
+            as_nobody.free(0, 0xAAA)
+            as_nobody.sync()
+            os.write(told, b"1")
+            os.read(wait, 1)
+            as_root.close()
+            as_nobody.close()
+            os.write(told, b"2")
+            os.read(wait, 1)
+            again = server.client()
+            again.alloc(0, 30, 0xCCC)
+            again.sync()
+            os.write(told, b"3")
+            os.read(wait, 1)
+        finally:
+            os._exit(0)
+    os.close(wait)
+    try:
+        assert os.read(ready, 1) == b"1"
+        rows = {row["remaining"][0]: row for row in map(remaining_of, processes_of(server, pid))}
+        assert set(rows) == {0xAAA, 0xBBB}
+        assert rows[0xBBB]["unknown_frees"] == 1 and rows[0xAAA]["unknown_frees"] == 0
+        seen = [b["id"] for p in server.dump(uid=NOBODY)["processes"] for b in p["buffers"]]
+        assert seen == [0xBBB]
+        os.write(go_on, b"x")
+        assert os.read(ready, 1) == b"2"
+        wait_for(lambda: all(c["connections"] == 0 for c in server.status()["clients"]))
+        os.write(go_on, b"x")
+        assert os.read(ready, 1) == b"3"
+        (process,) = processes_of(server, pid)
+        assert [b["id"] for b in process["buffers"]] == [0xBBB, 0xCCC]
+    finally:
+        os.close(go_on)
+        os.waitpid(pid, 0)
+
+
+def processes_of(server: Server, pid: int) -> list[dict]:
+    return [process for process in server.dump()["processes"] if process["pid"] == pid]
+
+
+def remaining_of(process: dict) -> dict:
+    return {**process, "remaining": [buffer["id"] for buffer in process["buffers"]]}
+
+
+@needs_root
 def test_a_server_of_another_user_keeps_the_lives_of_roots_processes(
     make_server, folder: Path
 ) -> None:
