@@ -296,15 +296,21 @@ __attribute__((used)) _Unwind_Reason_Code ttm_buffers_release_unwound(
     return _URC_CONTINUE_UNWIND;
 }
 
+void ttm_buffers_close_allocator(const void *impl)
+{
+    const struct ttm_allocator *allocator = ttm_allocators_find(impl);
+
+    if (allocator && ttm_tracking_is_on())
+        ttmem_allocator_close(ttm_allocator_number(allocator));
+    ttm_allocators_end(impl);
+}
+
 static void before_release_of_all(const struct ttm_runtime *runtime, void *self, void *unused)
 {
     const int saved_errno = ttm_event_begin();
 
     (void)runtime, (void)unused;
-    const struct ttm_allocator *allocator = ttm_allocators_find(self);
-    if (allocator && ttm_tracking_is_on())
-        ttmem_allocator_close(ttm_allocator_number(allocator));
-    ttm_allocators_end(self);
+    ttm_buffers_close_allocator(self);
     errno = saved_errno;
 }
 

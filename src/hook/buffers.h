@@ -45,6 +45,9 @@ _Unwind_Reason_Code ttm_buffers_lane_unwound(int version, _Unwind_Action actions
 /* Around AllocatorImpl::deallocate_buffers(), which frees all at once. */
 extern const struct ttm_guard ttm_buffer_release_of_all;
 
+/* An allocator ends, and all that it holds. Inside the gate. */
+void ttm_buffers_close_allocator(const void *impl);
+
 /* A buffer has its address. */
 void ttm_buffers_announced(const struct ttm_runtime *runtime, const void *buffer);
 

@@ -3,7 +3,7 @@
  * devices - the chips that are open, and telling libttmem of them.
  *
  * A chip is met when a mesh with it is ready or when a buffer or program on it is
- * met.
+ * met. It is closed once the runtime has closed it and no open mesh has it.
  */
 #ifndef TTM_HOOK_DEVICES_H
 #define TTM_HOOK_DEVICES_H

@@ -137,7 +137,13 @@ def test_begun_on_a_mesh_and_its_submeshes(
         ttmem.start()
     """)
     assert_exact(server, program)
-    program.do("del kept[1:]")
+    program.do("del kept[1:3]")
+    assert_exact(server, program)
+    program.do("close(mesh); kept.append(tensor(part, 64, 64))")  # the part goes on
+    assert {blocks for blocks, _ in program.holds.values()} == {2}
+    assert_exact(server, program)
+    program.do("close(part)")
+    assert program.holds == {}
     assert_exact(server, program)
 
 
