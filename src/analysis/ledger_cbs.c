@@ -48,8 +48,11 @@ static int place(struct ttm_ledger *ledger, const struct ttm_recorded_life *life
     return r == -ENOMEM ? r : 0;
 }
 
-/* A program that is laid out is about to be sent: resident is all that it has, be it for a moment. */
-static void raise_peak_resident(struct ttm_ledger *ledger, const struct ttm_group_set *set,
+/*
+ * A program that is laid out is about to be sent: registered and resident is all that it has, be it
+ * for a moment between two sums.
+ */
+static void raise_program_peaks(struct ttm_ledger *ledger, const struct ttm_group_set *set,
                                 const struct ttm_recorded_life *life)
 {
     ledger->cb_program_bytes =
@@ -57,6 +60,8 @@ static void raise_peak_resident(struct ttm_ledger *ledger, const struct ttm_grou
     ledger->cb_program = life->id;
     for (uint32_t i = 0; i < set->group_count; i++) {
         struct ttm_group_cbs *cbs = &ledger->groups.groups[set->groups[i]].cbs;
+        if (ledger->cb_program_bytes > cbs->peak_registered_bytes)
+            cbs->peak_registered_bytes = ledger->cb_program_bytes;
         if (ledger->cb_program_bytes > cbs->peak_resident_bytes)
             cbs->peak_resident_bytes = ledger->cb_program_bytes;
     }
@@ -179,7 +184,7 @@ int ttm_ledger_cbs_birth(struct ttm_ledger *ledger, const struct ttm_recorded_li
     const int r = place(ledger, life, set, ret_is_placed);
 
     if (r == 0 && *ret_is_placed)
-        raise_peak_resident(ledger, set, life);
+        raise_program_peaks(ledger, set, life);
     else if (r == 0)
         ttm_ledger_cbs_coreless(ledger, set, life->footprint_bytes);
     return r;

@@ -7,7 +7,7 @@
 #include "server/record.h"
 #include "server/tracked.h"
 
-static void raise_peak_resident(struct ttm_tracked *tracked, uint32_t device_set, uint64_t bytes)
+static void raise_program_peaks(struct ttm_tracked *tracked, uint32_t device_set, uint64_t bytes)
 {
     struct ttm_registry *reg = tracked->client->server->reg;
     struct ttm_process *process = tracked->client->process;
@@ -20,6 +20,8 @@ static void raise_peak_resident(struct ttm_tracked *tracked, uint32_t device_set
             &reg->devices[id]->totals.cb,
         };
         for (size_t b = 0; b < 2; b++) {
+            if (bytes > both[b]->peak_registered_bytes)
+                both[b]->peak_registered_bytes = bytes;
             if (bytes > both[b]->peak_resident_bytes)
                 both[b]->peak_resident_bytes = bytes;
         }
@@ -45,11 +47,11 @@ void ttm_resident_place(struct ttm_tracked *tracked, const struct ttm_birth *bir
         tracked->mesh_note = devices;
         tracked->mesh_set = cb.device_set;
     }
-    /* Resident is all that one program has, be it for a moment between two sums. */
+    /* Registered and resident is all that one program has, be it for a moment between two sums. */
     tracked->cb_program_bytes =
         (tracked->cb_program == birth->id ? tracked->cb_program_bytes : 0) + birth->footprint_bytes;
     tracked->cb_program = birth->id;
-    raise_peak_resident(tracked, birth->site.device_set, tracked->cb_program_bytes);
+    raise_program_peaks(tracked, birth->site.device_set, tracked->cb_program_bytes);
 }
 
 static void sum_cbs_of_device(struct ttm_tracked *tracked, struct ttm_process_device *device)

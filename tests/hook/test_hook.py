@@ -182,6 +182,21 @@ def test_switched_on_and_off_in_a_storm(server: Server, hosts: list[Host]) -> No
     host.end()
 
 
+def test_what_is_resident_is_registered_however_short(server: Server, hosts: list[Host]) -> None:
+    """The server first reads of a program when it is freed: its cores are never summed."""
+    host = start(hosts, server)
+    host.do("open 1", "alloc 0 1 64")
+    assert_exact(server, host)
+    server.freeze()
+    host.do("work 1 2048 some_kernel 16", "run", "end")
+    server.thaw()
+    wait_for(lambda: regions(server, host)["CB"]["frees"] > 0, "the end of the program")
+    cb = regions(server, host)["CB"]
+    assert cb["remaining"] == cb["registered_bytes"] == 0
+    assert cb["peak_registered_bytes"] == cb["peak_resident_bytes"] == 4 * 2048
+    host.end()
+
+
 def test_failures_are_told_and_passed_on(server: Server, hosts: list[Host]) -> None:
     host = start(hosts, server)
     host.do("open 1", "alloc 1 4 100", "fail 0", "fail 1")

@@ -1327,6 +1327,41 @@ static void a_peak_is_what_was_held_for_sure(void **state)
     ttm_report_done(&scene.report);
 }
 
+/* A program that is laid out, dispatched and freed before its cores are summed. */
+static void what_is_resident_is_registered_however_short(void **state)
+{
+    const struct ttm_core_range grid = {0, 0, 7, 7};
+    uint8_t buf[TTM_CORE_RANGE_SIZE];
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    struct story *story = &scene.story;
+    const uint32_t cores = story->next_note++;
+    const struct ttm_recorded_dispatch dispatch = {.program = 40};
+    uint64_t serials[3];
+    ttm_cores_note_encode(&grid, 1, buf);
+    story_note(story, cores, TTM_NOTED_CORES, buf, sizeof(buf));
+    for (unsigned i = 0; i < 3; i++) {
+        struct ttm_recorded_life life =
+            story_life(story, scene.other, TTM_REGION_CB, 64 * (i + 1) * KIB);
+        life.cores = cores;
+        life.id = dispatch.program;
+        serials[i] = life.serial;
+        story_must(ttm_encoder_birth(story->enc, &life), "birth");
+    }
+    story_must(ttm_encoder_dispatch(story->enc, story->now_ns, story->process, &dispatch),
+               "dispatch");
+    for (unsigned i = 0; i < 3; i++)
+        story_free(story, serials[i]);
+    end_scene(&scene);
+    const struct ttm_cb_totals *cbs = &scene.process->devices[0].cbs;
+    assert_int_equal(cbs->peak_resident_bytes, 6 * 64 * KIB);
+    assert_int_equal(cbs->peak_registered_bytes, cbs->peak_resident_bytes);
+    assert_int_equal(cbs->registered_bytes, 0);
+    ttm_report_done(&scene.report);
+}
+
 static void losses_that_were_not_made_good_leave_nothing_exact(void **state)
 {
     struct scene scene;
@@ -1541,6 +1576,7 @@ int main(void)
         cmocka_unit_test(a_recording_that_breaks_off_is_not_called_complete),
         cmocka_unit_test(losses_leave_the_live_set_exact_and_the_history_not),
         cmocka_unit_test(a_peak_is_what_was_held_for_sure),
+        cmocka_unit_test(what_is_resident_is_registered_however_short),
         cmocka_unit_test(losses_that_were_not_made_good_leave_nothing_exact),
         cmocka_unit_test(a_gap_costs_the_history_alone),
         cmocka_unit_test(each_doubt_about_what_remains_is_said),
