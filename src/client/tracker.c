@@ -55,11 +55,9 @@ fail:
 
 static void free_slots(struct ttm_tracker *tracker)
 {
-    /* relaxed: nobody claims one any more. */
-    const uint32_t used =
-        atomic_load_explicit(&tracker->producer.segment->rings_used, memory_order_relaxed);
+    const uint32_t used = ttm_producer_rings_used(&tracker->producer);
 
-    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++)
+    for (uint32_t i = 0; i < used; i++)
         ttm_deferred_done(&tracker->slots[i].deferred);
     (void)munmap(tracker->slots, slots_bytes());
 }
@@ -448,11 +446,10 @@ bool ttm_tracker_forget(struct ttm_tracker *tracker)
 
 bool ttm_tracker_has_own(const struct ttm_tracker *tracker)
 {
-    /* relaxed, both: whoever allocates at this very moment may be missed. */
-    const uint32_t used =
-        atomic_load_explicit(&tracker->producer.segment->rings_used, memory_order_relaxed);
+    const uint32_t used = ttm_producer_rings_used(&tracker->producer);
 
-    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++) {
+    for (uint32_t i = 0; i < used; i++) {
+        /* relaxed: whoever allocates at this very moment may be missed. */
         if (atomic_load_explicit(&tracker->slots[i].has_own, memory_order_relaxed))
             return true;
     }
@@ -675,11 +672,11 @@ void ttm_tracker_take_back(struct ttm_tracker *tracker, struct ttm_slot *slot, u
 bool ttm_tracker_settle(struct ttm_tracker *tracker)
 {
     const struct timespec pause = {.tv_nsec = SETTLE_PAUSE_NS};
-    const uint32_t used =
-        atomic_load_explicit(&tracker->producer.segment->rings_used, memory_order_acquire);
+    /* Whoever the walk has met took its ring before it wrote to the table, so it is among these. */
+    const uint32_t used = ttm_producer_rings_used(&tracker->producer);
     uint32_t looks = 0;
 
-    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++) {
+    for (uint32_t i = 0; i < used; i++) {
         /* acquire: pairs with the release in set_busy(). */
         while (atomic_load_explicit(&tracker->slots[i].is_busy, memory_order_acquire)) {
             if (++looks == SETTLE_LOOKS)
@@ -701,6 +698,6 @@ void ttm_tracker_release(struct ttm_tracker *tracker, struct ttm_slot *slot)
     ttm_live_table_flush(&tracker->table, &slot->cache);
     struct ttm_ring *own = ttm_producer_ring(&tracker->producer, slot->number);
     if (slot->ring != own)
-        ttm_producer_release(slot->ring);
-    ttm_producer_release(own);
+        ttm_producer_release(&tracker->producer, slot->ring);
+    ttm_producer_release(&tracker->producer, own);
 }

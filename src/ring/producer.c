@@ -123,46 +123,63 @@ static struct ttm_ring *ring_at(struct ttm_segment *segment, uint32_t number)
     return (struct ttm_ring *)((char *)segment + header_bytes() + number * ring_stride());
 }
 
-static bool try_claim(struct ttm_ring *ring, uint32_t tid)
+static bool try_claim(struct ttm_producer *producer, uint32_t number, uint32_t tid)
 {
     uint32_t nobody = 0;
 
     /* acquire: pairs with the release in ttm_producer_release(); its tail is ours to go on from. */
-    return atomic_compare_exchange_strong_explicit(&ring->owner, &nobody, tid, memory_order_acquire,
-                                                   memory_order_relaxed);
+    if (!atomic_compare_exchange_strong_explicit(&producer->owners[number], &nobody, tid,
+                                                 memory_order_acquire, memory_order_relaxed))
+        return false;
+    /* relaxed: for the reader, as a fact to show. */
+    atomic_store_explicit(&ring_at(producer->segment, number)->owner, tid, memory_order_relaxed);
+    return true;
+}
+
+/* Raises what the reader sees to 'value'; another thread may have raised it further. */
+static void publish_at_least(_Atomic uint32_t *shared, uint32_t value)
+{
+    uint32_t there = atomic_load_explicit(shared, memory_order_seq_cst);
+
+    /* seq_cst: comes before our look at whether the reader sleeps. */
+    while (there < value && !atomic_compare_exchange_weak_explicit(
+                                shared, &there, value, memory_order_seq_cst, memory_order_seq_cst))
+        ;
 }
 
 /* A ring that was never used, NULL when all were. */
-static struct ttm_ring *claim_fresh(struct ttm_segment *segment, uint32_t tid)
+static struct ttm_ring *claim_fresh(struct ttm_producer *producer, uint32_t tid)
 {
-    uint32_t used = atomic_load_explicit(&segment->rings_used, memory_order_relaxed); /* swapped */
+    uint32_t used = atomic_load_explicit(&producer->rings_used, memory_order_relaxed); /* swapped */
 
     while (used < TTM_RINGS) {
-        /*
-         * seq_cst: comes before our look at whether the reader sleeps; nothing of the ring
-         * precedes it but zeros.
-         */
-        if (!atomic_compare_exchange_weak_explicit(&segment->rings_used, &used, used + 1,
-                                                   memory_order_seq_cst, memory_order_relaxed))
+        /* relaxed: nothing of the ring precedes it but zeros. */
+        if (!atomic_compare_exchange_weak_explicit(&producer->rings_used, &used, used + 1,
+                                                   memory_order_relaxed, memory_order_relaxed))
             continue;
-        if (try_claim(ring_at(segment, used), tid))
-            return ring_at(segment, used);
+        publish_at_least(&producer->segment->rings_used, used + 1);
+        if (try_claim(producer, used, tid))
+            return ring_at(producer->segment, used);
         used++;
     }
     return NULL;
 }
 
+uint32_t ttm_producer_rings_used(const struct ttm_producer *producer)
+{
+    /* relaxed: a ring that is missed is only used, or looked at, a little later. */
+    return atomic_load_explicit(&producer->rings_used, memory_order_relaxed);
+}
+
 struct ttm_ring *ttm_producer_claim(struct ttm_producer *producer, uint32_t tid)
 {
-    struct ttm_segment *segment = producer->segment;
-    /* relaxed: a ring that is missed here is only used a little later. */
-    const uint32_t used = atomic_load_explicit(&segment->rings_used, memory_order_relaxed);
+    const uint32_t used = ttm_producer_rings_used(producer);
 
-    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++) {
-        if (try_claim(ring_at(segment, i), tid))
-            return ring_at(segment, i);
+    for (uint32_t i = 0; i < used; i++) {
+        if (try_claim(producer, i, tid))
+            return ring_at(producer->segment, i);
     }
-    return claim_fresh(segment, tid);
+    return claim_fresh(producer, tid);
 }
 
 uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct ttm_ring *ring)
@@ -172,10 +189,12 @@ uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct t
     return (uint32_t)((offset - header_bytes()) / ring_stride());
 }
 
-void ttm_producer_release(struct ttm_ring *ring)
+void ttm_producer_release(struct ttm_producer *producer, struct ttm_ring *ring)
 {
+    atomic_store_explicit(&ring->owner, 0, memory_order_relaxed); /* see try_claim() */
     /* release: pairs with the acquire in try_claim(). */
-    atomic_store_explicit(&ring->owner, 0, memory_order_release);
+    atomic_store_explicit(&producer->owners[ttm_producer_number(producer, ring)], 0,
+                          memory_order_release);
 }
 
 struct ttm_ring *ttm_producer_ring(const struct ttm_producer *producer, uint32_t number)
@@ -192,19 +211,18 @@ static bool is_read(struct ttm_ring *ring)
 }
 
 /* One that somebody has given back, and that was read. */
-static struct ttm_ring *claim_read(struct ttm_segment *segment, uint32_t tid)
+static struct ttm_ring *claim_read(struct ttm_producer *producer, uint32_t tid)
 {
-    /* relaxed: as in ttm_producer_claim(). */
-    const uint32_t used = atomic_load_explicit(&segment->rings_used, memory_order_relaxed);
+    const uint32_t used = ttm_producer_rings_used(producer);
 
-    for (uint32_t i = 0; i < used && i < TTM_RINGS; i++) {
-        struct ttm_ring *ring = ring_at(segment, i);
-        if (atomic_load_explicit(&ring->owner, memory_order_relaxed) != 0 || !is_read(ring) ||
-            !try_claim(ring, tid))
+    for (uint32_t i = 0; i < used; i++) {
+        struct ttm_ring *ring = ring_at(producer->segment, i);
+        if (atomic_load_explicit(&producer->owners[i], memory_order_relaxed) != 0 ||
+            !is_read(ring) || !try_claim(producer, i, tid))
             continue;
         if (is_read(ring)) /* others may have had it in between */
             return ring;
-        ttm_producer_release(ring);
+        ttm_producer_release(producer, ring);
     }
     return NULL;
 }
@@ -219,17 +237,19 @@ static struct ttm_ring *claim_spare(struct ttm_producer *producer, uint32_t tid)
             return NULL;
     } while (!atomic_compare_exchange_weak_explicit(&producer->spares, &taken, taken + 1,
                                                     memory_order_relaxed, memory_order_relaxed));
-    return claim_fresh(producer->segment, tid);
+    return claim_fresh(producer, tid);
 }
 
 struct ttm_ring *ttm_producer_go_on(struct ttm_producer *producer, struct ttm_ring *own,
                                     struct ttm_ring *full)
 {
-    const uint32_t tid = atomic_load_explicit(&own->owner, memory_order_relaxed); /* ours */
+    /* relaxed: it is this thread's. */
+    const uint32_t tid = atomic_load_explicit(&producer->owners[ttm_producer_number(producer, own)],
+                                              memory_order_relaxed);
     struct ttm_ring *next = full != own && is_read(own) ? own : NULL;
 
     if (!next)
-        next = claim_read(producer->segment, tid);
+        next = claim_read(producer, tid);
     if (!next)
         next = claim_spare(producer, tid);
     if (!next)
@@ -242,7 +262,7 @@ struct ttm_ring *ttm_producer_go_on(struct ttm_producer *producer, struct ttm_ri
     atomic_store_explicit(&next->follows, ttm_producer_number(producer, full) + 1,
                           memory_order_relaxed);
     if (full != own)
-        ttm_producer_release(full);
+        ttm_producer_release(producer, full);
     return next;
 }
 
@@ -330,13 +350,14 @@ uint32_t ttm_producer_note(struct ttm_producer *producer, uint32_t kind, const v
         return 0;
     const uint32_t size = (uint32_t)(sizeof(struct ttm_note) + length + 7) / 8 * 8;
     /* relaxed: the place is ours by the swap alone; the kind below publishes it. */
-    uint32_t at = atomic_load_explicit(&segment->notes_used, memory_order_relaxed);
+    uint32_t at = atomic_load_explicit(&producer->notes_used, memory_order_relaxed);
     /* No addition that is taken back: what others got meanwhile would be given out twice. */
     do {
         if (at > TTM_NOTES_BYTES - size)
             return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&segment->notes_used, &at, at + size,
+    } while (!atomic_compare_exchange_weak_explicit(&producer->notes_used, &at, at + size,
                                                     memory_order_relaxed, memory_order_relaxed));
+    publish_at_least(&segment->notes_used, at + size);
     struct ttm_note *note = (struct ttm_note *)((char *)segment + notes_offset() + at);
     note->length = length;
     memcpy(note + 1, bytes, length);

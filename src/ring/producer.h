@@ -5,6 +5,10 @@
  * Making one takes system calls; after that a thread claims a ring once, and a
  * record costs a copy and one store. Nothing here blocks, prints or allocates.
  * A ring belongs to the thread that claimed it.
+ *
+ * The reader can write to the segment too. So the producer decides nothing from the segment that
+ * could make two threads share a ring: it keeps its own copy of who has which ring, and of how
+ * much is taken. A reader that scribbles spoils what it reads, and nothing else.
  */
 #ifndef TTM_RING_PRODUCER_H
 #define TTM_RING_PRODUCER_H
@@ -28,10 +32,13 @@
 
 struct ttm_producer {
     struct ttm_segment *segment;
-    struct ttm_own_fd fd;       /* of the memfd */
-    struct ttm_own_fd wake_fd;  /* a socket: the reader sleeps on its other end */
-    struct ttm_own_fd sleep_fd; /* that end, which each reader is given */
-    _Atomic uint32_t spares;    /* rings that were taken to go on in and never before */
+    struct ttm_own_fd fd;        /* of the memfd */
+    struct ttm_own_fd wake_fd;   /* a socket: the reader sleeps on its other end */
+    struct ttm_own_fd sleep_fd;  /* that end, which each reader is given */
+    _Atomic uint32_t spares;     /* rings that were taken to go on in and never before */
+    _Atomic uint32_t rings_used; /* these three are what the segment says to the reader */
+    _Atomic uint32_t notes_used;
+    _Atomic uint32_t owners[TTM_RINGS];
 };
 
 /* Whether this process may make one, and its children: see base/file_limit.h. */
@@ -50,7 +57,10 @@ struct ttm_ring *ttm_producer_claim(struct ttm_producer *producer, uint32_t tid)
 uint32_t ttm_producer_number(const struct ttm_producer *producer, const struct ttm_ring *ring);
 
 /* The thread ends: what it wrote stays for the reader, the ring is for the next. */
-void ttm_producer_release(struct ttm_ring *ring);
+void ttm_producer_release(struct ttm_producer *producer, struct ttm_ring *ring);
+
+/* Rings from this number on were never claimed. */
+uint32_t ttm_producer_rings_used(const struct ttm_producer *producer);
 
 /* The ring of that number. */
 struct ttm_ring *ttm_producer_ring(const struct ttm_producer *producer, uint32_t number);

@@ -228,7 +228,7 @@ static void a_ring_given_back_is_taken_by_the_next_thread_and_goes_on(void **sta
 
     assert_ptr_not_equal(first, second);
     assert_true(push(first, 1, 0));
-    ttm_producer_release(first);
+    ttm_producer_release(&producer, first);
     assert_ptr_equal(ttm_producer_claim(&producer, 3), first);
     assert_true(push(first, 1, 1));
     assert_reads(1, 0, 2);
@@ -248,7 +248,7 @@ static void when_all_rings_are_taken_there_is_none_until_one_is_given_back(void 
     }
     assert_null(ttm_producer_claim(&producer, 9999));
     assert_null(ttm_producer_claim(&producer, 9999));
-    ttm_producer_release(rings[77]);
+    ttm_producer_release(&producer, rings[77]);
     assert_ptr_equal(ttm_producer_claim(&producer, 9999), rings[77]);
     assert_null(ttm_producer_claim(&producer, 9999));
     for (uint32_t i = 0; i < TTM_RINGS; i++) {
@@ -446,7 +446,7 @@ static void *claim_again_and_again(void *arg)
         claimer->failures += atomic_load(&ring->owner) != claimer->tid;
         (void)push(ring, claimer->tid, (uint64_t)i); /* also proves that nobody else is in it */
         claimer->failures += atomic_load(&ring->owner) != claimer->tid;
-        ttm_producer_release(ring);
+        ttm_producer_release(&producer, ring);
     }
     return NULL;
 }
@@ -467,6 +467,29 @@ static void threads_that_come_and_go_never_share_a_ring(void **state)
     }
     /* Two threads may open a ring each where one was about to be given back; never many. */
     assert_in_range(atomic_load(&producer.segment->rings_used), 1, 2 * COUNT_OF(claimers));
+}
+
+/* The reader can write to the segment, and what it writes must not have two threads in one ring. */
+static void a_reader_that_writes_over_the_owners_makes_no_two_threads_share_a_ring(void **state)
+{
+    struct ttm_ring *rings[8];
+    (void)state;
+
+    for (uint32_t i = 0; i < COUNT_OF(rings); i++) {
+        rings[i] = ttm_producer_claim(&producer, i + 1);
+        assert_non_null(rings[i]);
+        assert_int_equal(ttm_producer_number(&producer, rings[i]), i);
+        atomic_store(&rings[i]->owner, 0);
+        atomic_store(&producer.segment->rings_used, 0);
+    }
+    for (uint32_t i = 0; i < COUNT_OF(rings); i++)
+        atomic_store(&rings[i]->tail, 0); /* as if all of them had been read */
+    assert_int_equal(
+        ttm_producer_number(&producer, ttm_producer_go_on(&producer, rings[0], rings[0])),
+        COUNT_OF(rings));
+    atomic_store(&producer.segment->rings_used, UINT32_MAX);
+    assert_int_equal(ttm_producer_number(&producer, ttm_producer_claim(&producer, 9)),
+                     COUNT_OF(rings) + 1);
 }
 
 /* ---- sleep and wake ---- */
@@ -757,7 +780,7 @@ static void *write_everything(void *arg)
             (void)sched_yield();
         }
     }
-    ttm_producer_release(ring);
+    ttm_producer_release(&producer, ring);
     return NULL;
 }
 
@@ -874,7 +897,7 @@ static void notes_of_threads_that_fill_the_area_together_do_not_overlap(void **s
     (void)state;
 
     /* All but the last 32 KiB. */
-    atomic_store(&producer.segment->notes_used, TTM_NOTES_BYTES - 32768);
+    atomic_store(&producer.notes_used, TTM_NOTES_BYTES - 32768);
     memset(noters, 0, sizeof(noters));
     for (uint32_t i = 0; i < COUNT_OF(noters); i++) {
         noters[i].number = i + 1;
@@ -1234,6 +1257,7 @@ int main(void)
         WITH_SEGMENT(the_reader_is_past_a_mark_when_all_written_before_it_is_read),
         WITH_SEGMENT(losses_are_summed_over_all_rings),
         WITH_SEGMENT(threads_that_come_and_go_never_share_a_ring),
+        WITH_SEGMENT(a_reader_that_writes_over_the_owners_makes_no_two_threads_share_a_ring),
         WITH_SEGMENT(a_reader_does_not_sleep_over_a_record),
         WITH_SEGMENT(a_sleeping_reader_is_woken_once),
         WITH_SEGMENT(a_loss_wakes_a_sleeping_reader_too),
