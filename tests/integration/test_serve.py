@@ -45,6 +45,43 @@ def test_a_second_server_on_the_same_legacy_socket_is_refused(
     server.check()
 
 
+def race(server: Server, count: int) -> tuple[list[subprocess.Popen[str]], list[str]]:
+    """Starts that many on the same sockets; returns those that run, and what the others said."""
+    argv = [TT_MEM, "serve", "--socket", server.socket, "--legacy-socket", server.legacy]
+    started = [
+        subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env=clean_env())
+        for _ in range(count)
+    ]
+    wait_for(lambda: sum(one.poll() is None for one in started) <= 1, "all but one to give up")
+    running = [one for one in started if one.poll() is None]
+    said = []
+    for one in started:
+        if one not in running:
+            said.append(one.communicate(timeout=PATIENCE_S)[1])
+            assert one.returncode == 1
+    return running, said
+
+
+@pytest.mark.parametrize("before", ["nothing", "a killed server"])
+def test_of_servers_that_start_at_once_one_wins_and_the_others_say_so(
+    make_server: Callable[[], Server], folder: Path, before: str
+) -> None:
+    server = make_server()
+    for _ in range(6):
+        if before == "a killed server":
+            server.start()
+            server.kill()
+        running, said = race(server, 6)
+        assert len(running) == 1 and len(said) == 5
+        for text in said:
+            assert text.count("\n") == 1 and "another server" in text and server.socket in text
+        wait_for(lambda: run("status", server=server).status == 0, "the winner to listen")
+        assert server.status()["pid"] == running[0].pid
+        running[0].terminate()
+        running[0].communicate(timeout=PATIENCE_S)
+        assert not list(folder.glob("s.sock*")) and not list(folder.glob("s.old*"))
+
+
 def test_two_servers_on_sockets_of_their_own_live_side_by_side(make_server) -> None:
     one, two = make_server("1").start(), make_server("2").start()
     with one.client() as client:
