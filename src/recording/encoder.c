@@ -947,9 +947,24 @@ void ttm_encoder_finish(struct ttm_encoder *enc)
     pass_block(enc);
 }
 
+static void move_starts(struct ttm_encoder *enc, uint64_t by_ns)
+{
+    for (uint32_t i = 0; i < enc->process_count; i++) {
+        struct ttm_recorded_process *seen = &enc->processes[i]->seen;
+        if (seen->start_wall_ns != 0)
+            seen->start_wall_ns += by_ns; /* may be negative, and wraps to the right number */
+    }
+}
+
+int64_t ttm_encoder_wall_offset_ns(const struct ttm_encoder *enc)
+{
+    return enc->options.wall_offset_ns;
+}
+
 void ttm_encoder_next_file(struct ttm_encoder *enc, uint64_t file_id, int64_t wall_offset_ns)
 {
     ttm_encoder_finish(enc);
+    move_starts(enc, (uint64_t)wall_offset_ns - (uint64_t)enc->options.wall_offset_ns);
     enc->options.file_id = file_id;
     enc->options.wall_offset_ns = wall_offset_ns;
     enc->sequence = 0;

@@ -52,8 +52,14 @@ void ttm_encoder_flush(struct ttm_encoder *enc);
 /* The same at the end of a file: whatever was lost, what is live at the end is in it. */
 void ttm_encoder_finish(struct ttm_encoder *enc);
 
-/* Finishes; what follows belongs to another file and begins with a section. */
+/*
+ * Finishes; what follows belongs to another file and begins with a section. The wall clock may have
+ * been set since the last one began: the starts of processes are moved with it.
+ */
 void ttm_encoder_next_file(struct ttm_encoder *enc, uint64_t file_id, int64_t wall_offset_ns);
+
+/* Of the present file: wall clock = time + this. */
+int64_t ttm_encoder_wall_offset_ns(const struct ttm_encoder *enc);
 
 /* Whether anything waits to be flushed, a section too, and since when. */
 bool ttm_encoder_is_dirty(const struct ttm_encoder *enc, uint64_t *ret_since_ns);

@@ -50,7 +50,7 @@ struct ttm_recorded_process {
     int32_t pid;
     uint32_t uid;
     uint8_t source;         /* enum ttm_source */
-    uint64_t start_wall_ns; /* 0: not known */
+    uint64_t start_wall_ns; /* by the wall clock of the file, see wall_offset_ns; 0: not known */
     const char *command;
     size_t command_length;
 };

@@ -17,21 +17,34 @@ static struct ttm_encoder *encoder_of(const struct ttm_client *client)
     return recorder ? ttm_recorder_encoder(recorder) : NULL;
 }
 
+/*
+ * When the process started, by the wall clock of the recording. That clock is the one of the moment
+ * in which the file was begun; since then the machine's may have been set.
+ */
+static uint64_t recorded_start_ns(const struct ttm_encoder *encoder, uint64_t start_wall_ns)
+{
+    const uint64_t now_offset_ns = ttm_clock_wall_ns() - ttm_clock_monotonic_ns();
+
+    if (start_wall_ns == 0)
+        return 0;
+    return start_wall_ns - now_offset_ns + (uint64_t)ttm_encoder_wall_offset_ns(encoder);
+}
+
 void ttm_record_process(struct ttm_client *client)
 {
     struct ttm_encoder *encoder = encoder_of(client);
     const struct ttm_process_info *info = &client->process->info;
+
+    if (!encoder)
+        return;
     const struct ttm_recorded_process seen = {
         .pid = info->pid,
         .uid = info->uid,
         .source = info->source,
-        .start_wall_ns = info->start_ns,
+        .start_wall_ns = recorded_start_ns(encoder, info->start_ns),
         .command = info->command,
         .command_length = strlen(info->command),
     };
-
-    if (!encoder)
-        return;
     client->number = ++client->server->recorded_processes;
     (void)ttm_encoder_process(encoder, client->server->now_ns, client->number, &seen);
 }

@@ -12,6 +12,7 @@ struct pair {
     struct ttm_encoder *encoder;
     struct ttm_decoder *decoder;
     struct mirror mirror;
+    uint64_t start_wall_ns; /* of the process that was read last */
     uint64_t passed;
     uint64_t refuse_from, refuse_until; /* blocks that the encoder cannot get rid of */
     uint64_t lose_from, lose_until;     /* blocks that never reach the decoder */
@@ -30,8 +31,11 @@ static struct ttm_block *pair_pass(void *arg, struct ttm_block *full)
         return full;
     if (ttm_decoder_begin(pair->decoder, full) < 0)
         return full;
-    while ((r = ttm_decoder_next(pair->decoder, &record)) > 0)
+    while ((r = ttm_decoder_next(pair->decoder, &record)) > 0) {
         mirror_apply(&pair->mirror, record);
+        if (record->type == TTM_RECORDED_PROCESS)
+            pair->start_wall_ns = record->seen.start_wall_ns;
+    }
     assert_int_equal(r, 0);
     return full;
 }
@@ -287,6 +291,33 @@ static void the_next_file_can_be_read_alone(void **state)
     pair_end(&pair);
 }
 
+static void the_next_file_has_starts_by_its_own_wall_clock(void **state)
+{
+    const uint64_t start_ns = 1690000000000000000ull; /* see sample_process() */
+    struct pair pair = {0};
+    (void)state;
+
+    pair_begin(&pair, 1 << 20);
+    sample_process(pair.encoder, 1);
+    ttm_encoder_flush(pair.encoder);
+    assert_int_equal(pair.start_wall_ns, start_ns);
+    assert_int_equal(ttm_encoder_wall_offset_ns(pair.encoder), 0);
+    /* The clock was set, once ahead and once back. */
+    static const int64_t offsets[] = {3600000000000, -86400000000000};
+    for (size_t i = 0; i < COUNT_OF(offsets); i++) {
+        ttm_encoder_next_file(pair.encoder, 2 + i, offsets[i]);
+        ttm_decoder_restart(pair.decoder);
+        mirror_done(&pair.mirror);
+        pair.mirror = (struct mirror){0};
+        struct ttm_recorded_life life = sample_life(1, 5 + i);
+        assert_int_equal(ttm_encoder_birth(pair.encoder, &life), 0);
+        ttm_encoder_finish(pair.encoder);
+        assert_true(pair.start_wall_ns == start_ns + (uint64_t)offsets[i]);
+        assert_true(ttm_encoder_wall_offset_ns(pair.encoder) == offsets[i]);
+    }
+    pair_end(&pair);
+}
+
 static void a_serial_that_is_told_again_changes_nothing(void **state)
 {
     struct pair pair = {0};
@@ -475,6 +506,7 @@ int main(void)
         cmocka_unit_test(after_a_loss_no_event_is_needed_to_be_right_again),
         cmocka_unit_test(blocks_that_never_arrive_leave_a_gap_until_the_next_section),
         cmocka_unit_test(the_next_file_can_be_read_alone),
+        cmocka_unit_test(the_next_file_has_starts_by_its_own_wall_clock),
         cmocka_unit_test(a_serial_that_is_told_again_changes_nothing),
         cmocka_unit_test(where_a_section_may_begin_no_life_is_brief),
         cmocka_unit_test(what_cannot_be_is_refused),
