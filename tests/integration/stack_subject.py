@@ -524,6 +524,75 @@ for _ in range(3):
     check()
 
 
+INSIDE = """
+import ctypes, os, traceback
+probe = ctypes.CDLL(PROBE)
+probe.probe_capture.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+outside = set()
+def check():
+    buffer = ctypes.create_string_buffer(1 << 16)
+    _, stack = probe.probe_capture(buffer, 1 << 16), traceback.extract_stack()
+    lines = [line.split("\\t") for line in buffer.value.decode().splitlines()]
+    got = [(l[1], int(l[2]), l[3].rpartition(".")[2]) for l in lines if l[0] == "python"]
+    if HAS_OWN_FRAMES:
+        expected = [(f.filename, f.lineno, f.name) for f in reversed(stack)][:FRAMES]
+        assert got == expected, (got, expected)
+    else:
+        outside.add(got[0][2])
+def deep(depth):
+    deep(depth - 1) if depth else check()
+def generate():
+    yield check()
+for i in range(12):
+    deep(i % 12)
+    list(generate())
+    [check() for _ in range(2)]
+assert HAS_OWN_FRAMES or outside == {"enter"}, outside
+"""
+
+
+def case_subinterpreters():
+    """
+    Interpreters that come and go in threads, from 3.13 on with a GIL of their own, while the main
+    one goes on. Before 3.12 Python has one state for each thread, that of the main interpreter: the
+    line that went into the other one stands for all that is done there.
+    """
+    try:
+        import _interpreters as interpreters
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+
+    has_own_frames = sys.version_info >= (3, 12)
+    values = {"PROBE": sys.argv[1], "FRAMES": FRAMES, "HAS_OWN_FRAMES": has_own_frames}
+    program = "".join(f"{name} = {value!r}\n" for name, value in values.items()) + INSIDE
+    failures = []
+
+    def enter(interpreter):
+        failed = interpreters.run_string(interpreter, program)  # 3.13 returns what others raise
+        assert failed is None, failed
+
+    def work():
+        try:
+            for number in range(2):
+                if sys.version_info >= (3, 13):
+                    interpreter = interpreters.create(("legacy", "isolated")[number % 2])
+                else:
+                    interpreter = interpreters.create(isolated=False)  # or there is no ctypes
+                enter(interpreter)
+                interpreters.destroy(interpreter)
+        except BaseException:
+            failures.append(traceback.format_exc())
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        check()
+        time.sleep(0.001)
+    assert not failures, failures[0]
+    check()
+
+
 def case_ttnn():
     """A package of the same shape as ttnn, and a folder of the user's with the same name."""
     files = {

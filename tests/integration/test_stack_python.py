@@ -38,6 +38,7 @@ CASES = [
     "fork",
     "full",
     "subinterpreter",
+    "subinterpreters",
     "ttnn",
     "native",
     "all_lines",
