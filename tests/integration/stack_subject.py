@@ -524,6 +524,49 @@ for _ in range(3):
     check()
 
 
+def case_greenlets():
+    """Frames of greenlets, whose C stacks lie in the same place one after the other."""
+    import greenlet
+
+    def switch():
+        greenlet.getcurrent().parent.switch()
+
+    def deep(depth):
+        if depth:
+            deep(depth - 1)
+            return
+        check()
+        switch()
+        check()
+
+    def generate():
+        for _ in range(2):
+            check()
+            switch()
+            yield
+
+    def work(number):
+        for turn in range(8):
+            deep((3 * number + turn) % 12)
+            list(generate())
+
+    def run():
+        chance = random.Random(1)
+        greenlets = [greenlet.greenlet(work) for _ in range(8)]
+        for number, one in enumerate(greenlets):
+            one.switch(number)
+        while greenlets:
+            chance.choice(greenlets).switch()
+            check()
+            greenlets = [one for one in greenlets if not one.dead]
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        other = pool.submit(run)
+        run()
+        other.result()
+    assert checks >= 2 * 8 * 8 * 4, checks
+
+
 INSIDE = """
 import ctypes, os, traceback
 probe = ctypes.CDLL(PROBE)
