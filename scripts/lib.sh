@@ -10,7 +10,7 @@
 BUILD_PACKAGES="gcc g++ libc6-dev meson ninja-build pkg-config scdoc libzstd-dev libxxhash-dev
     libdw-dev libelf-dev libncurses-dev"
 TEST_PACKAGES="git clang clang-format clang-tidy cppcheck libcmocka-dev python3 python3-pytest
-    python3-pytest-xdist python3-greenlet procps tmux"
+    python3-pytest-xdist python3-greenlet procps tmux libjemalloc2 libtcmalloc-minimal4"
 # For the tests of the page that 'tt-mem export --format html' writes: 124 MB, about a minute.
 BROWSER_PACKAGES="chromium fonts-dejavu-core"
 
