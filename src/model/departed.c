@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/departed.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -244,7 +245,8 @@ static bool is_of_interest(const struct ttm_process *proc)
 {
     return proc->device_count > 0 || proc->sites.count > 0 || proc->counters.lost_events > 0 ||
            proc->counters.untracked > 0 || ttm_process_refused(&proc->counters) > 0 ||
-           proc->story.failure_count > 0 || proc->runtime[0] != '\0' || proc->trouble[0] != '\0';
+           proc->story.failure_count > 0 || proc->runtime[0] != '\0' || proc->trouble[0] != '\0' ||
+           proc->counters.server_trouble;
 }
 
 void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *reg,
@@ -267,6 +269,9 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
         return;
     memcpy(process.command, proc->info.command, sizeof(process.command));
     memcpy(process.trouble, proc->trouble, sizeof(process.trouble));
+    if (process.trouble[0] == '\0' && proc->counters.server_trouble)
+        (void)snprintf(process.trouble, sizeof(process.trouble), "%s",
+                       proc->counters.server_trouble);
     for (uint32_t i = 0; i < proc->sites.count; i++) {
         if (proc->sites.sites[i].flags & TTM_SITE_ALIAS)
             continue;

@@ -65,6 +65,8 @@ struct ttm_process_counters {
     uint32_t resync_us;     /* from the need for the last telling until it was exact */
     bool has_open_loss;     /* events were lost, and no telling has made that good yet */
     bool is_inexact;        /* it ended before it could make good what was lost */
+    /* Why the server itself does not know all of it: a text that stays; NULL: it does. */
+    const char *server_trouble;
 };
 
 /* What was refused of it, here or by itself. */

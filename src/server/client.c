@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "server/peer.h"
 #include "server/record.h"
 #include "server/tracked.h"
@@ -130,6 +131,17 @@ void ttm_client_drop_session(struct ttm_session *session)
     client->process->counters.connections--;
     if (client->session_count == 0 && (client->is_leaving || client->pidfd < 0))
         end_client(client);
+}
+
+void ttm_client_lack_memory(struct ttm_client *client)
+{
+    struct ttm_server *server = client->server;
+
+    client->process->counters.server_trouble =
+        "the server has too little memory to know all that it holds";
+    if (!server->is_short)
+        ttm_log("memory is short: not all that process %d holds is known", (int)client->pid);
+    server->is_short = true;
 }
 
 /*

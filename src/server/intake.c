@@ -25,6 +25,8 @@ static void refuse(struct ttm_tracked *tracked, enum ttm_counter why)
 {
     tracked->client->server->counter[why]++;
     tracked->client->process->counters.refused++;
+    if (why == TTM_COUNTER_REFUSED_MEMORY)
+        ttm_client_lack_memory(tracked->client);
 }
 
 /* The name that a life was given before its birth was read; 0: none. */

@@ -106,6 +106,8 @@ void ttm_native_put_process(struct ttm_session *session, uint32_t index,
 
     memcpy(row.runtime, proc->runtime, sizeof(row.runtime));
     memcpy(row.trouble, proc->trouble, sizeof(row.trouble));
+    if (row.trouble[0] == '\0' && counters->server_trouble)
+        (void)snprintf(row.trouble, sizeof(row.trouble), "%s", counters->server_trouble);
     memcpy(row.command, proc->info.command, sizeof(row.command));
     if (!row.has_lives) /* its arguments are no business of other users */
         row.command[strcspn(row.command, " ")] = '\0';
@@ -662,8 +664,9 @@ static void take_attach(struct ttm_session *session, const struct ttm_frame *fra
     }
     session->fds[0] = session->fds[1] = -1;
     const uint64_t run = ttm_attach_decode(frame->payload, frame->length);
-    if (ttm_tracked_attach(session, segment_fd, wake_fd, run) < 0)
-        say_error(session, "the segment makes no sense");
+    const int r = ttm_tracked_attach(session, segment_fd, wake_fd, run);
+    if (r < 0)
+        say_error(session, r == -ENOMEM ? "memory is short" : "the segment makes no sense");
 }
 
 static void take_request(struct ttm_session *session, const struct ttm_frame *frame)

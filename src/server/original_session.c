@@ -21,8 +21,11 @@
 static void refuse(struct ttm_session *session, enum ttm_counter why)
 {
     session->server->counter[why]++;
-    if (session->client)
-        session->client->process->counters.refused++;
+    if (!session->client)
+        return;
+    session->client->process->counters.refused++;
+    if (why == TTM_COUNTER_REFUSED_MEMORY)
+        ttm_client_lack_memory(session->client);
 }
 
 static enum ttm_counter reason_of(int r)

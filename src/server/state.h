@@ -171,6 +171,7 @@ struct ttm_server {
     bool is_stopping;
     bool is_accepting;
     bool is_full;             /* fds have run out, and that was said */
+    bool is_short;            /* memory has run out, and that was said */
     uid_t uid;                /* the server's own */
     bool has_backlog;         /* a producer had more than a slice */
     uint64_t rings_pause_ns;  /* how long the active rings can be left alone */
@@ -228,6 +229,8 @@ bool ttm_session_may_see(const struct ttm_session *session, uid_t uid);
 /* client.c */
 /* Another program runs in the process, after an exec: it is one of its own. Returns 0 or -ENOMEM. */
 int ttm_client_renew(struct ttm_client *client);
+/* Memory is too short for something that the process holds; said here the first time. */
+void ttm_client_lack_memory(struct ttm_client *client);
 /* It has no connection, and its program is not there any more. */
 void ttm_client_end(struct ttm_client *client);
 

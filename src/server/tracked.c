@@ -98,6 +98,67 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     return tracked;
 }
 
+/*
+ * The segment of a process cannot be read. It goes on, and tries again; until that succeeds nothing
+ * is known of it, unless a segment that it handed over before is read still.
+ */
+static void leave_unread(struct ttm_client *client, int r)
+{
+    struct ttm_process_counters *counters = &client->process->counters;
+    const bool is_news = !counters->server_trouble;
+
+    if (client->tracked)
+        return;
+    counters->is_inexact = true;
+    if (r == -ENOMEM)
+        ttm_client_lack_memory(client);
+    else
+        counters->server_trouble = "the server cannot read what it reports";
+    if (is_news)
+        ttm_record_counters(client);
+}
+
+/* It is read now; what was refused of it before stays refused. */
+static void begin_to_read(struct ttm_client *client)
+{
+    struct ttm_process_counters *counters = &client->process->counters;
+
+    if (!counters->is_inexact)
+        return;
+    counters->is_inexact = false;
+    if (counters->refused == 0)
+        counters->server_trouble = NULL;
+    ttm_record_counters(client);
+}
+
+/* Maps a segment and watches its socket. Returns 0 or a negative errno; the fds are taken anyhow. */
+static int open_segment(struct ttm_client *client, int segment_fd, int wake_fd,
+                        struct ttm_tracked **ret)
+{
+    struct ttm_server *server = client->server;
+    struct ttm_tracked *tracked = new_tracked(client, wake_fd);
+    struct stat st = {0};
+
+    if (!tracked) {
+        (void)close(segment_fd);
+        (void)close(wake_fd);
+        return -ENOMEM;
+    }
+    (void)fstat(segment_fd, &st);
+    tracked->segment_inode = st.st_ino;
+    int r = ttm_ring_reader_open(segment_fd, &tracked->reader);
+    (void)close(segment_fd);
+    if (r == 0)
+        r = ttm_server_watch(server, server->epoll_fd, wake_fd, EPOLLIN | EPOLLET,
+                             &tracked->wake_watch);
+    if (r < 0) {
+        ttm_tracked_free(tracked);
+        return r;
+    }
+    *ret = tracked;
+    return 0;
+}
+
 int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd, uint64_t run)
 {
     struct ttm_server *server = session->server;
@@ -105,23 +166,14 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd,
     struct ttm_client *client;
 
     int r = ttm_client_of(session, TTM_SOURCE_TRACKED, &client);
-    if (r == 0)
-        tracked = new_tracked(client, wake_fd);
-    if (!tracked) {
+    if (r < 0) {
         (void)close(segment_fd);
         (void)close(wake_fd);
-        return r < 0 ? r : -ENOMEM;
+        return r;
     }
-    struct stat st = {0};
-    (void)fstat(segment_fd, &st);
-    tracked->segment_inode = st.st_ino;
-    r = ttm_ring_reader_open(segment_fd, &tracked->reader);
-    (void)close(segment_fd);
-    if (r == 0)
-        r = ttm_server_watch(server, server->epoll_fd, wake_fd, EPOLLIN | EPOLLET,
-                             &tracked->wake_watch);
+    r = open_segment(client, segment_fd, wake_fd, &tracked);
     if (r < 0) {
-        ttm_tracked_free(tracked);
+        leave_unread(client, r);
         return r;
     }
     /* It connected before: what that connection's rings said is in the new telling. */
@@ -141,6 +193,7 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd,
     ttm_notes_init(&tracked->notes, &tracked->reader, client);
     client->process->info.run = run;
     client->process->counters.is_disabled = false;
+    begin_to_read(client);
     if (!is_back && ttm_ring_reader_is_late(&tracked->reader)) {
         client->process->counters.has_gap = true;
         ttm_record_counters(client);
