@@ -520,23 +520,20 @@ void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *re
 
 /* ---- what a process tells ---- */
 
-/* Both sides read one clock; what lies ahead of it is not believed. */
+/* With its time on our clock. */
 static void decode_told(const struct ttm_tracked *tracked, const uint8_t *told,
                         struct ttm_told *ret)
 {
-    const uint64_t now_ns = tracked->client->server->now_ns;
-
     ttm_told_decode(told, ret);
-    if (ret->birth_ns > now_ns)
-        ret->birth_ns = now_ns;
+    ret->birth_ns = ttm_tracked_time(tracked, ret->birth_ns, tracked->client->server->now_ns);
 }
 
 /*
  * The same as a life of a known site, with no struct ttm_told in memory between: what was just stored by
  * words cannot be loaded by pairs of them without a wait.
  */
-static inline void life_told(const uint8_t *told, uint64_t now_ns, uint32_t site,
-                             struct ttm_life *ret)
+static inline void life_told(const struct ttm_tracked *tracked, const uint8_t *told,
+                             uint64_t now_ns, uint32_t site, struct ttm_life *ret)
 {
     struct ttm_told one;
 
@@ -547,11 +544,9 @@ static inline void life_told(const uint8_t *told, uint64_t now_ns, uint32_t site
         .address = one.address,
         .bytes = one.bytes,
         .footprint_bytes = one.footprint_bytes,
-        .birth_ns = one.birth_ns,
+        .birth_ns = ttm_tracked_time(tracked, one.birth_ns, now_ns),
         .site = site,
     };
-    if (ret->birth_ns > now_ns)
-        ret->birth_ns = now_ns;
 }
 
 /* As the record of its birth has it, but for the time and the serial. */
@@ -584,7 +579,7 @@ static uint32_t take_alike(struct ttm_tracked *tracked, const uint8_t *const *to
     if (!alike || tracked->late_name_count > 0)
         return 0;
     do {
-        life_told(told[n], client->server->now_ns, alike->site.number, &lives[n]);
+        life_told(tracked, told[n], client->server->now_ns, alike->site.number, &lives[n]);
         n++;
     } while (n < count && ttm_told_is_alike(told[0], told[n]));
     n = ttm_registry_births(client->server->reg, client->process, lives, n);

@@ -74,6 +74,44 @@ uint64_t ttm_peer_start_ns(pid_t pid)
     return strtoull(p, NULL, 10) * (TTM_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
+/* Which namespace that is, as the kernel names it. Returns whether it can be known. */
+static bool read_namespace(const char *process, const char *name, char ret[64])
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/%s/ns/%s", process, name);
+    const ssize_t n = readlink(path, ret, 63);
+    ret[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* From the clock of the machine to that of a process, or rather of its children. */
+static int64_t read_clock_offset_ns(pid_t pid)
+{
+    char text[256];
+    char *at;
+
+    if (read_proc(pid, "timens_offsets", text, sizeof(text)) == 0 ||
+        !(at = strstr(text, "monotonic")))
+        return 0;
+    const int64_t seconds = strtoll(at + strlen("monotonic"), &at, 10);
+    return seconds * (int64_t)TTM_NS_PER_S + strtoll(at, NULL, 10);
+}
+
+int64_t ttm_peer_clock_ahead_ns(pid_t pid)
+{
+    char process[16], own[64], theirs[64], childrens[64];
+
+    (void)snprintf(process, sizeof(process), "%d", (int)pid);
+    if (pid <= 0 || !read_namespace("self", "time", own) ||
+        !read_namespace(process, "time", theirs) || strcmp(own, theirs) == 0)
+        return 0;
+    /* One that has made a namespace for its children is not in it. */
+    if (!read_namespace(process, "time_for_children", childrens) || strcmp(theirs, childrens) != 0)
+        return 0;
+    return read_clock_offset_ns(pid) - read_clock_offset_ns(getpid());
+}
+
 /* Of text that was cut at 'n' bytes: where its last whole character ends. */
 static size_t drop_cut_character(char *text, size_t n)
 {

@@ -23,6 +23,12 @@ bool ttm_peer_has_ended(int pidfd);
 /* When the process started (CLOCK_BOOTTIME); 0 when it cannot be known. */
 uint64_t ttm_peer_start_ns(pid_t pid);
 
+/*
+ * How far the monotonic clock of the process is ahead of ours: 0 unless it is in a time namespace
+ * of its own (a container that was moved to another machine), or when that cannot be known.
+ */
+int64_t ttm_peer_clock_ahead_ns(pid_t pid);
+
 /* The command line with spaces between its words, cut to fit; the bare name when there is none. */
 void ttm_peer_command(pid_t pid, char ret[TTM_STRING_MAX + 1]);
 

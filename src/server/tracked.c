@@ -146,6 +146,7 @@ static int open_segment(struct ttm_client *client, int segment_fd, int wake_fd,
     }
     (void)fstat(segment_fd, &st);
     tracked->segment_inode = st.st_ino;
+    tracked->clock_ahead_ns = (uint64_t)ttm_peer_clock_ahead_ns(client->pid);
     int r = ttm_ring_reader_open(segment_fd, &tracked->reader);
     (void)close(segment_fd);
     if (r == 0)
@@ -459,16 +460,15 @@ static void read_rings(struct ttm_tracked *tracked, struct slice *slice)
 }
 
 /*
- * Both sides read one clock; what lies ahead of it is not believed. The time is taken after the
- * records were read: a turn may have been interrupted for long since it began.
+ * Puts the times of records on our clock. The time is taken after the records were read: a turn may
+ * have been interrupted for long since it began.
  */
-static void check_times(struct ttm_server *server, struct slice *slice)
+static void check_times(struct ttm_tracked *tracked, struct slice *slice)
 {
-    server->now_ns = ttm_clock_monotonic_ns();
-    for (uint32_t i = 0; i < slice->count; i++) {
-        if (slice->records[i].time_ns > server->now_ns)
-            slice->records[i].time_ns = server->now_ns;
-    }
+    const uint64_t now_ns = tracked->client->server->now_ns = ttm_clock_monotonic_ns();
+
+    for (uint32_t i = 0; i < slice->count; i++)
+        slice->records[i].time_ns = ttm_tracked_time(tracked, slice->records[i].time_ns, now_ns);
 }
 
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
@@ -486,7 +486,7 @@ uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
     read_rings(tracked, &slice);
     const uint32_t n = slice.count;
     if (n > 0)
-        check_times(server, &slice);
+        check_times(tracked, &slice);
     ttm_telling_count_losses(tracked);
     ttm_intake_records(tracked, slice.records, slice.order, n);
     server->counter[TTM_COUNTER_EVENTS] += n;

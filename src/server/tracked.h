@@ -95,12 +95,22 @@ struct ttm_tracked {
     uint32_t mesh_set;  /* the last set of several devices with a circular buffer, */
     uint32_t mesh_note; /* and what the process calls it; 0: none yet */
 
+    uint64_t clock_ahead_ns; /* its monotonic clock is so far ahead of ours; may be "negative" */
     struct ttm_failure_watch failures;
     struct ttm_alike alike[TTM_ALIKE];
 };
 
 /* The process behind the session hands over its segment; both fds are taken, also on an error. */
 int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd, uint64_t run);
+
+/* A time of the process by our clock. What lies ahead of it is not believed. */
+static inline uint64_t ttm_tracked_time(const struct ttm_tracked *tracked, uint64_t time_ns,
+                                        uint64_t now_ns)
+{
+    const uint64_t own_ns = time_ns - tracked->clock_ahead_ns;
+
+    return own_ns > now_ns ? now_ns : own_ns;
+}
 
 /* Frame SWITCHED. Returns 0 or -EBADMSG. */
 int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length);

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from containers import child_of
 from support import (
     IS_SANITIZED,
     PATIENCE_S,
+    TRACKED_WORKER,
     Server,
     Tracked,
+    clean_env,
     row_of,
     run,
     run_json,
@@ -54,6 +59,55 @@ def assert_times_are_sane(process: dict[str, Any]) -> None:
     assert 0 < process["end_ns"] - process["start_ns"] < 2 * PATIENCE_S * 1e9
     for origin in process["origins"]:
         assert process["start_ns"] <= origin["first_ns"] <= origin["last_ns"] <= process["end_ns"]
+
+
+class InTimeNamespace(Tracked):
+    """A worker whose monotonic clock is so many seconds ahead of the server's, or behind it."""
+
+    def __init__(self, server: Server, ahead_s: int):
+        self._errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            ["unshare", "--time", f"--monotonic={ahead_s}", "--fork", TRACKED_WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=clean_env(TTMEM_SOCKET=server.socket, TT_ALLOC_TRACKING_ENABLED="1"),
+        )
+        self.truth = {}
+        self.last = {}
+
+    @property
+    def pid(self) -> int:
+        return child_of(self.process.pid)
+
+
+def has_time_namespaces() -> bool:
+    command = ["unshare", "--time", "--monotonic=1", "--fork", "true"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("is_ahead", [True, False], ids=["ahead", "behind"])
+def test_a_program_in_a_time_namespace_has_ages_by_the_servers_clock(
+    server: Server, is_ahead: bool
+) -> None:
+    if not has_time_namespaces():
+        pytest.skip("needs to make time namespaces")
+    began_ns = time.monotonic_ns()
+    ahead_s = began_ns // 2_000_000_000 * (1 if is_ahead else -1)  # half of the time since boot
+    with InTimeNamespace(server, ahead_s) as worker:
+        worker.do("alloc 0 0 10 1000")
+        wait_until_exact(server, worker)
+        worker.do("alloc 0 0 10 1000")
+        wait_until_exact(server, worker)
+        for _ in range(2):  # as events, and in a resync with another server
+            row = row_of(server, worker.pid)
+            assert row
+            passed_ns = time.monotonic_ns() - began_ns
+            ages = sorted(buffer["age_ns"] for buffer in row["buffers"])
+            assert ages[9] < ages[10] and ages[-1] <= passed_ns
+            server.kill()
+            server.start()
+            wait_until_exact(server, worker)
 
 
 STEPS = [-HOUR_S, HOUR_S, -YEARS_S, YEARS_S, -int(time.time()) + 100]

@@ -85,7 +85,7 @@ def test_what_the_first_one_held_is_not_the_second_ones(folder: Path) -> None:
     in_pid_namespace(body)
 
 
-def test_two_that_come_at_once_are_told_apart(folder: Path) -> None:
+def test_two_that_come_at_once_are_kept_apart(folder: Path) -> None:
     """The end of the first and the arrival of the second wait for the server together."""
 
     def body() -> None:

@@ -71,7 +71,7 @@ def test_a_recording_of_such_a_program_is_not_called_complete(
     assert not process["complete"] and process["why_incomplete"]
 
 
-def test_a_server_without_memory_for_allocations_says_so_and_lives_on(
+def test_a_server_without_memory_for_allocations_says_so_and_goes_on(
     make_server: Callable[[], Server],
 ) -> None:
     server = make_server().start()
