@@ -34,7 +34,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all of this package
 if TYPE_CHECKING:
     from typing import Any
 
-    from ttmem._holders import Holder, who_holds
+    from ttmem._holders import Holder, Holders, who_holds
     from ttmem._snapshot import (
         Buffer,
         Change,
@@ -55,6 +55,7 @@ __all__ = [
     "Change",
     "Diff",
     "Holder",
+    "Holders",
     "Inactive",
     "LeakError",
     "Origin",
@@ -77,7 +78,7 @@ __all__ = [
 
 # What asks is loaded when it is used: most programs only tell, and import us early.
 _LATER = {
-    **dict.fromkeys(("Holder", "who_holds"), "ttmem._holders"),
+    **dict.fromkeys(("Holder", "Holders", "who_holds"), "ttmem._holders"),
     **dict.fromkeys(
         ("Buffer", "Change", "Diff", "LeakError", "Origin", "Snapshot", "diff", "no_leaks"),
         "ttmem._snapshot",

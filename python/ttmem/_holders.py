@@ -71,12 +71,13 @@ _CO_OPTIMIZED = 0x1  # a function's, with variables that are in no dictionary
 class Holder:
     """One way in which a buffer is kept alive."""
 
-    __slots__ = ("kind", "text", "path")
+    __slots__ = ("kind", "text", "path", "root")
 
-    def __init__(self, kind: str, text: str, path: str = ""):
+    def __init__(self, kind: str, text: str, path: str = "", root: int = 0):
         self.kind = kind  # "container" | "closure" | "frame" | "traceback" | "cycle"
         self.text = text  # "list KEPT in module decode"
         self.path = path  # "KEPT[3].cache['k']", where that says more
+        self.root = root  # id() of the object that the text is about, as it was in the search
 
     def __str__(self) -> str:
         return f"{self.text}: {self.path}" if self.path else self.text
@@ -439,11 +440,24 @@ class _Trail:
         self.passed: list[Way] = []
         self.frontier: list[Way] = [(tensor, None)]
         self.seen = {id(tensor)}
+        self.is_cut = False  # some ways back were left out
+        self.is_done = False
+        self.holders: list[Holder] = []
 
     def is_open(self) -> bool:
         return bool(self.frontier) and len(self.ends) < ENDS
 
-    def holders(self) -> list[Holder]:
+    def finish(self, cycle: Holder | None) -> None:
+        """All ways were gone that will be. A trail without any holder is done only if it is whole."""
+        self.holders = [cycle] if cycle else self._described()
+        is_whole = not self.frontier and not self.is_cut
+        self.is_done = bool(self.holders) or is_whole
+
+    def stop(self) -> None:
+        """There was no time for more. What was found so far is true all the same."""
+        self.holders = self._described()
+
+    def _described(self) -> list[Holder]:
         """When all is found: to ask an object for its attributes may make a dictionary for it."""
         found: dict[str, Holder] = {}
         for root, way in self.ends:
@@ -467,15 +481,19 @@ class _Search:
         if handled is not None:
             self._remembered[id(handled)] = "the exception that is being handled"
 
-    def holders_of(self, tensors: list[Any]) -> list[list[Holder]]:
-        """Of each."""
+    def trails_of(self, tensors: list[Any]) -> list[_Trail]:
+        """Of each, with its holders."""
         trails = [_Trail(tensor) for tensor in tensors]
         try:
             self._go_back_from_all(trails)
             cycles = [None if t.ends else self._find_cycle(t.passed) for t in trails]
-        except _Unfinished:  # what was found so far is true all the same
-            cycles = [None] * len(trails)
-        return [[c] if c else t.holders() for c, t in zip(cycles, trails, strict=True)]
+        except _Unfinished:
+            for trail in trails:
+                trail.stop()
+            return trails
+        for trail, cycle in zip(trails, cycles, strict=True):
+            trail.finish(cycle)
+        return trails
 
     def _go_back_from_all(self, trails: list[_Trail]) -> None:
         for _ in range(LEVELS):
@@ -500,6 +518,7 @@ class _Search:
                 elif id(holder) not in trail.seen:
                     trail.seen.add(id(holder))
                     rest.append(further)
+        trail.is_cut = trail.is_cut or len(rest) > WIDTH
         trail.frontier = rest[:WIDTH]
         trail.passed += trail.frontier
 
@@ -549,7 +568,8 @@ class _Search:
                 owner, held = self._owner(referrer), self._owner(way[0])
                 if owner is held and isinstance(way[0], dict):
                     continue  # an object and its attributes are no cycle yet
-                return Holder("cycle", f"cycle through {type(owner).__name__}{_step(owner, held)}")
+                text = f"cycle through {type(owner).__name__}{_step(owner, held)}"
+                return Holder("cycle", text, root=_least_id(way, referrer))
         return None
 
     def _owner(self, thing: Any) -> Any:
@@ -559,6 +579,18 @@ class _Search:
         self._heap.learn_holders([thing])
         owners = (o for o in self._heap.holders_of(thing) if _own_dict(o) is thing)
         return next(owners, thing)
+
+
+def _least_id(way: Way, last: Any) -> int:
+    """Of the objects of a cycle: the same, wherever the way enters the cycle."""
+    least = id(way[0])
+    step: Way | None = way
+    while step is not None:
+        least = min(least, id(step[0]))
+        if step[0] is last:
+            break
+        step = step[1]
+    return least
 
 
 def _named_root(name: str, held: Any, module: str) -> _Root:
@@ -717,25 +749,34 @@ def _joined(steps: list[str]) -> str:
     return "".join(steps if len(steps) <= STEPS else [*steps[:4], " … ", *steps[-3:]])
 
 
+def _traceback_holder(
+    root: _Root, way: Way, raised: BaseException | None, frame: Way, words: str
+) -> Holder:
+    """Its root is the exception, so that all variables of all of its frames have the same."""
+    if root.kind == "traceback":
+        return Holder("traceback", f"traceback of {root.text}: {words}", root=id(way[0]))
+    of = "an exception" if raised is None else type(raised).__name__
+    thing = frame[0] if raised is None else raised
+    text = f"traceback of {of}: {words}{HELD_BY}{root.text}"
+    return Holder("traceback", text, root=id(thing))
+
+
 def _describe(root: _Root, way: Way) -> Holder:
     """A closure, a generator or a traceback on the way says more than what holds it in turn."""
-    raised = ""
+    raised: BaseException | None = None
     step: Way | None = way
     while step is not None:
         if isinstance(step[0], BaseException):
-            raised = type(step[0]).__name__
+            raised = step[0]
         found = _suspended(step) or _closure(step) or _default(step) or _dead_frame(step)
         if found and found[0] == "traceback":
-            is_root = root.kind == "traceback"
-            of = root.text if is_root else raised or "an exception"
-            held = "" if is_root else f"{HELD_BY}{root.text}"
-            return Holder("traceback", f"traceback of {of}: {found[1]}{held}")
+            return _traceback_holder(root, way, raised, step, found[1])
         if found:
-            return Holder(found[0], f"{found[1]}{HELD_BY}{root.text}")
+            return Holder(found[0], f"{found[1]}{HELD_BY}{root.text}", root=id(step[0]))
         step = step[1]
     steps = _path(way)
     path = root.name + _joined(steps) if len(steps) > 1 else ""
-    return Holder(root.kind, root.text, path)
+    return Holder(root.kind, root.text, path, id(way[0]))
 
 
 # ---- asking ----
@@ -756,35 +797,60 @@ class _CollectorOff:
             gc.enable()
 
 
-def _holders_at(address: int, memory: str | None) -> list[list[Holder]]:
+class Holders(list[Holder]):
+    """
+    What holds a buffer. Where it is empty and 'search' is "done", no Python object that can be seen
+    holds it; "unfinished" is a search that reached a limit, and then there may be others.
+    """
+
+    def __init__(self, found: list[_Trail], is_done: bool):
+        holders = {holder.text: holder for trail in found for holder in trail.holders}
+        super().__init__(list(holders.values())[:HOLDERS])
+        is_whole = is_done and all(trail.is_done for trail in found)
+        self.search = "done" if is_whole else "unfinished"
+
+
+# An address and its memory, None for any.
+Place = tuple[int, Optional[str]]
+
+
+def _trails_at(places: list[Place]) -> list[list[_Trail]]:
+    """Of the tensors at each of them."""
     heap = _Heap(_containers(), time.monotonic() + WHO_S)
-    tensors = [
-        tensor
-        for tensor in heap.tensors.values()
-        if _address_of(tensor) == address and (memory is None or _memory_of(tensor) == memory)
-    ]
+    by_address: dict[int | None, list[Any]] = collections.defaultdict(list)
+    for tensor in heap.tensors.values():
+        by_address[_address_of(tensor)].append(tensor)
     heap.tensors.clear()
-    return _Search(heap).holders_of(tensors)
+    tensors = [
+        [t for t in by_address.get(address, ()) if memory is None or _memory_of(t) == memory]
+        for address, memory in places
+    ]
+    by_address.clear()
+    trails = iter(_Search(heap).trails_of([tensor for some in tensors for tensor in some]))
+    return [[next(trails) for _ in some] for some in tensors]
 
 
-def who_holds(target: Any, *, region: str | None = None) -> list[Holder]:
+def who_holds_each(places: list[tuple[int, str | None]]) -> list[Holders]:
+    """As who_holds(), for addresses in regions, all by one search."""
+    with _CollectorOff():
+        try:
+            found = _trails_at([(a, _memory(region) if region else None) for a, region in places])
+        except _Unfinished:
+            return [Holders([], False) for _ in places]
+    return [Holders(trails, True) for trails in found]
+
+
+def who_holds(target: Any, *, region: str | None = None) -> Holders:
     """
     The Python objects that keep a buffer alive; 'target' is its address or a tensor. Empty when
-    none can be seen: then it is held outside Python, or not at all, or there are too many objects.
+    none can be seen: then it is held outside Python, or not at all, or the search is unfinished.
     """
     address = target if isinstance(target, int) else _address_of(target)
     if address is None:
-        return []
-    memory = _memory(region) if region else None
+        return Holders([], True)
     if not isinstance(target, int):
-        memory = memory or _memory_of(target)
-    with _CollectorOff():
-        try:
-            found = _holders_at(address, memory)
-        except _Unfinished:
-            return []
-    holders = {holder.text: holder for one in found for holder in one}
-    return list(holders.values())[:HOLDERS]
+        region = region or _memory_of(target)
+    return who_holds_each([(address, region)])[0]
 
 
 def _most_telling(found: list[Holder]) -> list[Holder]:
@@ -801,11 +867,15 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def _line(origin: int, found: list[Holder]) -> str:
+def _line(origin: int, found: list[Holder], is_done: bool, roots: dict[int, int]) -> str:
+    """'roots' numbers the objects that holders are about, as they come up."""
     best = _most_telling(found)[:HOLDERS]
     cause = CAUSES.index(best[0].kind) if best else 0
-    words = (f"\x1f{_printable(str(holder))}" for holder in best)
-    return f"{origin} {cause}" + "".join(words)
+    words = (
+        f"\x1f{roots.setdefault(holder.root, len(roots) + 1)} {_printable(str(holder))}"
+        for holder in best
+    )
+    return f"{origin} {cause} {0 if is_done else 1}" + "".join(words)
 
 
 def _samples(heap: _Heap, question: bytes) -> list[tuple[int, list[Any]]]:
@@ -830,12 +900,13 @@ def _samples(heap: _Heap, question: bytes) -> list[tuple[int, list[Any]]]:
 def find(question: bytes) -> bytes:
     """
     For libttmem-hook (src/hook/keepers.c, which has the format, and switches the collector off):
-    allocations in, origins with what holds them out. Nothing when there was no time to find them.
+    allocations in, origins with what holds them out, each with whether the search was done.
     """
     try:
         return _find(question)
     except _Unfinished:
-        return b""
+        origins = dict.fromkeys(int(line.split()[0]) for line in question.splitlines())
+        return "\n".join(_line(origin, [], False, {}) for origin in origins).encode()
 
 
 def _find(question: bytes) -> bytes:
@@ -843,12 +914,18 @@ def _find(question: bytes) -> bytes:
     heap = _Heap(_containers(), until)
     samples = _samples(heap, question)
     heap.tensors.clear()
-    found = _Search(heap).holders_of([tensor for _, some in samples for tensor in some])
-    origins: dict[int, list[Holder]] = {}
-    holders = iter(found)
+    trails = iter(_Search(heap).trails_of([tensor for _, some in samples for tensor in some]))
+    origins: dict[int, list[_Trail]] = {}
     for origin, some in samples:
-        so_far = origins.setdefault(origin, [])
-        for _ in some:
-            so_far += next(holders)
-    lines = [_line(origin, some) for origin, some in origins.items()]
+        origins.setdefault(origin, []).extend(next(trails) for _ in some)
+    roots: dict[int, int] = {}
+    lines = [
+        _line(
+            origin,
+            [holder for trail in some for holder in trail.holders],
+            all(trail.is_done for trail in some),
+            roots,
+        )
+        for origin, some in origins.items()
+    ]
     return "\n".join(lines).encode("utf-8", "replace")

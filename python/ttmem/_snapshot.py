@@ -10,7 +10,10 @@ import linecache
 import os
 import sys
 from types import TracebackType
-from typing import Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable
+
+if TYPE_CHECKING:
+    from ttmem._holders import Holders
 
 from ttmem import _server, _tell
 from ttmem._limits import parse_bytes
@@ -312,23 +315,27 @@ def _describe(changes: list[Change]) -> list[str]:
     return lines
 
 
-def _held_by(change: Change) -> list[str]:
-    from ttmem import _holders
-
-    found: dict[str, None] = {}
-    for buffer in change.buffers[:3]:  # of one line, one is as good as another
-        for holder in _holders.who_holds(buffer.address, region=buffer.region):
-            found[str(holder)] = None
-    if not found:
-        return ["  held by: no Python object that can be seen"]
-    return [f"  held by: {holder}" for holder in list(found)[:3]]
+def _held_by(found: list[Holders]) -> list[str]:
+    """What holds the buffers of one line."""
+    texts = dict.fromkeys(str(holder) for some in found for holder in some)
+    lines = [f"  held by: {text}" for text in list(texts)[:3]]
+    if any(some.search != "done" for some in found):
+        lines.append("  search for holders not finished")
+    return lines or ["  held by: no Python object that can be seen"]
 
 
 def _describe_held(changes: list[Change]) -> list[str]:
     """From which line, and held by whom."""
+    from ttmem import _holders
+
+    # Of one line, one buffer is as good as another.
+    some = [change.buffers[:3] for change in changes[:SHOWN]]
+    places = [(buffer.address, buffer.region) for buffers in some for buffer in buffers]
+    found = iter(_holders.who_holds_each(places))
     lines = []
-    for change in changes[:SHOWN]:
-        lines += [f"  {_describe_one(change)}", *_callers(change.origin), *_held_by(change)]
+    for change, buffers in zip(changes, some, strict=False):
+        held = _held_by([next(found) for _ in buffers])
+        lines += [f"  {_describe_one(change)}", *_callers(change.origin), *held]
     if len(changes) > SHOWN:
         lines.append(f"  … and {_count(len(changes) - SHOWN, 'other origin')}")
     return lines

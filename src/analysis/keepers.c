@@ -43,12 +43,29 @@ void ttm_keepers_find(const struct ttm_keepers_index *index, uint32_t origin,
         !read_note(&index->notes->notes[place], &note))
         return;
     const char **texts = ttm_arena_take(arena, note.count, sizeof(texts[0]));
-    if (!texts)
+    uint32_t *roots = ttm_arena_take(arena, note.count, sizeof(roots[0]));
+    if (!texts || !roots)
         return;
-    for (uint8_t i = 0; i < note.count; i++)
+    for (uint8_t i = 0; i < note.count; i++) {
         texts[i] = ttm_arena_text(arena, note.keepers[i].bytes, note.keepers[i].length);
+        roots[i] = note.roots[i];
+    }
     *ret = (struct ttm_keepers){
-        .is_known = true, .cause = note.cause, .count = note.count, .texts = texts};
+        .is_known = true,
+        .is_unfinished = note.search != TTM_SEARCH_DONE,
+        .cause = note.cause,
+        .round = note.round,
+        .count = note.count,
+        .texts = texts,
+        .roots = roots,
+    };
+}
+
+const char *ttm_keepers_search_name(const struct ttm_keepers *keepers)
+{
+    if (!keepers->is_known)
+        return "not_asked";
+    return keepers->is_unfinished ? "unfinished" : "done";
 }
 
 void ttm_keepers_advise(const struct ttm_keepers *keepers, char advice[TTM_VERDICT_TEXT])

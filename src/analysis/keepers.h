@@ -19,10 +19,16 @@
 
 struct ttm_keepers {
     bool is_known;            /* the program was asked; there may be none all the same */
+    bool is_unfinished;       /* the search stopped at a limit; there may be more holders */
     uint8_t cause;            /* enum ttm_cause */
-    uint32_t count;           /* of 'texts' */
+    uint16_t round;           /* the search; roots of two rounds cannot be compared */
+    uint32_t count;           /* of 'texts' and 'roots' */
     const char *const *texts; /* the most telling first */
+    const uint32_t *roots;    /* the object that each text is about; 0 where it is not known */
 };
+
+/* "done", "unfinished" or "not_asked", as JSON has it. */
+const char *ttm_keepers_search_name(const struct ttm_keepers *keepers);
 
 /* Where the notes of keepers are, by the number of their origin. */
 struct ttm_keepers_index {

@@ -328,6 +328,7 @@ static void put_origin(struct ttm_json *json, const struct ttm_answer *answer,
     put_sizes(json, sizes + origin->first, is_view(site) ? 0 : (size_t)origin->count);
     put_class(json, site);
     put_empty_array(json, "holders");
+    ttm_json_put_string(json, "holders_search", "not_asked");
     ttm_json_object_end(json);
 }
 

@@ -170,6 +170,7 @@ static void put_verdict(struct ttm_json *json, const struct ttm_report_origin *o
     for (uint32_t i = 0; i < origin->keepers.count; i++)
         ttm_json_string(json, origin->keepers.texts[i]);
     ttm_json_array_end(json);
+    ttm_json_put_string(json, "holders_search", ttm_keepers_search_name(&origin->keepers));
 }
 
 static void put_origin(const struct sheet *sheet, const struct ttm_report_origin *origin)

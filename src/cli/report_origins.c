@@ -253,7 +253,9 @@ static void put_keepers(const struct sheet *sheet, const struct ttm_keepers *kee
         return;
     ttm_text_append(line, dot(sheet));
     if (keepers->count == 0) {
-        ttm_text_append(line, "held by no Python object that could be seen");
+        ttm_text_append(line, keepers->is_unfinished
+                                  ? "search for holders not finished"
+                                  : "held by no Python object that could be seen");
         return;
     }
     for (uint32_t i = 0; i < keepers->count && i < KEEPERS_SHOWN; i++) {
@@ -262,6 +264,8 @@ static void put_keepers(const struct sheet *sheet, const struct ttm_keepers *kee
     }
     if (keepers->count > KEEPERS_SHOWN)
         ttm_text_format(line, ", and %u more", keepers->count - KEEPERS_SHOWN);
+    if (keepers->is_unfinished)
+        ttm_text_append(line, " (search for holders not finished)");
 }
 
 /* "1.9 s old", "3 ms to 1.9 s old": what remains, when the process was last heard of. */

@@ -780,12 +780,15 @@ void ttmem_guest_kept(const struct ttmem_guest_keepers *keepers)
         .origin = keepers->origin,
         .round = keepers->round,
         .cause = keepers->cause,
+        .search = keepers->search,
         .count = keepers->count,
     };
 
-    for (uint8_t i = 0; i < note.count; i++)
+    for (uint8_t i = 0; i < note.count; i++) {
         note.keepers[i] = (struct ttm_note_text){
             keepers->texts[i], (uint16_t)strnlen(keepers->texts[i], TTM_KEEPER_TEXT_MAX + 1)};
+        note.roots[i] = keepers->roots[i];
+    }
     const size_t size = ttm_keepers_note_encode(&note, buf);
     const struct ttm_record record = {
         .op = TTM_RECORD_KEPT,

@@ -163,7 +163,9 @@ struct ttmem_guest_keepers {
     uint16_t round;
     uint8_t cause;
     uint8_t count;
+    uint8_t search; /* enum ttm_holder_search */
     const char *texts[TTMEM_GUEST_KEEPERS_MAX];
+    uint32_t roots[TTMEM_GUEST_KEEPERS_MAX];
 };
 
 TTMEM_EXPORT void ttmem_guest_kept(const struct ttmem_guest_keepers *keepers);

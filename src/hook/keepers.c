@@ -16,7 +16,10 @@
  * program finds nothing that it did not import. What goes in and comes out is text:
  *
  *   in     "ORIGIN REGION ADDRESS ID\n" for each allocation that is asked about
- *   out    "ORIGIN CAUSE" and for each keeper 0x1f and its text, then "\n"
+ *   out    "ORIGIN CAUSE SEARCH" and for each holder 0x1f, "ROOT ", its text; then "\n"
+ *
+ * SEARCH is enum ttm_holder_search. ROOT is the number of the object that the text is about,
+ * the same number for the same object in all lines of one answer.
  */
 #include "hook/keepers.h"
 
@@ -194,9 +197,13 @@ static void tell_line(char *line)
 
     keepers.origin = (uint32_t)strtoul(line, &next, 10);
     keepers.cause = (uint8_t)strtoul(next, &next, 10);
+    keepers.search = (uint8_t)strtoul(next, &next, 10);
     for (char *text = strtok_r(next, KEEPER_MARK, &rest);
-         text && keepers.count < TTMEM_GUEST_KEEPERS_MAX; text = strtok_r(NULL, KEEPER_MARK, &rest))
-        keepers.texts[keepers.count++] = text;
+         text && keepers.count < TTMEM_GUEST_KEEPERS_MAX;
+         text = strtok_r(NULL, KEEPER_MARK, &rest)) {
+        keepers.roots[keepers.count] = (uint32_t)strtoul(text, &text, 10);
+        keepers.texts[keepers.count++] = text + (*text == ' ');
+    }
     ttmem_guest_kept(&keepers);
 }
 

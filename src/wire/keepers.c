@@ -2,11 +2,42 @@
 #include "wire/keepers.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/bytes.h"
 
 #define HEAD 8
+#define TAIL 4 /* and a root for each */
+
+static bool has_tail(const struct ttm_keepers_note *note)
+{
+    bool has = note->search != TTM_SEARCH_DONE;
+
+    for (uint8_t i = 0; i < note->count; i++)
+        has |= note->roots[i] != 0;
+    return has;
+}
+
+static size_t put_tail(const struct ttm_keepers_note *note, uint8_t *buf)
+{
+    put_le32(buf, note->search);
+    for (uint8_t i = 0; i < note->count; i++)
+        put_le32(buf + TAIL + i * 4u, note->roots[i]);
+    return TAIL + note->count * 4u;
+}
+
+static int read_tail(const uint8_t *buf, size_t len, struct ttm_keepers_note *note)
+{
+    if (len == 0) /* an older sender */
+        return 0;
+    if (len < TAIL + note->count * 4u)
+        return -EBADMSG;
+    note->search = buf[0] < TTM_SEARCH_COUNT ? buf[0] : TTM_SEARCH_UNFINISHED;
+    for (uint8_t i = 0; i < note->count; i++)
+        note->roots[i] = get_le32(buf + TAIL + i * 4u);
+    return 0;
+}
 
 size_t ttm_keepers_note_encode(const struct ttm_keepers_note *note,
                                uint8_t buf[TTM_KEEPERS_NOTE_SIZE_MAX])
@@ -25,7 +56,7 @@ size_t ttm_keepers_note_encode(const struct ttm_keepers_note *note,
             memcpy(buf + size, text.bytes, text.length);
         size += text.length;
     }
-    return size;
+    return has_tail(note) ? size + put_tail(note, buf + size) : size;
 }
 
 int ttm_keepers_note_decode(const uint8_t *buf, size_t len, struct ttm_keepers_note *ret)
@@ -50,6 +81,8 @@ int ttm_keepers_note_decode(const uint8_t *buf, size_t len, struct ttm_keepers_n
         note.keepers[i] = (struct ttm_note_text){(const char *)buf + at, length};
         at += length;
     }
+    if (read_tail(buf + at, len - at, &note) < 0)
+        return -EBADMSG;
     *ret = note;
     return 0;
 }

@@ -55,4 +55,5 @@ ORIGIN_KEYS = {
     "why",
     "advice",
     "holders",
+    "holders_search",
 }
