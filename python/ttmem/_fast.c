@@ -7,6 +7,8 @@
  * needs of that is declared here, so that building takes no headers of Python's, which
  * few users of pip have.
  *
+ * It also has the functions with which the search for holders goes through all objects.
+ *
  * libttmem is not linked but found at run time, as a program that has nothing to do
  * with it must not get it. With the GIL, but where something may wait.
  */
@@ -18,6 +20,8 @@
 #include <sys/types.h>
 
 #include <ttmem/ttmem.h>
+
+#include "hook/python_heap.h"
 
 #define ARGUMENTS_FAST 0x0080 /* METH_FASTCALL */
 #define ABI_VERSION 3         /* PYTHON_ABI_VERSION */
@@ -47,6 +51,7 @@ struct module {
 };
 
 extern object *PyModule_Create2(struct module *module, int version);
+extern int PyModule_AddFunctions(object *module, struct ttm_python_method *methods);
 extern object *PyLong_FromLong(long value);
 extern uint64_t PyLong_AsUnsignedLongLong(object *number);
 extern object *PyBool_FromLong(long value);
@@ -373,5 +378,11 @@ static struct module definition = {
 __attribute__((visibility("default"))) object *PyInit__fast(void);
 __attribute__((visibility("default"))) object *PyInit__fast(void)
 {
-    return PyModule_Create2(&definition, ABI_VERSION);
+    object *module = PyModule_Create2(&definition, ABI_VERSION);
+
+    if (module && PyModule_AddFunctions(module, ttm_python_heap_methods) < 0) {
+        Py_DecRef(module);
+        return NULL;
+    }
+    return module;
 }

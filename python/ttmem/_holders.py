@@ -11,8 +11,8 @@ looked for inside of others. Nothing of ours is named: only what was there befor
 Nothing is kept: the copy that Python makes of a frame's variables is emptied again. And nothing
 changes by the search, which asks for more care than one would think: see "all objects" below.
 
-All objects are gone through once to find the tensors, and once for each step of the way back, for
-however many tensors at a time.
+All objects are gone through once, by C where that is at hand (see _Graph). Without it, once to find
+the tensors and once for each step of the way back, for however many tensors at a time.
 
 The text of this file is a part of libttmem-hook too, which runs it inside programs that were
 started by `tt-mem run --holders` (see find() below). So it needs nothing of the package.
@@ -24,7 +24,7 @@ import collections
 import gc
 import itertools
 import operator
-import os.path
+import os
 import sys
 import threading
 import time
@@ -45,12 +45,14 @@ from types import (
 )
 from typing import Any, Callable, Iterator, Optional
 
-LEVELS = 100  # from a tensor to its root
-WIDTH = 64  # objects looked at on one level
+LEVELS = 1000  # from a tensor to its root
+WIDTH = 64  # objects looked at on one level, from where a root is known on
+WIDTH_MAX = 4096  # the same as long as none is
 HOLDERS = 8
 ENDS = 4 * HOLDERS  # of ways back from one tensor: several may be told by the same words
 REFERRERS = 1024  # of one object; what more have is in everybody's hands and tells nothing
-FIND_S = 5.0  # what a program that ends is kept waiting for, at most
+LIMIT = "TTMEM_HOLDERS_CPU_SECONDS"  # in the environment, in place of the two below
+FIND_S = 5.0  # CPU time, at most, in a program that ends
 WHO_S = 30.0  # the same of one that asks
 FIND_OBJECTS = 4_000_000  # that are gone through, at most
 LOOK_EVERY = 4096  # objects between looks at the clock
@@ -222,7 +224,16 @@ def _thread_name(number: int) -> str:
 
 
 class _Unfinished(Exception):
-    """Time is up, or there are more objects than we go through."""
+    """The limit of CPU time is reached, or there are more objects than we go through."""
+
+
+def _until(seconds: float) -> float:
+    """On the clock of this thread's CPU time: a program that has to wait for its turn is not cut."""
+    try:
+        seconds = float(os.environ[LIMIT])
+    except (KeyError, ValueError):
+        pass
+    return time.thread_time() + seconds
 
 
 # Kinds are compared by id, here and below: a class may have its own idea of what it is equal to.
@@ -369,7 +380,7 @@ class _Heap:
         )
         for number, pair in enumerate(pairs):
             if number % LOOK_EVERY == 0 and (
-                time.monotonic() > self._until or len(self._plain) > FIND_OBJECTS
+                time.thread_time() > self._until or len(self._plain) > FIND_OBJECTS
             ):
                 raise _Unfinished
             yield pair
@@ -414,6 +425,121 @@ class _Heap:
         """Directly, as learned before."""
         return self._holders.get(id(thing), [])
 
+    def forget(self) -> None:
+        """Lets go of all objects."""
+        for kept in (self._kinds, self._plain, self._special, self.tensors, self._holders):
+            kept.clear()
+
+
+# ---- all objects, by C ----
+#
+# The functions of src/hook/python_heap.h do in one pass what _Heap does with one for each step of
+# the way back. They only look at what they are shown and never take it in their hands, and keep
+# to the same kinds of objects. libttmem-hook puts them here, the package has them in _fast.
+
+NATIVE: dict[str, Callable[..., Any]] | None = globals().get("NATIVE")
+_NATIVE_NAMES = ("heap_kinds", "heap_special", "heap_graph", "heap_tensors", "heap_holders")
+_IS_PLAIN, _IS_SPECIAL, _IS_TENSOR, _IS_INSIDE, _IS_DICT = 1, 2, 4, 8, 16
+_FLAG_OF_ROLE = {_TENSOR: _IS_TENSOR, _DICT: _IS_DICT, _INSIDE: _IS_INSIDE}
+
+
+def _native() -> dict[str, Callable[..., Any]]:
+    """Empty where there are none."""
+    global NATIVE
+    if NATIVE is None:
+        from ttmem import _library
+
+        fast = _library.load_fast()
+        NATIVE = {n: getattr(fast, n) for n in _NATIVE_NAMES if hasattr(fast, n)}
+    return NATIVE
+
+
+class _Graph:
+    """As _Heap. Raises _Unfinished when it takes longer."""
+
+    def __init__(self, native: dict[str, Callable[..., Any]], kinds: list[type], until: float):
+        self._native = native
+        self._until = until
+        self._ways_to_ask: dict[int, Callable[[Any], list[Any]]] = {}
+        self._holders: dict[int, list[Any]] = {}
+        flags = [(kind, self._flags_of(kind)) for kind in kinds]
+        frames, running = _running_frames()
+        pairs: list[tuple[Any, list[Any]]] = []
+        self.variables = []
+        for frame, thread in frames:
+            if frame.f_code.co_flags & _CO_OPTIMIZED:
+                found = _variables(frame)
+                pairs.append((None, [value for _, value in found]))
+                names = {id(value): name for name, value in found}
+                self.variables.append((frame, thread, names))
+        special = self._call("heap_special", gc.get_objects, flags)
+        flags += [(thing, _IS_TENSOR) for thing in special if _is_class_of_tensors(thing)]
+        for number, thing in enumerate(special):
+            if number % LOOK_EVERY == 0:
+                self.look_at_clock()
+            if id(thing) not in running:
+                pairs.append((thing, self._ways_to_ask[id(type(thing))](thing)))
+        special.clear()
+        self.look_at_clock()
+        rest_ns = int(1e9 * max(self._until - time.thread_time(), 0.0))
+        own = [kinds, flags, frames, running, self.variables, self.__dict__]
+        self._graph = self._call("heap_graph", gc.get_objects, flags, pairs, own, rest_ns)
+        self.tensors = {id(t): t for t in self._call("heap_tensors", self._graph)}
+
+    def _call(self, name: str, *args: Any) -> Any:
+        found = self._native[name](*args)
+        if found is None:
+            raise _Unfinished
+        return found
+
+    def _flags_of(self, kind: type) -> int:
+        try:
+            role, ask = _role_of(kind), _way_to_ask(kind)
+        except Exception:  # its metaclass knows better
+            return 0
+        flags = _FLAG_OF_ROLE.get(role, 0)
+        if ask is gc.get_referents:
+            return flags | _IS_PLAIN
+        if ask is None:
+            return flags
+        self._ways_to_ask[id(kind)] = ask
+        return flags | _IS_SPECIAL
+
+    def look_at_clock(self) -> None:
+        if time.thread_time() > self._until:
+            raise _Unfinished
+
+    def learn_holders(self, things: list[Any]) -> None:
+        self.look_at_clock()
+        for thing in things:
+            if id(thing) not in self._holders:
+                found = self._call("heap_holders", self._graph, thing, REFERRERS)
+                self._holders[id(thing)] = found
+
+    def holders_of(self, thing: Any) -> list[Any]:
+        return self._holders.get(id(thing), [])
+
+    def forget(self) -> None:
+        self.tensors.clear()
+        self._holders.clear()
+        self._graph = None
+
+
+def _is_class_of_tensors(thing: Any) -> bool:
+    try:
+        return issubclass(type(thing), type) and _is_tensor_type(thing)
+    except Exception:  # as above
+        return False
+
+
+def _all_objects(seconds: float) -> _Heap | _Graph:
+    until = _until(seconds)
+    native = _native()
+    kinds = native["heap_kinds"](gc.get_objects) if native else False
+    if kinds is None:
+        raise _Unfinished
+    return _Heap(_containers(), until) if kinds is False else _Graph(native, kinds, until)
+
 
 # ---- the way back ----
 
@@ -448,9 +574,9 @@ class _Trail:
         return bool(self.frontier) and len(self.ends) < ENDS
 
     def finish(self, cycle: Holder | None) -> None:
-        """All ways were gone that will be. A trail without any holder is done only if it is whole."""
-        self.holders = [cycle] if cycle else self._described()
+        """All ways were gone that will be. Only a whole trail shows that nothing else holds it."""
         is_whole = not self.frontier and not self.is_cut
+        self.holders = [cycle] if cycle and is_whole else self._described()
         self.is_done = bool(self.holders) or is_whole
 
     def stop(self) -> None:
@@ -469,7 +595,7 @@ class _Trail:
 
 
 class _Search:
-    def __init__(self, heap: _Heap):
+    def __init__(self, heap: _Heap | _Graph):
         self._heap = heap
         self._modules: dict[int, str] = {}
         for name, module in list(sys.modules.items()):
@@ -488,9 +614,12 @@ class _Search:
             self._go_back_from_all(trails)
             cycles = [None if t.ends else self._find_cycle(t.passed) for t in trails]
         except _Unfinished:
+            self._heap.forget()
             for trail in trails:
                 trail.stop()
             return trails
+        # Before anything is described: the copy of a frame's variables must be in no other hands.
+        self._heap.forget()
         for trail, cycle in zip(trails, cycles, strict=True):
             trail.finish(cycle)
         return trails
@@ -518,8 +647,9 @@ class _Search:
                 elif id(holder) not in trail.seen:
                     trail.seen.add(id(holder))
                     rest.append(further)
-        trail.is_cut = trail.is_cut or len(rest) > WIDTH
-        trail.frontier = rest[:WIDTH]
+        width = WIDTH if trail.ends else WIDTH_MAX
+        trail.is_cut = trail.is_cut or len(rest) > width
+        trail.frontier = rest[:width]
         trail.passed += trail.frontier
 
     def _frames_with(self, thing: Any) -> Iterator[_Root]:
@@ -816,7 +946,7 @@ Place = tuple[int, Optional[str]]
 
 def _trails_at(places: list[Place]) -> list[list[_Trail]]:
     """Of the tensors at each of them."""
-    heap = _Heap(_containers(), time.monotonic() + WHO_S)
+    heap = _all_objects(WHO_S)
     by_address: dict[int | None, list[Any]] = collections.defaultdict(list)
     for tensor in heap.tensors.values():
         by_address[_address_of(tensor)].append(tensor)
@@ -878,7 +1008,7 @@ def _line(origin: int, found: list[Holder], is_done: bool, roots: dict[int, int]
     return f"{origin} {cause} {0 if is_done else 1}" + "".join(words)
 
 
-def _samples(heap: _Heap, question: bytes) -> list[tuple[int, list[Any]]]:
+def _samples(heap: _Heap | _Graph, question: bytes) -> list[tuple[int, list[Any]]]:
     """Each line's origin, and the tensors of its allocation."""
     by_id: dict[int | None, list[Any]] = collections.defaultdict(list)
     by_place: dict[tuple[str | None, int | None], list[Any]] = collections.defaultdict(list)
@@ -910,8 +1040,7 @@ def find(question: bytes) -> bytes:
 
 
 def _find(question: bytes) -> bytes:
-    until = time.monotonic() + FIND_S
-    heap = _Heap(_containers(), until)
+    heap = _all_objects(FIND_S)
     samples = _samples(heap, question)
     heap.tensors.clear()
     trails = iter(_Search(heap).trails_of([tensor for _, some in samples for tensor in some]))

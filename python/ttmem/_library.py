@@ -86,7 +86,7 @@ def find_file(name: str) -> str | None:
     return None
 
 
-def _load_fast() -> Library | None:
+def load_fast() -> Library | None:
     """From where our other files are, as in a build folder it is not in the package."""
     path = find_file(FAST)
     if path is None:
@@ -104,7 +104,7 @@ def _load_fast() -> Library | None:
 
 def _caller() -> Library:
     """Whatever calls the library: attached to none yet."""
-    fast = _load_fast()
+    fast = load_fast()
     if fast is not None:
         return fast
     from ttmem._ctypes_library import CtypesLibrary

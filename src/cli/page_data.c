@@ -262,6 +262,19 @@ static void put_verdict(struct ttm_json *json, const struct ttm_verdict *verdict
     ttm_json_put_string(json, "advice", verdict->advice);
 }
 
+/* Left out where the program was not asked. */
+static void put_holders(struct ttm_json *json, const struct ttm_keepers *holders)
+{
+    if (!holders->is_known)
+        return;
+    ttm_json_key(json, "holders");
+    ttm_json_array_begin(json);
+    for (uint32_t i = 0; i < holders->count; i++)
+        ttm_json_string(json, holders->texts[i]);
+    ttm_json_array_end(json);
+    ttm_json_put_string(json, "holders_search", ttm_keepers_search_name(holders));
+}
+
 static void put_origin(const struct part *part, const struct ttm_report_origin *origin)
 {
     struct page *page = part->page;
@@ -293,6 +306,7 @@ static void put_origin(const struct part *part, const struct ttm_report_origin *
     if (put_sizes(json, origin) < 0)
         page->status = -ENOMEM;
     put_verdict(json, &origin->verdict);
+    put_holders(json, &origin->keepers);
     if (origin->verdict.is_suspect && origin->judged.count < origin->remaining.count)
         put_held(json, "judged", &origin->judged); /* the rest of what remains does not grow */
     ttm_json_object_end(json);

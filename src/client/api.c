@@ -772,6 +772,7 @@ void ttmem_failure(const struct ttmem_failed_allocation *failure)
 }
 
 _Static_assert(TTMEM_GUEST_KEEPERS_MAX == TTM_KEEPERS_MAX, "the same limit");
+_Static_assert((int)TTMEM_GUEST_SEARCH_UNFINISHED == (int)TTM_SEARCH_UNFINISHED, "the same state");
 
 void ttmem_guest_kept(const struct ttmem_guest_keepers *keepers)
 {

@@ -157,6 +157,7 @@ TTMEM_EXPORT int ttmem_guest_next_live(struct ttm_live_walk *walk, struct ttmem_
 
 /* What keeps the allocations of an origin alive, as in wire/keepers.h. */
 #define TTMEM_GUEST_KEEPERS_MAX 8
+#define TTMEM_GUEST_SEARCH_UNFINISHED 1
 
 struct ttmem_guest_keepers {
     uint32_t origin;

@@ -38,6 +38,7 @@
 #include "client/guest.h"
 #include "hook/ending.h"
 #include "hook/keepers_source.h"
+#include "hook/python_heap.h"
 #include "stack/python_door.h"
 #include "stack/stack.h"
 
@@ -67,6 +68,7 @@ static struct {
     void *(*dict_get)(void *dict, const char *key); /* borrowed */
     void *(*new_text)(const char *text);
     void *(*new_bytes)(const char *bytes, ssize_t length);
+    void *(*new_function)(struct ttm_python_method *method, void *self, void *module);
     int (*bytes_of)(void *object, char **ret, ssize_t *ret_length);
     void *(*call)(void *function, ...);
     void (*unref)(void *object);
@@ -222,6 +224,24 @@ static void tell_answer(void *answer)
     free(copy);
 }
 
+/* Of all that was asked about: neither that something holds it nor that nothing does. */
+static void note_unfinished(const struct ttm_text *question)
+{
+    const char *line = ttm_text_string(question);
+    struct ttmem_guest_keepers keepers = {.search = TTMEM_GUEST_SEARCH_UNFINISHED};
+
+    keepers.round = ++round_number;
+    while (line && *line != '\0') {
+        const uint32_t origin = (uint32_t)strtoul(line, NULL, 10);
+        if (origin != keepers.origin) { /* samples of one stand beside each other */
+            keepers.origin = origin;
+            ttmem_guest_kept(&keepers);
+        }
+        line = strchr(line, '\n');
+        line += line != NULL;
+    }
+}
+
 /* ---- Python ---- */
 
 static void unref(void *object)
@@ -230,18 +250,37 @@ static void unref(void *object)
         py.unref(object);
 }
 
+/* The functions of python_heap.h, by their names. NULL when memory is short. */
+static void *native_functions(void)
+{
+    void *functions = py.new_dict();
+
+    for (struct ttm_python_method *m = ttm_python_heap_methods; functions && m->name; m++) {
+        void *function = py.new_function(m, NULL, NULL);
+        if (!function || py.dict_set(functions, m->name, function) < 0) {
+            unref(functions);
+            functions = NULL;
+        }
+        unref(function);
+    }
+    return functions;
+}
+
 static void *load_finder(void)
 {
+    void *functions = native_functions();
     void *code = py.compile(keepers_source, "<ttmem holders>", FILE_INPUT);
     void *globals = py.new_dict();
     void *name = py.new_text("ttmem._holders");
     void *result = NULL;
 
-    if (code && globals && name && py.dict_set(globals, "__name__", name) == 0)
+    if (code && globals && name && functions && py.dict_set(globals, "__name__", name) == 0 &&
+        py.dict_set(globals, "NATIVE", functions) == 0)
         result = py.eval(code, globals, globals);
     /* Borrowed from 'globals', which the function itself keeps. */
     void *function = result ? py.dict_get(globals, "find") : NULL;
     unref(result);
+    unref(functions);
     unref(name);
     unref(code);
     if (!function)
@@ -259,6 +298,8 @@ static void call_finder(const struct ttm_text *question)
 
     if (answer)
         tell_answer(answer);
+    else
+        note_unfinished(question);
     unref(answer);
     unref(bytes);
 }
@@ -407,6 +448,7 @@ static bool find_python(void)
         {"PyUnicode_FromString", &py.new_text},
         {"PyBytes_FromStringAndSize", &py.new_bytes},
         {"PyBytes_AsStringAndSize", &py.bytes_of},
+        {"PyCFunction_NewEx", &py.new_function},
         {"PyObject_CallFunctionObjArgs", &py.call},
         {"Py_DecRef", &py.unref},
         {"PyErr_Fetch", &py.fetch_error},

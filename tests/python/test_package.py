@@ -652,12 +652,21 @@ HOLDERS = {
 }
 
 
+# All objects are gone through by C, or by Python where there is no C.
+SEARCHES = {
+    "C": "import ttmem._holders; assert len(ttmem._holders._native()) == 5",
+    "Python": "import ttmem._holders; ttmem._holders.NATIVE = {}",
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("what", HOLDERS)
-def test_holders_are_found(folder: Path, what: str) -> None:
+def test_holders_are_found(folder: Path, what: str, search: str) -> None:
     plant, kind, text = HOLDERS[what]
     code = f"""
         import gc, sys, threading, ttmem
         import ttnn
+        {SEARCHES[search]}
         KEPT, CACHE, addresses, stop, there = [], {{}}, [], threading.Event(), threading.Event()
         class Thing:
             pass
@@ -698,17 +707,20 @@ def test_holders_are_found(folder: Path, what: str) -> None:
         plant()
         found = ttmem.who_holds(addresses[0])
         stop.set()
-        result = [[h.kind, str(h)] for h in found]
+        result = [found.search, [[h.kind, str(h)] for h in found]]
         """
-    found = run_script(folder, code)
+    state, found = run_script(folder, code)
+    assert state == "done"
     assert [[k, re.sub(r":\d+\)", ")", said)] for k, said in found] == [[kind, text]]
 
 
-def test_what_nobody_holds_is_said_so(folder: Path) -> None:
+@pytest.mark.parametrize("search", SEARCHES)
+def test_what_nobody_holds_is_said_so(folder: Path, search: str) -> None:
     outcome = run_script(
         folder,
-        """
+        f"""
         import ttmem, ttnn
+        {SEARCHES[search]}
         LEFT = [ttnn.zeros()]
         address = LEFT[0].buffer_address()
         def holds():
@@ -720,12 +732,144 @@ def test_what_nobody_holds_is_said_so(folder: Path) -> None:
         second = [str(h) for h in ttmem.who_holds(address)]
         LEFT.clear()
         third = [str(h) for h in ttmem.who_holds(address)]
-        result = [first, second, third, ttmem.who_holds(12345)]
+        fourth = ttmem.who_holds(12345)
+        result = [first, second, third, [fourth, fourth.search]]
         """,
     )
     assert sorted(outcome[0])[0] == "list LEFT in module script"
-    assert "variable mine of holds (script.py:7)" in outcome[0]
-    assert outcome[1:] == [["list LEFT in module script"], [], []]
+    assert "variable mine of holds (script.py:8)" in outcome[0]
+    assert outcome[1:] == [["list LEFT in module script"], [], [[], "done"]]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_search_that_reaches_its_limit_does_not_say_that_nothing_holds_it(
+    folder: Path, search: str
+) -> None:
+    found, state, texts = run_script(
+        folder,
+        f"""
+        import ttmem, ttnn
+        {SEARCHES[search]}
+        from ttmem import _snapshot
+        KEPT = [ttnn.zeros()]
+        found = ttmem.who_holds(KEPT[0])
+        result = [found, found.search, _snapshot._held_by([found])]
+        """,
+        TTMEM_HOLDERS_CPU_SECONDS="0",
+    )
+    assert (found, state) == ([], "unfinished")
+    assert texts == ["  search for holders not finished"]
+
+
+def test_the_limit_of_a_search_is_cpu_time(folder: Path) -> None:
+    """A program that has to wait for its turn longer than that is searched all the same."""
+    found = run_script(
+        folder,
+        """
+        import time
+        import ttmem, ttnn
+        KEPT = [ttnn.zeros()]
+        address_of = ttnn.Tensor.buffer_address
+        def slow(tensor):
+            time.sleep(1.1)
+            return address_of(tensor)
+        ttnn.Tensor.buffer_address = slow
+        found = ttmem.who_holds(address_of(KEPT[0]))
+        result = [found.search, [str(h) for h in found]]
+        """,
+        TTMEM_HOLDERS_CPU_SECONDS="1",
+    )
+    assert found == ["done", ["list KEPT in module script"]]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_way_back_that_is_long_or_wide_is_gone_to_its_end(folder: Path, search: str) -> None:
+    """Behind 300 links, and behind 1000 objects that nothing else holds."""
+    found = run_script(
+        folder,
+        f"""
+        import gc
+        import ttmem, ttnn
+        {SEARCHES[search]}
+        gc.disable()
+        def link(links, tensor):
+            chain = [tensor]
+            for _ in range(links): chain = [chain]
+            return chain
+        def cross(tensor):
+            around = [[tensor] for _ in range(1000)]
+            for one in around: one.append(around)
+        first, lost = ttnn.zeros(), ttnn.zeros()
+        addresses = [first.buffer_address(), lost.buffer_address()]
+        CHAIN = link(300, first)
+        cross(lost)
+        del first, lost
+        result = [[found.search, [h.kind for h in found], [h.text for h in found]]
+                  for found in map(ttmem.who_holds, addresses)]
+        """,
+    )
+    assert found == [
+        ["done", ["container"], ["list CHAIN in module script"]],
+        ["done", ["cycle"], ["cycle through list[1]"]],
+    ]
+
+
+def test_c_and_python_find_the_same_referrers(folder: Path) -> None:
+    """Of each object on the ways back."""
+    differing, compared = run_script(
+        folder,
+        """
+        import collections, functools, gc, json, types, unittest.mock
+        import ttmem, ttnn
+        from ttmem import _holders
+        gc.disable()
+        class Slotted:
+            __slots__ = ("a", "b")
+        class Thing:
+            pass
+        KEPT = [ttnn.zeros() for _ in range(20)]
+        SLOTS = Slotted(); SLOTS.a = KEPT[0]
+        THING = Thing(); THING.t = KEPT[1]; THING.more = {"k": (KEPT[2], frozenset([KEPT[3]]))}
+        Thing.of_class = KEPT[4]
+        PART = functools.partial(print, KEPT[5], key=KEPT[6])
+        QUEUE = collections.deque([KEPT[7], [KEPT[8]]])
+        DEFAULT = collections.defaultdict(list, k=KEPT[9])
+        BOUND = types.MethodType(lambda self: 0, KEPT[10])
+        SETS = {KEPT[11], (KEPT[12],)}
+        def outer(t): return lambda: t
+        INNER = outer(KEPT[13])
+        def steps(t): yield t
+        STEPS = steps(KEPT[14]); next(STEPS)
+        CYCLE = [KEPT[15]]; CYCLE.append(CYCLE); CYCLE = None
+        VIEW, ITEMS = {"k": KEPT[16]}.values(), iter([KEPT[17]])
+        native = _holders._native()
+        fast = _holders._all_objects(60.0)
+        assert type(fast) is _holders._Graph
+        _holders.NATIVE = {}
+        slow = _holders._all_objects(60.0)
+        def name(thing):
+            return [type(thing).__name__, id(thing)]
+        tensors = native["heap_tensors"](fast._graph)
+        ours = {id(fast), id(fast.__dict__), id(tensors), *map(id, fast.__dict__.values())}
+        differing, compared, level, seen = [], 0, list(KEPT), set()
+        for _ in range(12):
+            slow.learn_holders(level); fast.learn_holders(level)
+            after = []
+            for thing in level:
+                a = {tuple(name(t)) for t in slow.holders_of(thing)}
+                b = {tuple(name(t)) for t in fast.holders_of(thing)}
+                if len(a) >= 1024 or id(thing) in ours: continue
+                missing = [n for n in a - b if n[1] not in ours]
+                if missing or b - a: differing.append([name(thing), missing, list(b - a)])
+                after += [t for t in slow.holders_of(thing) if id(t) not in seen]
+                compared += len(a & b)
+            seen.update(map(id, after))
+            level = [t for t in after if not isinstance(t, (type, types.ModuleType))][:500]
+        result = [differing, compared]
+        """,
+    )
+    assert compared > 40
+    assert differing == []
 
 
 def test_all_names_of_a_module_that_hold_it_are_told(folder: Path) -> None:
@@ -741,6 +885,29 @@ def test_all_names_of_a_module_that_hold_it_are_told(folder: Path) -> None:
     assert found == ["dict CACHE in module script", "list KEPT in module script"]
 
 
+def test_no_type_is_traversed_whose_answer_could_do_harm(folder: Path) -> None:
+    """As below, of the search by C."""
+    plain, found = run_script(
+        folder,
+        """
+        import asyncio, gc, types
+        import ttmem, ttnn
+        from ttmem import _holders
+        KEPT, plain = [ttnn.zeros()], set()
+        native = dict(_holders._native())
+        def record(get_objects, kinds, pairs, own, limit):
+            plain.update(kind.__name__ for kind, flags in kinds if flags & 1)
+            return native["heap_graph"](get_objects, kinds, pairs, own, limit)
+        _holders.NATIVE = {**native, "heap_graph": record}
+        found = [str(h) for h in ttmem.who_holds(KEPT[0])]
+        result = [sorted(plain), found]
+        """,
+    )
+    assert {"list", "dict", "tuple"} <= set(plain)
+    assert not {"module", "type", "ABCMeta", "frame", "generator", "coroutine"} & set(plain)
+    assert found == ["list KEPT in module script"]
+
+
 def test_nobody_is_asked_whose_answer_could_do_harm(folder: Path) -> None:
     """
     Modules tell of whatever their C code has, as the asyncio of Python 3.12 does of dead objects,
@@ -751,6 +918,8 @@ def test_nobody_is_asked_whose_answer_could_do_harm(folder: Path) -> None:
         """
         import gc, types
         import ttmem, ttnn
+        import ttmem._holders
+        ttmem._holders.NATIVE = {}
         KEPT = [ttnn.zeros()]
         get_referents, asked = gc.get_referents, set()
         def record(*things):

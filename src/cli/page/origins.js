@@ -149,12 +149,24 @@ function native_of(origin) {
                 list);
 }
 
+/* "Held by list LEAKED in module decode", where the program was asked. */
+function holders_of(origin) {
+    if (!origin.holders)
+        return null;
+    const is_done = origin.holders_search === "done";
+    if (origin.holders.length > 0)
+        return make("p", "holders", "Held by " + origin.holders.join(", ") +
+                                        (is_done ? "" : " (search for holders not finished)"));
+    return make("p", "holders", is_done ? "Held by no Python object that could be seen"
+                                        : "Search for holders not finished");
+}
+
 function make_detail(origin) {
     const cell =
         make("td", "",
              make("div", "detail-grid",
-                  make("div", "", make("p", "why", origin.why), make("p", "advice", origin.advice),
-                       stack_of(origin), native_of(origin)),
+                  make("div", "", make("p", "why", origin.why), holders_of(origin),
+                       make("p", "advice", origin.advice), stack_of(origin), native_of(origin)),
                   make("div", "", births_of(origin), sizes_of(origin), make("h4", "", "in numbers"),
                        facts_of(origin))));
     cell.colSpan = columns.length;
