@@ -27,7 +27,7 @@ int ttm_flame_folded(const struct ttm_report *report, const struct ttm_flame_opt
         for (uint32_t i = 0; i < process->origin_count; i++) {
             const struct ttm_report_origin *origin = &process->origins[i];
             const uint64_t weight = weight_of(origin, options);
-            const int count = weight > 0 ? ttm_stack_frames_read(&origin->words, frames) : 0;
+            const int count = weight > 0 ? ttm_stack_frames_read(&origin->words, true, frames) : 0;
             if (count < 0)
                 return count;
             if (count == 0)
@@ -48,7 +48,7 @@ static int put_stack(struct ttm_json *json, struct ttm_frame_table *shared,
                      const struct ttm_origin_words *words)
 {
     struct ttm_stack_frame frames[TTM_STACK_FRAMES_MAX];
-    const int count = ttm_stack_frames_read(words, frames);
+    const int count = ttm_stack_frames_read(words, true, frames);
     int r = count < 0 ? count : 0;
 
     ttm_json_array_begin(json);

@@ -7,9 +7,21 @@
 #include "base/hash.h"
 #include "wire/note.h"
 
+#define TTM_USERS_LINES_MAX 64u /* as many as a Python stack has */
+
 static bool contains(const char *file, size_t length, const char *part)
 {
     return memmem(file, length, part, strlen(part)) != NULL;
+}
+
+/* Whether any of the words occurs in it. */
+static bool has_word(const char *text, size_t length, const char *const *words)
+{
+    for (; *words; words++) {
+        if (contains(text, length, *words))
+            return true;
+    }
+    return false;
 }
 
 static bool read_origin(const struct ttm_notebook *notes, uint32_t number,
@@ -174,6 +186,63 @@ static void put_frame(const struct ttm_notebook *notes, const struct ttm_native_
     *ret = ttm_arena_text(arena, ttm_text_string(name), name->length);
 }
 
+/*
+ * Whether the user wrote the function: not the start of a C program, nor what headers of the
+ * system or of TT-Metal bring into the user's modules.
+ */
+static bool is_users_function(const struct ttm_frame_words *frame)
+{
+    static const char *const folders[] = {"/usr/include/", "/usr/lib/gcc/", "/tt-metalium/",
+                                          "/tt_stl/", NULL};
+
+    return strcmp(frame->function, "_start") != 0 &&
+           strncmp(frame->function, "std::", strlen("std::")) != 0 &&
+           !has_word(frame->file, strlen(frame->file), folders);
+}
+
+/* Appends the functions of one native frame of the user's. Returns how many there are then. */
+static uint32_t add_lines(const struct ttm_notebook *notes, const struct ttm_native_frame *frame,
+                          const struct ttm_frame_namer *namer, struct ttm_arena *arena,
+                          struct ttm_frame_words *lines, uint32_t count)
+{
+    const struct ttm_noted *said = ttm_notebook_find(notes, frame->module, TTM_NOTE_MODULE);
+    struct ttm_frame_words found[TTM_USERS_LINES_MAX];
+    struct ttm_module_note module;
+
+    if (!said || ttm_module_note_decode(said->bytes, said->length, &module) < 0 ||
+        !ttm_is_users_module(module.path.bytes, module.path.length))
+        return count;
+    const uint32_t n = namer->list(namer->arg, &module, frame->address, frame->is_exact, found,
+                                   TTM_USERS_LINES_MAX - count);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_users_function(&found[i]))
+            continue;
+        lines[count++] = (struct ttm_frame_words){
+            .file = ttm_arena_text(arena, found[i].file, strlen(found[i].file)),
+            .function = ttm_arena_text(arena, found[i].function, strlen(found[i].function)),
+            .line = found[i].line,
+        };
+    }
+    return count;
+}
+
+/* The functions that the user wrote, of a native stack. */
+static void put_lines(const struct ttm_notebook *notes, const struct ttm_native_stack_note *stack,
+                      const struct ttm_frame_namer *namer, struct ttm_arena *arena,
+                      struct ttm_origin_words *ret)
+{
+    struct ttm_frame_words lines[TTM_USERS_LINES_MAX];
+    uint32_t count = 0;
+
+    for (uint16_t i = 0; i < stack->count; i++)
+        count = add_lines(notes, &stack->frames[i], namer, arena, lines, count);
+    struct ttm_frame_words *kept = count > 0 ? ttm_arena_take(arena, count, sizeof(kept[0])) : NULL;
+    if (!kept)
+        return;
+    memcpy(kept, lines, count * sizeof(kept[0]));
+    ret->native_lines = (struct ttm_stack_words){kept, count};
+}
+
 /* Room for so many frames in 'ret'; returns whether there is. */
 static bool make_native(struct ttm_arena *arena, uint16_t count, const char ***ret_names,
                         const char ***ret_modules, struct ttm_origin_words *ret)
@@ -233,16 +302,8 @@ static void put_native(const struct ttm_notebook *notes, uint32_t number,
     }
     arena->failed |= ttm_text_failed(&name);
     ttm_text_done(&name);
-}
-
-/* Whether any of the words occurs in it. */
-static bool has_word(const char *text, size_t length, const char *const *words)
-{
-    for (; *words; words++) {
-        if (contains(text, length, *words))
-            return true;
-    }
-    return false;
+    if (ret->python_count == 0 && namer && namer->list)
+        put_lines(notes, &stack, namer, arena, ret);
 }
 
 /* What ttnn was doing: its own frames and TT-Metal's say it, which people are not shown. */

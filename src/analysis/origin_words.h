@@ -17,9 +17,15 @@
 #include "wire/origin.h"
 
 struct ttm_frame_words {
-    const char *file; /* with its folders */
+    const char *file; /* with its folders; "": not known, and 'line' is 0 */
     const char *function;
     uint32_t line;
+};
+
+/* A call stack, innermost first. */
+struct ttm_stack_words {
+    const struct ttm_frame_words *frames;
+    uint32_t count;
 };
 
 /* Nothing is NULL; what is not known is "". */
@@ -38,14 +44,31 @@ struct ttm_origin_words {
     bool is_program;                   /* it is a part of a program that is kept to be used again */
     const char *const *native_modules; /* of each native frame: the file, without its folders */
     uint32_t native_place;             /* the native frame that says where: the user's, else 0 */
+    struct ttm_stack_words native_lines; /* functions of the user's modules, inlined ones too */
 };
+
+/* The user's code, whichever language it is in: Python lines, else those of native functions. */
+static inline struct ttm_stack_words ttm_origin_users_stack(const struct ttm_origin_words *words)
+{
+    return words->python_count > 0 ? (struct ttm_stack_words){words->python, words->python_count}
+                                   : words->native_lines;
+}
 
 /* Appends the name of what lies at 'address' of the module; returns whether it knows. */
 typedef bool (*ttm_name_frame_fn)(void *arg, const struct ttm_module_note *module, uint64_t address,
                                   bool is_exact, struct ttm_text *name);
 
+/*
+ * The functions at 'address', an inlined one before the one that it was inlined into. Returns how
+ * many, at most 'max'; 0 when none is known. Texts are borrowed until the next call.
+ */
+typedef uint32_t (*ttm_list_frames_fn)(void *arg, const struct ttm_module_note *module,
+                                       uint64_t address, bool is_exact, struct ttm_frame_words *ret,
+                                       uint32_t max);
+
 struct ttm_frame_namer {
-    ttm_name_frame_fn name; /* may be NULL */
+    ttm_name_frame_fn name;  /* may be NULL */
+    ttm_list_frames_fn list; /* may be NULL */
     void *arg;
 };
 

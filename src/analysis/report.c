@@ -95,12 +95,12 @@ static int read_all(struct reading *reading, struct ttm_recording *recording)
 
 /* ---- origins ---- */
 
-static int compare_python(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
+static int compare_stacks(const struct ttm_stack_words *a, const struct ttm_stack_words *b)
 {
-    if (a->python_count != b->python_count)
-        return compare_numbers(a->python_count, b->python_count);
-    for (uint32_t i = 0; i < a->python_count; i++) {
-        const struct ttm_frame_words *x = &a->python[i], *y = &b->python[i];
+    if (a->count != b->count)
+        return compare_numbers(a->count, b->count);
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct ttm_frame_words *x = &a->frames[i], *y = &b->frames[i];
         int order = compare_numbers(x->line, y->line);
         if (order == 0)
             order = strcmp(x->file, y->file);
@@ -126,8 +126,11 @@ static int compare_native(const struct ttm_origin_words *a, const struct ttm_ori
 
 static int compare_words(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
 {
-    int order = compare_python(a, b);
+    const struct ttm_stack_words x = ttm_origin_users_stack(a), y = ttm_origin_users_stack(b);
+    int order = compare_numbers(a->python_count, b->python_count);
 
+    if (order == 0)
+        order = compare_stacks(&x, &y);
     if (order == 0)
         order = strcmp(a->operation, b->operation);
     if (order == 0)

@@ -25,10 +25,12 @@ static char *clean_name(const char *name)
     return copy;
 }
 
-static char *python_name(const struct ttm_frame_words *frame)
+static char *line_name(const struct ttm_frame_words *frame)
 {
     char *name = NULL;
 
+    if (frame->file[0] == '\0')
+        return clean_name(frame->function);
     if (asprintf(&name, "%s (%s:%u)", frame->function, ttm_base_name(frame->file), frame->line) < 0)
         return NULL;
     char *clean = clean_name(name);
@@ -42,15 +44,29 @@ void ttm_stack_frames_done(struct ttm_stack_frame *frames, uint32_t count)
         free(frames[i].name);
 }
 
-int ttm_stack_frames_read(const struct ttm_origin_words *words,
+/* The native frames that are drawn beside the lines of the user's: the innermost so many. */
+static uint32_t native_frames_of(const struct ttm_origin_words *words, bool has_insides)
+{
+    if (words->python_count > 0)
+        return 0;
+    if (words->native_lines.count == 0)
+        return words->native_count;
+    return has_insides ? words->native_place : 0;
+}
+
+int ttm_stack_frames_read(const struct ttm_origin_words *words, bool has_insides,
                           struct ttm_stack_frame ret[TTM_STACK_FRAMES_MAX])
 {
     uint32_t count = 0;
 
-    for (uint32_t i = words->python_count; i-- > 0;)
-        ret[count++] = (struct ttm_stack_frame){python_name(&words->python[i]),
-                                                words->python[i].file, words->python[i].line};
-    for (uint32_t i = words->python_count > 0 ? 0 : words->native_count; i-- > 0;)
+    const struct ttm_stack_words stack = ttm_origin_users_stack(words);
+
+    for (uint32_t i = stack.count; i-- > 0;) {
+        const struct ttm_frame_words *frame = &stack.frames[i];
+        ret[count++] = (struct ttm_stack_frame){
+            line_name(frame), frame->file[0] != '\0' ? frame->file : NULL, frame->line};
+    }
+    for (uint32_t i = native_frames_of(words, has_insides); i-- > 0;)
         ret[count++] = (struct ttm_stack_frame){.name = clean_name(words->native[i])};
     if (words->operation[0] != '\0')
         ret[count++] = (struct ttm_stack_frame){.name = clean_name(words->operation)};

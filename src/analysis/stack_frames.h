@@ -7,6 +7,7 @@
 #ifndef TTM_ANALYSIS_STACK_FRAMES_H
 #define TTM_ANALYSIS_STACK_FRAMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/origin_words.h"
@@ -23,9 +24,10 @@ struct ttm_stack_frame {
 
 /*
  * Outermost first: the user's lines, or the native frames where there are none, then the
- * operation. Returns how many, one at least, or -ENOMEM.
+ * operation. With 'has_insides' the native functions that the user's native code called stand
+ * before the operation. Returns how many, one at least, or -ENOMEM.
  */
-int ttm_stack_frames_read(const struct ttm_origin_words *words,
+int ttm_stack_frames_read(const struct ttm_origin_words *words, bool has_insides,
                           struct ttm_stack_frame ret[TTM_STACK_FRAMES_MAX]);
 
 /* A native frame; its name is NULL when memory is short. */

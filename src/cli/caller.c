@@ -53,17 +53,32 @@ struct ttm_caller ttm_caller_find(const struct ttm_stack_words *stack, ttm_stack
     return ret;
 }
 
+/* "step" of "nn::Model<float, 2>::step": C++ names are long. */
+static const char *without_scopes(const char *function)
+{
+    const char *name = function;
+    unsigned depth = 0;
+
+    for (const char *c = function; *c; c++) {
+        depth += *c == '<' || *c == '(';
+        depth -= depth > 0 && (*c == '>' || *c == ')');
+        if (depth == 0 && c[0] == ':' && c[1] == ':' && c[2] != '\0')
+            name = c + 2;
+    }
+    return name;
+}
+
 void ttm_caller_text(struct ttm_text *out, const struct ttm_terminal *terminal, bool is_long,
                      const struct ttm_caller *caller)
 {
     const struct ttm_frame_words *frame = caller->frame;
 
     ttm_text_append(out, terminal->has_utf8 ? " ← " : " < ");
-    if (is_long) {
+    if (is_long && frame->line > 0) {
         ttm_text_append_safe(out, ttm_base_name(frame->file));
         ttm_text_format(out, ":%u ", frame->line);
     }
-    ttm_text_append_safe(out, frame->function);
-    if (!is_long && caller->needs_line)
+    ttm_text_append_safe(out, is_long ? frame->function : without_scopes(frame->function));
+    if (!is_long && caller->needs_line && frame->line > 0)
         ttm_text_format(out, ":%u", frame->line);
 }

@@ -15,12 +15,6 @@
 #include "base/text.h"
 #include "cli/terminal.h"
 
-/* Innermost first. */
-struct ttm_stack_words {
-    const struct ttm_frame_words *frames;
-    uint32_t count;
-};
-
 struct ttm_caller {
     const struct ttm_frame_words *frame; /* NULL: no other stack has the innermost line */
     bool needs_line;                     /* its function alone does not tell it apart */

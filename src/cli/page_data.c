@@ -106,7 +106,7 @@ static void put_frame(struct page *page, struct ttm_stack_frame *frame)
 static void put_stack(struct page *page, const struct ttm_origin_words *words)
 {
     struct ttm_stack_frame frames[TTM_STACK_FRAMES_MAX];
-    const int count = ttm_stack_frames_read(words, frames);
+    const int count = ttm_stack_frames_read(words, false, frames);
 
     page->status = count < 0 ? count : page->status;
     ttm_json_key(&page->json, "stack");
@@ -116,10 +116,10 @@ static void put_stack(struct page *page, const struct ttm_origin_words *words)
     ttm_json_array_end(&page->json);
 }
 
-/* Innermost first; where there are no lines of Python it is the stack already. */
+/* Innermost first; where the user has no lines it is the stack already. */
 static void put_native(struct page *page, const struct ttm_origin_words *words)
 {
-    if (words->native_count == 0 || words->python_count == 0)
+    if (words->native_count == 0 || ttm_origin_users_stack(words).count == 0)
         return;
     ttm_json_key(&page->json, "native");
     ttm_json_array_begin(&page->json);
@@ -287,7 +287,8 @@ static void put_origin(const struct part *part, const struct ttm_report_origin *
     put_named(json, "name", origin->words.name);
     put_named(json, "context", origin->words.context);
     put_named(json, "thread", origin->words.thread);
-    ttm_json_put_bool(json, "python", origin->words.python_count > 0);
+    /* Else the operation says more than the innermost frame. */
+    ttm_json_put_bool(json, "lines", ttm_origin_users_stack(&origin->words).count > 0);
     put_devices_of(json, origin);
     ttm_json_put_string(json, "region", ttm_region_name(origin->region));
     ttm_json_put_u64(json, "allocs", origin->allocs);

@@ -20,17 +20,27 @@
 #define SUSPECTS_LEAST 3
 #define SPARK_BARS 8
 
-void ttm_report_place(const struct sheet *sheet, const struct ttm_origin_words *words,
+/* "decode.py:28 cache_kv", or the function alone. */
+static void put_place(const struct sheet *sheet, const struct ttm_frame_words *frame,
                       struct ttm_text *out)
 {
-    if (words->python_count > 0) {
-        const struct ttm_frame_words *frame = &words->python[0];
+    if (frame->file[0] != '\0') {
         ttm_text_append_safe(out, sheet->choice->has_full_paths ? frame->file
                                                                 : ttm_base_name(frame->file));
         if (frame->line > 0)
             ttm_text_format(out, ":%u", frame->line);
         ttm_text_append(out, " ");
-        ttm_text_append_safe(out, frame->function);
+    }
+    ttm_text_append_safe(out, frame->function);
+}
+
+void ttm_report_place(const struct sheet *sheet, const struct ttm_origin_words *words,
+                      struct ttm_text *out)
+{
+    const struct ttm_stack_words stack = ttm_origin_users_stack(words);
+
+    if (stack.count > 0) {
+        put_place(sheet, &stack.frames[0], out);
     } else if (words->operation[0] != '\0') {
         ttm_text_append_safe(out, words->operation);
     } else if (words->native_count > 0) {
@@ -43,23 +53,22 @@ void ttm_report_place(const struct sheet *sheet, const struct ttm_origin_words *
 static struct ttm_stack_words stack_of(const void *arg, uint32_t i)
 {
     const struct ttm_report_process *process = arg;
-    const struct ttm_origin_words *words = &process->origins[i].words;
 
-    return (struct ttm_stack_words){words->python, words->python_count};
+    return ttm_origin_users_stack(&process->origins[i].words);
 }
 
 void ttm_report_place_and_caller(const struct sheet *sheet, const struct ttm_origin_words *words,
                                  struct ttm_text *out)
 {
-    const struct ttm_stack_words stack = {words->python, words->python_count};
+    const struct ttm_stack_words stack = ttm_origin_users_stack(words);
     const struct ttm_caller caller =
         ttm_caller_find(&stack, stack_of, sheet->process, sheet->process->origin_count);
 
-    if (!caller.frame || is_wide(sheet)) {
+    if (!caller.frame || is_wide(sheet) || stack.frames[0].line == 0) {
         ttm_report_place(sheet, words, out);
     } else {
-        ttm_text_append_safe(out, ttm_base_name(words->python[0].file));
-        ttm_text_format(out, ":%u", words->python[0].line);
+        ttm_text_append_safe(out, ttm_base_name(stack.frames[0].file));
+        ttm_text_format(out, ":%u", stack.frames[0].line);
     }
     if (caller.frame)
         ttm_caller_text(out, sheet->terminal, is_wide(sheet), &caller);
@@ -191,16 +200,15 @@ void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
 
     ttm_text_init(&place);
     ttm_text_init(&line);
-    ttm_text_append_safe(&place,
-                         sheet->choice->has_full_paths ? frame->file : ttm_base_name(frame->file));
-    ttm_text_format(&place, ":%u ", frame->line);
-    ttm_text_append_safe(&place, frame->function);
+    put_place(sheet, frame, &place);
     put(sheet, "     from ");
     const size_t width = ttm_terminal_width(ttm_text_string(&place));
-    put_columns(sheet, ttm_text_string(&place), width < FRAME_COLUMNS ? FRAME_COLUMNS : width);
     if (ttm_source_line(frame->file, frame->line, until_ns, &line)) {
+        put_columns(sheet, ttm_text_string(&place), width < FRAME_COLUMNS ? FRAME_COLUMNS : width);
         put(sheet, " ");
         put_in(sheet, TTM_BOLD, ttm_text_string(&line));
+    } else {
+        put(sheet, ttm_text_string(&place));
     }
     end_line(sheet);
     sheet->out->failed |= place.failed || line.failed;
@@ -327,11 +335,11 @@ static void put_particulars(struct sheet *sheet, const struct ttm_report_row *ro
 /* With --all: where it was called from, sizes, and the native frames. */
 static void put_whole(struct sheet *sheet, const struct ttm_report_origin *origin)
 {
+    const struct ttm_stack_words stack = ttm_origin_users_stack(&origin->words);
     char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE];
 
-    for (uint32_t i = origin->verdict.is_suspect ? CALLERS_SHOWN + 1 : 1;
-         i < origin->words.python_count; i++)
-        ttm_report_frame(sheet, &origin->words.python[i]);
+    for (uint32_t i = origin->verdict.is_suspect ? CALLERS_SHOWN + 1 : 1; i < stack.count; i++)
+        ttm_report_frame(sheet, &stack.frames[i]);
     for (uint32_t i = 0; i < origin->words.native_count; i++) {
         put(sheet, "       ");
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
@@ -379,11 +387,11 @@ static size_t rows_of_reasons(const struct sheet *sheet, const struct ttm_report
 static void put_briefly(struct sheet *sheet, const struct ttm_report_row *row, size_t spare)
 {
     const struct ttm_report_origin *origin = row->origin;
+    const struct ttm_stack_words stack = ttm_origin_users_stack(&origin->words);
     const size_t reasons = rows_of_reasons(sheet, row, true);
 
-    for (uint32_t i = 1;
-         i < origin->words.python_count && i <= CALLERS_SHOWN && spare >= reasons + i; i++)
-        ttm_report_frame(sheet, &origin->words.python[i]);
+    for (uint32_t i = 1; i < stack.count && i <= CALLERS_SHOWN && spare >= reasons + i; i++)
+        ttm_report_frame(sheet, &stack.frames[i]);
     if (spare >= 2)
         put_particulars(sheet, row);
     if (spare >= reasons)
@@ -394,18 +402,18 @@ static void put_briefly(struct sheet *sheet, const struct ttm_report_row *row, s
 static void put_suspect(struct sheet *sheet, const struct ttm_report_row *row, size_t spare)
 {
     const struct ttm_report_origin *origin = row->origin;
+    const struct ttm_stack_words stack = ttm_origin_users_stack(&origin->words);
 
-    if (origin->words.python_count > 0)
-        put_source(sheet, &origin->words.python[0]);
+    if (stack.count > 0)
+        put_source(sheet, &stack.frames[0]);
     if (sheet->is_brief) {
         put_briefly(sheet, row, spare);
         return;
     }
     /* Callers first: the line that keeps a buffer is seldom the one that makes it. */
     uint32_t callers = 0;
-    while (callers + 1 < origin->words.python_count && callers < CALLERS_SHOWN &&
-           spare > callers + 2)
-        ttm_report_frame(sheet, &origin->words.python[++callers]);
+    while (callers + 1 < stack.count && callers < CALLERS_SHOWN && spare > callers + 2)
+        ttm_report_frame(sheet, &stack.frames[++callers]);
     if (spare >= 2)
         put_particulars(sheet, row);
     if (spare >= 7 || spare >= callers + rows_of_reasons(sheet, row, true))

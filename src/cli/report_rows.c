@@ -21,25 +21,25 @@ static bool is_same_frame(const struct ttm_frame_words *a, const struct ttm_fram
 }
 
 /* The first from there on that is not the same as the one before: a recursion is one, if deep. */
-static uint32_t skip_like(const struct ttm_origin_words *words, uint32_t i)
+static uint32_t skip_like(const struct ttm_stack_words *stack, uint32_t i)
 {
-    while (i > 0 && i < words->python_count &&
-           is_same_frame(&words->python[i - 1], &words->python[i]))
+    while (i > 0 && i < stack->count && is_same_frame(&stack->frames[i - 1], &stack->frames[i]))
         i++;
     return i;
 }
 
 static bool has_same_frames(const struct ttm_origin_words *a, const struct ttm_origin_words *b)
 {
+    const struct ttm_stack_words x = ttm_origin_users_stack(a), y = ttm_origin_users_stack(b);
     uint32_t i = 0, j = 0;
 
-    while (i < a->python_count && j < b->python_count) {
-        if (!is_same_frame(&a->python[i], &b->python[j]))
+    while (i < x.count && j < y.count) {
+        if (!is_same_frame(&x.frames[i], &y.frames[j]))
             return false;
-        i = skip_like(a, i + 1);
-        j = skip_like(b, j + 1);
+        i = skip_like(&x, i + 1);
+        j = skip_like(&y, j + 1);
     }
-    if (i < a->python_count || j < b->python_count)
+    if (i < x.count || j < y.count)
         return false;
     /* Native stacks are not shown beside others, and are as deep as a recursion is. */
     if (a->python_count == 0 && a->native_count != b->native_count)
@@ -65,11 +65,12 @@ static bool is_alike(const struct ttm_report_origin *a, const struct ttm_report_
 static uint64_t hash_of(const struct ttm_report_origin *origin)
 {
     const struct ttm_origin_words *words = &origin->words;
+    const struct ttm_stack_words stack = ttm_origin_users_stack(words);
     uint64_t hash = (uint64_t)origin->region << 8 | (uint64_t)origin->verdict.class;
 
     hash = ttm_hash_text(hash, words->operation);
-    for (uint32_t i = 0; i < words->python_count; i = skip_like(words, i + 1))
-        hash = ttm_hash_text(hash ^ words->python[i].line, words->python[i].function);
+    for (uint32_t i = 0; i < stack.count; i = skip_like(&stack, i + 1))
+        hash = ttm_hash_text(hash ^ stack.frames[i].line, stack.frames[i].function);
     for (uint32_t i = 0; words->python_count == 0 && i < words->native_count; i++)
         hash = ttm_hash_text(hash, words->native[i]);
     return hash;

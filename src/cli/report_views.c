@@ -107,10 +107,22 @@ static void put_frees(struct sheet *sheet, const struct ttm_report_origin **orde
 
 /* ---- call stacks ---- */
 
+/* The native frames that are shown: not again those that follow as lines. */
+static uint32_t native_frames_of(const struct sheet *sheet, const struct ttm_origin_words *words)
+{
+    const bool has_lines = words->python_count == 0 && words->native_lines.count > 0;
+    const uint32_t most = has_lines ? words->native_place : words->native_count;
+
+    if (sheet->choice->is_unfolded)
+        return words->native_count;
+    return most < NATIVE_FRAMES ? most : NATIVE_FRAMES;
+}
+
 static void put_stack(struct sheet *sheet, const struct ttm_report_origin *origin)
 {
     const struct ttm_origin_words *words = &origin->words;
-    const bool is_whole = sheet->choice->is_unfolded;
+    const struct ttm_stack_words stack = ttm_origin_users_stack(words);
+    const uint32_t native_frames = native_frames_of(sheet, words);
     char count[TTM_NUMBER_SIZE], bytes[TTM_NUMBER_SIZE], text[160];
 
     (void)snprintf(text, sizeof(text), "%s %s, %s in %s",
@@ -123,15 +135,15 @@ static void put_stack(struct sheet *sheet, const struct ttm_report_origin *origi
     put(sheet, words->operation[0] != '\0' ? dot(sheet) : "");
     ttm_text_append_safe(sheet->out, words->operation);
     end_line(sheet);
-    for (uint32_t i = 0; i < words->native_count && (is_whole || i < NATIVE_FRAMES); i++) {
+    for (uint32_t i = 0; i < native_frames; i++) {
         put(sheet, "       ");
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
         ttm_text_append_safe(sheet->out, words->native[i]);
         ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
         end_line(sheet);
     }
-    for (uint32_t i = 0; i < words->python_count; i++)
-        ttm_report_frame(sheet, &words->python[i]);
+    for (uint32_t i = 0; i < stack.count; i++)
+        ttm_report_frame(sheet, &stack.frames[i]);
 }
 
 static void put_stacks(struct sheet *sheet, const struct ttm_report_origin *const *order,
@@ -144,7 +156,7 @@ static void put_stacks(struct sheet *sheet, const struct ttm_report_origin *cons
     for (uint32_t i = 0; i < count; i++) {
         if (!is_left(order[i]))
             continue;
-        const size_t rows = 2 + NATIVE_FRAMES + order[i]->words.python_count;
+        const size_t rows = 2 + NATIVE_FRAMES + ttm_origin_users_stack(&order[i]->words).count;
         if (left > 0 || is_full(sheet, shown, rows)) {
             left++;
             continue;

@@ -275,6 +275,13 @@ static const char *linkage_name(Dwarf_Die *die)
     return name ? name : dwarf_diename(die);
 }
 
+static const char *folder_of(Dwarf_Die *unit)
+{
+    Dwarf_Attribute attribute;
+
+    return dwarf_attr(unit, DW_AT_comp_dir, &attribute) ? dwarf_formstring(&attribute) : NULL;
+}
+
 /* From where 'die' was inlined. */
 static void call_site(Dwarf_Die *die, Dwarf_Die *unit, struct ttm_module_frame *ret)
 {
@@ -284,6 +291,7 @@ static void call_site(Dwarf_Die *die, Dwarf_Die *unit, struct ttm_module_frame *
     size_t count;
 
     ret->file = NULL;
+    ret->folder = folder_of(unit);
     ret->line = 0;
     if (dwarf_attr(die, DW_AT_call_file, &attribute) && dwarf_formudata(&attribute, &number) == 0 &&
         dwarf_getsrcfiles(unit, &files, &count) == 0 && number < count)
@@ -329,6 +337,7 @@ static size_t find_lines(struct ttm_module *module, uint64_t address,
     Dwarf_Die *unit = dwfl_module_addrdie(module->mod, address, &bias);
     if (!unit)
         return 0;
+    frames[0].folder = folder_of(unit);
     /* Scopes as they were written; those of the first one, where it was inlined to. */
     size_t count = 0;
     if (dwarf_getscopes(unit, address - bias, &scopes) > 0) {

@@ -21,6 +21,7 @@ struct ttm_module;
 struct ttm_module_frame {
     const char *mangled; /* NULL: not known. The file's; borrowed as long as the module */
     const char *file;    /* likewise */
+    const char *folder;  /* likewise; in which the compiler ran, and a relative 'file' begins */
     uint32_t line;
 };
 

@@ -151,6 +151,16 @@ static struct answer *new_answer(size_t count)
     return answer;
 }
 
+/* A path from the root, where the compiler left word from where it counted; NULL: out of memory. */
+static char *whole_path(const struct ttm_module_frame *found)
+{
+    char *path = NULL;
+
+    if (found->file[0] == '/' || !found->folder || found->folder[0] != '/')
+        return strdup(found->file);
+    return asprintf(&path, "%s/%s", found->folder, found->file) < 0 ? NULL : path;
+}
+
 static int fill_frame(const struct ttm_module_frame *found, struct ttm_symbol_frame *ret)
 {
     char *full = ttm_demangle(found->mangled ? found->mangled : "?");
@@ -164,7 +174,7 @@ static int fill_frame(const struct ttm_module_frame *found, struct ttm_symbol_fr
     if (!ret->name)
         return -ENOMEM;
     if (found->file) {
-        ret->file = strdup(found->file);
+        ret->file = whole_path(found);
         if (!ret->file)
             return -ENOMEM;
     }

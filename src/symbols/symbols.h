@@ -51,7 +51,7 @@ enum ttm_symbols_state ttm_symbols_module_state(const struct ttm_symbols *symbol
 struct ttm_symbol_frame {
     const char *name; /* for people: "ttnn::matmul", or "libfoo.so+0x1234" */
     const char *full; /* demangled, with arguments; the same as 'name' when not resolved */
-    const char *file; /* as the compiler was told; NULL: not known */
+    const char *file; /* with the compiler's folder where it is relative; NULL: not known */
     uint32_t line;    /* 0: not known */
     bool is_inlined;  /* into the next frame */
     bool is_resolved; /* 'name' is a function's */

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 from contract import ORIGIN_KEYS, PROCESS_KEYS, REGION_KEYS, REGIONS
-from support import TT_MEM, clean_env, run, run_json, run_ok
+from pages import data_of
+from support import TT_MEM, WORKER_OPTIONS, Result, clean_env, run, run_json, run_ok
 
 SCREENS = Path(__file__).parent.parent / "data" / "report"
 FAILURE_KEYS = {
@@ -508,3 +509,75 @@ def test_numbers_of_text_and_json_agree() -> None:
     total = sum(o["allocs"] for o in process["origins"])
     assert f"{total} allocations" in screen and f"{len(devices)} devices" in screen
     assert json.dumps(process)  # a document of its own
+
+
+# ---- programs in C++ ----
+
+MODEL_WORKER = os.environ.get("MODEL_WORKER", "")
+MODEL_SOURCE = Path(__file__).parent / "model.cpp"
+needs_cpp = pytest.mark.skipif(not MODEL_WORKER, reason="needs a C++ compiler")
+
+
+def model_line(comment: str) -> tuple[int, str]:
+    """The line that ends with the comment, and its text."""
+    lines = MODEL_SOURCE.read_text(encoding="utf-8").splitlines()
+    ((number, text),) = [(n, t) for n, t in enumerate(lines, 1) if t.endswith(f"// the {comment}")]
+    return number, text.strip()
+
+
+def run_model(file: str) -> Result:
+    """Records the C++ program, with the hook that reads call stacks."""
+    result = run("run", "-o", file, MODEL_WORKER, env=WORKER_OPTIONS)
+    if not run_json("report", file)["processes"][0]["origins"][0]["native"]:
+        pytest.skip("call stacks of native programs cannot be read here")
+    return result
+
+
+@needs_cpp
+def test_a_helper_in_cpp_that_leaks_and_loads_is_told_apart_by_its_callers() -> None:
+    result = run_model("m.ttmem")
+    report = run("report", "m.ttmem").out
+    at, text = model_line("line of all")
+    leak_at, leak_text = model_line("leak")
+    loop_at, loop_text = model_line("loop")
+    for screen in (result.err, report):
+        rows = screen.splitlines()
+        first = next(n for n, row in enumerate(rows) if row.startswith(" 1 "))
+        assert re.match(rf" 1 model\.cpp:{at} ← step:{leak_at} +DRAM .* growing$", rows[first])
+        assert rows[first + 1] == f"     {text}"
+        assert re.fullmatch(
+            rf"     from model\.cpp:{leak_at} nn::Model::step +{re.escape(leak_text)}",
+            rows[first + 2],
+        )
+        assert re.fullmatch(
+            rf"     from model\.cpp:{loop_at} main +{re.escape(loop_text)}", rows[first + 3]
+        )
+        assert re.search(rf"^ 2 model\.cpp:{at} ← Model +DRAM .* steady$", screen, re.M)
+
+
+@needs_cpp
+def test_json_and_pages_have_the_lines_of_a_cpp_program() -> None:
+    run_model("m.ttmem")
+    at, text = model_line("line of all")
+    leak_at, leak_text = model_line("leak")
+    loop_at, loop_text = model_line("loop")
+    (process,) = run_json("report", "m.ttmem")["processes"]
+    (suspect,) = [origin for origin in process["origins"] if origin["suspect"]]
+    assert suspect["python"] == []
+    assert suspect["user_frames"] == [
+        f"model.cpp:{at}:make",
+        f"model.cpp:{leak_at}:nn::Model::step",
+        f"model.cpp:{loop_at}:main",
+    ]
+    # What a step frees comes from another line of the same function.
+    assert (suspect["allocs"], suspect["frees"]) == (40, 0)
+    assert run("export", "m.ttmem", "--format", "html", "-o", "m.html").status == 0
+    data = data_of(Path("m.html"))
+    (shown,) = [o for o in data["processes"][0]["origins"] if o.get("suspect")]
+    frames = [data["frames"][number] for number in reversed(shown["stack"])]
+    assert [frame[0] for frame in frames] == [
+        f"make (model.cpp:{at})",
+        f"nn::Model::step (model.cpp:{leak_at})",
+        f"main (model.cpp:{loop_at})",
+    ]
+    assert [frame[3] for frame in frames] == [text, leak_text, loop_text]

@@ -116,6 +116,26 @@ static void what_has_no_name_is_told_by_what_it_is_in(void **state)
     assert_true(caller.needs_line);
 }
 
+static void a_native_caller_is_told_without_its_scopes_where_columns_are_few(void **state)
+{
+    const struct ttm_frame_words make = {"m.cpp", "make", 4};
+    const struct stack stacks[] = {
+        {{make, {"m.cpp", "nn::Model<std::map<int, a::B>, 2>::step", 9}}},
+        {{make, {"m.cpp", "nn::Model<std::map<int, a::B>, 2>::step", 12}}},
+        {{make, {"m.cpp", "(anonymous namespace)::load", 20}}},
+        {{make, {"", "main", 0}}}, /* its line is not known */
+    };
+    (void)state;
+
+    assert_string_equal(told(stacks, 4, false), " ← step:9");
+    assert_string_equal(told(stacks, 4, true),
+                        " ← m.cpp:9 nn::Model<std::map<int, a::B>, 2>::step");
+    assert_string_equal(told(&stacks[2], 2, false), " ← load");
+    assert_string_equal(told(&stacks[3], 1, false), "");
+    const struct stack last_first[] = {stacks[3], stacks[0]};
+    assert_string_equal(told(last_first, 2, true), " ← main");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +144,7 @@ int main(void)
         cmocka_unit_test(the_caller_is_the_first_in_which_they_differ),
         cmocka_unit_test(lines_of_one_function_are_told_apart),
         cmocka_unit_test(what_has_no_name_is_told_by_what_it_is_in),
+        cmocka_unit_test(a_native_caller_is_told_without_its_scopes_where_columns_are_few),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

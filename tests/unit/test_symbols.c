@@ -213,6 +213,28 @@ static void without_debug_information_functions_have_names(void **state)
     }
 }
 
+/* Build systems give the compiler relative paths; whoever reads the source is elsewhere. */
+static void a_relative_file_is_found_from_the_folder_of_the_compiler(void **state)
+{
+    static const char *const kinds[] = {"-g", "-g -gdwarf-4"};
+    char path[256];
+    (void)state;
+
+    (void)snprintf(path, sizeof(path), "%s/../%s/source.c", folder, strrchr(folder, '/') + 1);
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "relative%zu", i);
+        struct fixture fixture = compile(name, "");
+        run_command("cd '%s' && cc -O2 -Wl,--build-id %s -o '%s' '../%s/source.c'", folder,
+                    kinds[i], fixture.path, strrchr(folder, '/') + 1);
+        read_build_id(&fixture);
+        const struct ttm_symbol *inlined = resolve(&fixture, fixture.inlined_at);
+        assert_int_equal(inlined->count, 2);
+        assert_string_equal(inlined->frames[0].file, path);
+        assert_string_equal(inlined->frames[1].file, path);
+    }
+}
+
 static void with_debug_information_there_are_lines_and_inlined_functions(void **state)
 {
     static const char *const kinds[] = {"-g -fPIE -pie", "-g -fno-pie -no-pie",
@@ -390,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_SYMBOLS(without_debug_information_functions_have_names),
         WITH_SYMBOLS(with_debug_information_there_are_lines_and_inlined_functions),
+        WITH_SYMBOLS(a_relative_file_is_found_from_the_folder_of_the_compiler),
         WITH_SYMBOLS(a_stripped_program_has_what_it_exports),
         WITH_SYMBOLS(a_separate_debug_file_is_found_by_build_id),
         WITH_SYMBOLS(a_debug_file_does_where_the_module_is_gone),

@@ -265,7 +265,7 @@ function frame_words(number) {
 function place_of(origin) {
     const stack = origin.stack,
           has_op = origin.op !== undefined && origin.op !== "" && stack.length > 1;
-    return frame_words(origin.python === false && has_op
+    return frame_words(origin.lines === false && has_op
                            ? stack[stack.length - 1]
                            : stack[stack.length - 1 - (has_op ? 1 : 0)]);
 }
@@ -295,7 +295,7 @@ function find_callers(origins) {
                 if (k !== i && at < lines.length)
                     depth = Math.max(depth, at);
             });
-            if (depth > 0 && group[i].python)
+            if (depth > 0 && group[i].lines)
                 group[i].caller = frame_words(lines[depth]);
         });
     }
