@@ -202,8 +202,8 @@ static bool is_users_function(const struct ttm_frame_words *frame)
 
 /* Appends the functions of one native frame of the user's. Returns how many there are then. */
 static uint32_t add_lines(const struct ttm_notebook *notes, const struct ttm_native_frame *frame,
-                          const struct ttm_frame_namer *namer, struct ttm_arena *arena,
-                          struct ttm_frame_words *lines, uint32_t count)
+                          const char *name, const struct ttm_frame_namer *namer,
+                          struct ttm_arena *arena, struct ttm_frame_words *lines, uint32_t count)
 {
     const struct ttm_noted *said = ttm_notebook_find(notes, frame->module, TTM_NOTE_MODULE);
     struct ttm_frame_words found[TTM_USERS_LINES_MAX];
@@ -214,6 +214,8 @@ static uint32_t add_lines(const struct ttm_notebook *notes, const struct ttm_nat
         return count;
     const uint32_t n = namer->list(namer->arg, &module, frame->address, frame->is_exact, found,
                                    TTM_USERS_LINES_MAX - count);
+    if (n == 0 && count < TTM_USERS_LINES_MAX) /* "program+0x1234" tells callers apart as well */
+        lines[count++] = (struct ttm_frame_words){.file = "", .function = name};
     for (uint32_t i = 0; i < n; i++) {
         if (!is_users_function(&found[i]))
             continue;
@@ -228,14 +230,14 @@ static uint32_t add_lines(const struct ttm_notebook *notes, const struct ttm_nat
 
 /* The functions that the user wrote, of a native stack. */
 static void put_lines(const struct ttm_notebook *notes, const struct ttm_native_stack_note *stack,
-                      const struct ttm_frame_namer *namer, struct ttm_arena *arena,
-                      struct ttm_origin_words *ret)
+                      const char *const *names, const struct ttm_frame_namer *namer,
+                      struct ttm_arena *arena, struct ttm_origin_words *ret)
 {
     struct ttm_frame_words lines[TTM_USERS_LINES_MAX];
     uint32_t count = 0;
 
     for (uint16_t i = 0; i < stack->count; i++)
-        count = add_lines(notes, &stack->frames[i], namer, arena, lines, count);
+        count = add_lines(notes, &stack->frames[i], names[i], namer, arena, lines, count);
     struct ttm_frame_words *kept = count > 0 ? ttm_arena_take(arena, count, sizeof(kept[0])) : NULL;
     if (!kept)
         return;
@@ -303,7 +305,7 @@ static void put_native(const struct ttm_notebook *notes, uint32_t number,
     arena->failed |= ttm_text_failed(&name);
     ttm_text_done(&name);
     if (ret->python_count == 0 && namer && namer->list)
-        put_lines(notes, &stack, namer, arena, ret);
+        put_lines(notes, &stack, names, namer, arena, ret);
 }
 
 /* What ttnn was doing: its own frames and TT-Metal's say it, which people are not shown. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/root_cause.h"
 #include "analysis/stack_frames.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -270,7 +271,7 @@ static void put_holders(struct ttm_json *json, const struct ttm_keepers *holders
     ttm_json_key(json, "holders");
     ttm_json_array_begin(json);
     for (uint32_t i = 0; i < holders->count; i++)
-        ttm_json_string(json, holders->texts[i]);
+        put_text(json, holders->texts[i]);
     ttm_json_array_end(json);
     ttm_json_put_string(json, "holders_search", ttm_keepers_search_name(holders));
 }
@@ -339,6 +340,40 @@ static void put_origins(const struct part *part)
     put_held(json, "remaining", &remaining);
     put_held(json, "peak", &peak);
     ttm_json_object_end(json);
+}
+
+static bool is_on_page(const void *arg, const struct ttm_report_origin *origin)
+{
+    const struct part *part = arg;
+
+    return part->place_of[origin - part->process->origins] >= 0;
+}
+
+/* Objects that hold what several lines allocated: which of the origins, and how much. */
+static void put_causes(const struct part *part)
+{
+    struct ttm_json *json = &part->page->json;
+    struct ttm_root_causes causes;
+
+    if (ttm_root_causes_find(part->process, is_on_page, part, &causes) < 0)
+        part->page->status = -ENOMEM;
+    ttm_json_key(json, "causes");
+    ttm_json_array_begin(json);
+    for (uint32_t i = 0; i < causes.count; i++) {
+        const struct ttm_root_cause *cause = &causes.list[i];
+        ttm_json_object_begin(json);
+        put_named(json, "text", cause->text);
+        ttm_json_put_string(json, "advice", cause->advice);
+        ttm_json_key(json, "origins");
+        ttm_json_array_begin(json);
+        for (uint32_t k = 0; k < cause->count; k++)
+            ttm_json_u64(json, (uint64_t)part->place_of[causes.origins[cause->first + k]]);
+        ttm_json_array_end(json);
+        put_held(json, "remaining", &cause->held);
+        ttm_json_object_end(json);
+    }
+    ttm_json_array_end(json);
+    ttm_root_causes_done(&causes);
 }
 
 /* ---- devices ---- */
@@ -638,6 +673,7 @@ static void put_process(struct page *page, const struct ttm_report_process *proc
         put_head(&part);
         put_devices(&part);
         put_origins(&part);
+        put_causes(&part);
         put_marks(&part);
         put_failures(&part);
         ttm_report_findings_json(&page->json, process);

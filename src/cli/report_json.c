@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/root_cause.h"
 #include "base/json.h"
 #include "cli/words_json.h"
 #include "wire/origin_row.h"
@@ -377,6 +378,45 @@ static int put_origins(struct sheet *sheet)
     return 0;
 }
 
+static bool is_written(const void *arg, const struct ttm_report_origin *origin)
+{
+    const struct sheet *sheet = arg;
+
+    return sheet->place_of_origin[origin - sheet->process->origins] != UINT32_MAX;
+}
+
+/* Of what remains; at other moments there are none. */
+static int put_root_causes(const struct sheet *sheet)
+{
+    struct ttm_root_causes causes = {0};
+    struct ttm_json *json = sheet->json;
+    int r = 0;
+
+    if (sheet->choice->at == TTM_AT_REMAINING)
+        r = ttm_root_causes_find(sheet->process, is_written, sheet, &causes);
+    ttm_json_key(json, "root_causes");
+    ttm_json_array_begin(json);
+    for (uint32_t i = 0; r == 0 && i < causes.count; i++) {
+        const struct ttm_root_cause *cause = &causes.list[i];
+        ttm_json_object_begin(json);
+        ttm_json_put_string(json, "cause", ttm_cause_name(cause->cause));
+        ttm_json_put_string(json, "text", cause->text);
+        ttm_json_put_string(json, "advice", cause->advice);
+        ttm_json_key(json, "origins");
+        ttm_json_array_begin(json);
+        for (uint32_t k = 0; k < cause->count; k++)
+            ttm_json_u64(json, sheet->place_of_origin[causes.origins[cause->first + k]]);
+        ttm_json_array_end(json);
+        ttm_json_put_u64(json, "remaining", cause->held.count);
+        ttm_json_put_u64(json, "remaining_bytes", cause->held.bytes);
+        ttm_json_put_u64(json, "remaining_footprint_bytes", cause->held.footprint_bytes);
+        ttm_json_object_end(json);
+    }
+    ttm_json_array_end(json);
+    ttm_root_causes_done(&causes);
+    return r;
+}
+
 static int put_process(struct sheet *sheet)
 {
     const struct ttm_report_process *process = sheet->process;
@@ -400,7 +440,9 @@ static int put_process(struct sheet *sheet)
     ttm_json_put_string(json, "why_incomplete", process->why_incomplete);
     ttm_json_put_u64(json, "unknown_frees", process->counters.unknown_frees);
     ttm_json_put_u64(json, "lost_events", process->counters.lost_events);
-    const int r = put_origins(sheet);
+    int r = put_origins(sheet);
+    if (r == 0)
+        r = put_root_causes(sheet);
     put_marks(sheet);
     ttm_report_findings_json(json, process);
     put_failures(sheet);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "cli/caller.h"
+#include "cli/report_causes.h"
 #include "cli/report_rows.h"
 #include "cli/report_sheet.h"
 #include "cli/source_line.h"
@@ -17,7 +18,7 @@
 
 #define CALLERS_SHOWN 2
 #define KEEPERS_SHOWN 2
-#define SUSPECTS_LEAST 3
+#define SUSPECTS_LEAST 3 /* have their line of source, however few rows there are */
 #define SPARK_BARS 8
 
 /* "decode.py:28 cache_kv", or the function alone. */
@@ -136,6 +137,37 @@ static void put_titles(struct sheet *sheet, uint64_t all_bytes)
     end_line(sheet);
 }
 
+/* Columns from the left that a label can do without, so that its caller is seen. */
+static size_t spare_columns(const struct sheet *sheet, const char *label, size_t columns)
+{
+    const char *caller = strstr(label, sheet->terminal->has_utf8 ? " ← " : " < ");
+    const size_t width = ttm_terminal_width(label);
+
+    if (!caller || width <= columns)
+        return 0;
+    const size_t head = (size_t)(caller - label);
+    const size_t cut = width - columns + 1; /* an ellipsis comes in its place */
+    /* What is left has to say something: ".cpp:17"; and a column is a byte. */
+    for (size_t i = 0; i < head; i++) {
+        if ((unsigned char)label[i] >= 0x80)
+            return 0;
+    }
+    return cut + 7 <= head ? cut : 0;
+}
+
+/* "…worker.cpp:17 ← step:33" where "model_worker.cpp:17 ← step:33" has no room. */
+static void put_label(const struct sheet *sheet, const char *label, size_t columns)
+{
+    const size_t cut = spare_columns(sheet, label, columns);
+
+    if (cut == 0) {
+        put_columns(sheet, label, columns);
+        return;
+    }
+    put(sheet, sheet->terminal->has_utf8 ? "…" : "~");
+    put_columns(sheet, label + cut, columns - 1);
+}
+
 static void put_row(struct sheet *sheet, const struct ttm_report_row *row, uint32_t number,
                     uint64_t all_bytes)
 {
@@ -152,7 +184,7 @@ static void put_row(struct sheet *sheet, const struct ttm_report_row *row, uint3
     ttm_report_place_and_caller(sheet, &origin->words, &place);
     ttm_text_format(sheet->out, "%2u ", number);
     ttm_terminal_colour(sheet->terminal, sheet->out, is_suspect ? TTM_BOLD : TTM_PLAIN);
-    put_columns(sheet, ttm_text_string(&place), place_columns(sheet));
+    put_label(sheet, ttm_text_string(&place), place_columns(sheet));
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
     if (is_wide(sheet)) {
         ttm_text_clear(&place);
@@ -388,23 +420,25 @@ static void put_briefly(struct sheet *sheet, const struct ttm_report_row *row, s
 {
     const struct ttm_report_origin *origin = row->origin;
     const struct ttm_stack_words stack = ttm_origin_users_stack(&origin->words);
-    const size_t reasons = rows_of_reasons(sheet, row, true);
+    const bool has_advice = row->cause == 0; /* else it stands with the cause */
+    const size_t reasons = rows_of_reasons(sheet, row, has_advice);
 
     for (uint32_t i = 1; i < stack.count && i <= CALLERS_SHOWN && spare >= reasons + i; i++)
         ttm_report_frame(sheet, &stack.frames[i]);
     if (spare >= 2)
         put_particulars(sheet, row);
-    if (spare >= reasons)
+    if (has_advice && spare >= reasons)
         put_advice(sheet, origin);
 }
 
 /* 'spare' rows may be used for the evidence and the advice. */
-static void put_suspect(struct sheet *sheet, const struct ttm_report_row *row, size_t spare)
+static void put_suspect(struct sheet *sheet, const struct ttm_report_row *row, bool has_source,
+                        size_t spare)
 {
     const struct ttm_report_origin *origin = row->origin;
     const struct ttm_stack_words stack = ttm_origin_users_stack(&origin->words);
 
-    if (stack.count > 0)
+    if (stack.count > 0 && has_source)
         put_source(sheet, &stack.frames[0]);
     if (sheet->is_brief) {
         put_briefly(sheet, row, spare);
@@ -416,7 +450,7 @@ static void put_suspect(struct sheet *sheet, const struct ttm_report_row *row, s
         ttm_report_frame(sheet, &stack.frames[++callers]);
     if (spare >= 2)
         put_particulars(sheet, row);
-    if (spare >= 7 || spare >= callers + rows_of_reasons(sheet, row, true))
+    if (row->cause == 0 && (spare >= 7 || spare >= callers + rows_of_reasons(sheet, row, true)))
         put_advice(sheet, origin);
 }
 
@@ -491,19 +525,17 @@ static void put_list(struct sheet *sheet, const struct ttm_report_row *rows, uin
     put_titles(sheet, all_bytes);
     for (i = 0; i < count; i++) {
         const struct ttm_report_origin *origin = rows[i].origin;
-        /* A screen that leaves out a suspect has failed: rather three rows too many. */
-        const bool is_needed = origin->verdict.is_suspect && i < SUSPECTS_LEAST;
-        const bool is_full = choice->top > 0 ? i == choice->top
-                                             : !choice->is_unfolded && i > 0 &&
-                                                   sheet->rows < 4 + sheet->below && !is_needed;
-        if (is_full)
+        /* A screen that leaves out a suspect has failed: rather some rows too many. */
+        const bool is_tight = !choice->is_unfolded && i > 0 && sheet->rows < 4 + sheet->below;
+        const bool is_needed = origin->verdict.is_suspect && choice->at == TTM_AT_REMAINING;
+        if (choice->top > 0 ? i == choice->top : is_tight && !is_needed)
             break;
         put_row(sheet, &rows[i], i + 1, all_bytes);
         /* The line of source, and those that were left out; more where there are more rows. */
         const size_t others =
             rows_of_suspects(rows, i + 1, count) + (sheet->is_brief ? 2 : 5) + sheet->below;
         if (origin->verdict.is_suspect && choice->at == TTM_AT_REMAINING)
-            put_suspect(sheet, &rows[i],
+            put_suspect(sheet, &rows[i], !is_tight || i < SUSPECTS_LEAST,
                         choice->is_unfolded    ? SIZE_MAX
                         : sheet->rows > others ? sheet->rows - others
                                                : 0);
@@ -552,20 +584,6 @@ static void add_suspects(const struct sheet *sheet, struct suspects *sum,
     if (process->session_count > 1)
         sum->most_bytes += ttm_report_most_judged(process, is_suspect, sheet->choice);
     sum->processes += sum->count > before;
-}
-
-static int make_rows(const struct sheet *sheet, const struct ttm_report_process *process,
-                     struct ttm_report_row **ret, uint32_t *ret_count)
-{
-    uint32_t origins = 0;
-    const struct ttm_report_origin **order =
-        ttm_report_order(sheet->choice, process, sheet->choice->at == TTM_AT_REMAINING, &origins);
-    const int r = order ? ttm_report_rows(sheet->choice, order, origins,
-                                          !sheet->choice->is_unfolded, ret, ret_count)
-                        : -ENOMEM;
-
-    free(order);
-    return r;
 }
 
 /* "3 suspects in 3 processes: 33 buffers that keep growing, 792 KiB, 96.0 KiB at a time" */
@@ -625,7 +643,7 @@ static int put_all_suspects(struct sheet *sheet, const struct suspects *own, uin
         uint32_t count = 0;
         if (!ttm_report_has_process(sheet->choice, process))
             continue;
-        const int r = make_rows(sheet, process, &rows, &count);
+        const int r = ttm_report_rows_of(sheet->choice, process, &rows, &count);
         if (r < 0)
             return r;
         add_suspects(sheet, &all, process, rows, count);
@@ -724,7 +742,9 @@ void ttm_report_hidden(struct sheet *sheet)
     end_line(sheet);
 }
 
-static void put_no_suspects(const struct sheet *sheet, uint64_t buffers, uint64_t unsure)
+/* Of 'buffers' that are left so many are unsure, and so many have one cause. */
+static void put_no_suspects(const struct sheet *sheet, uint64_t buffers, uint64_t unsure,
+                            uint64_t caught)
 {
     const char *left = ttm_report_is_narrowed(sheet->choice) ? "shown" : "left";
     char number[TTM_NUMBER_SIZE], other[TTM_NUMBER_SIZE];
@@ -734,7 +754,11 @@ static void put_no_suspects(const struct sheet *sheet, uint64_t buffers, uint64_
     ttm_text_append(&text, "no suspects");
     ttm_report_part(sheet->choice, &text);
     (void)ttm_format_count(buffers, number);
-    if (unsure > 0)
+    if (caught > 0)
+        ttm_text_format(&text, "; %s of the %s %s %s %s held by an exception or a cycle",
+                        ttm_format_count(caught, other), number,
+                        plural(buffers, "buffer", "buffers"), left, caught == 1 ? "is" : "are");
+    else if (unsure > 0)
         ttm_text_format(&text, "; %s of the %s %s %s %s unsure", ttm_format_count(unsure, other),
                         number, plural(buffers, "buffer", "buffers"), left,
                         unsure == 1 ? "is" : "are");
@@ -743,7 +767,7 @@ static void put_no_suspects(const struct sheet *sheet, uint64_t buffers, uint64_
             &text, ": the %s %s %s %s intended%s", number, plural(buffers, "buffer", "buffers"),
             left, plural(buffers, "looks", "look"),
             sheet->report->suppressed == 0 ? "" : plural(buffers, " or is known", " or are known"));
-    put_in(sheet, unsure > 0 ? TTM_YELLOW : TTM_GREEN, ttm_text_string(&text));
+    put_in(sheet, unsure + caught > 0 ? TTM_YELLOW : TTM_GREEN, ttm_text_string(&text));
     sheet->out->failed |= text.failed;
     ttm_text_done(&text);
 }
@@ -752,11 +776,12 @@ static int put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, ui
 {
     const uint32_t processes = processes_of(sheet);
     struct suspects suspects = {0};
-    uint64_t buffers = 0, unsure = 0;
+    uint64_t buffers = 0, unsure = 0, caught = 0;
     int r = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         buffers += rows[i].held.count;
+        caught += rows[i].cause > 0 ? rows[i].held.count : 0;
         unsure += rows[i].origin->verdict.class == TTM_CLASS_UNSURE ? rows[i].held.count : 0;
     }
     add_suspects(sheet, &suspects, sheet->process, rows, count);
@@ -766,7 +791,7 @@ static int put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, ui
     else if (suspects.count > 0)
         put_suspects(sheet, &suspects, 1);
     else if (buffers > 0)
-        put_no_suspects(sheet, buffers, unsure);
+        put_no_suspects(sheet, buffers, unsure, caught);
     else
         ttm_report_nothing(sheet);
     if (sheet->report->suppressed > 0)
@@ -860,21 +885,41 @@ static void put_kept(struct sheet *sheet)
         ttm_text_format(sheet->out, "  %s", ttm_region_name(origin->region));
         end_line(sheet);
         const struct ttm_report_row row = {.origin = origin}; /* holds nothing any more */
-        put_suspect(sheet, &row, sheet->choice->is_unfolded ? SIZE_MAX : 4);
+        put_suspect(sheet, &row, true, sheet->choice->is_unfolded ? SIZE_MAX : 4);
     }
+}
+
+static bool is_chosen(const void *arg, const struct ttm_report_origin *origin)
+{
+    return ttm_report_has_origin(arg, origin);
+}
+
+/* What remains in all, and what several rows have in common; those rows come first. */
+static int put_findings(struct sheet *sheet, struct ttm_report_row *rows, uint32_t count)
+{
+    struct ttm_root_causes causes = {0};
+    int r = ttm_root_causes_find(sheet->process, is_chosen, sheet->choice, &causes);
+
+    if (r == 0) {
+        ttm_report_causes_order(sheet->process, &causes, rows, count);
+        r = put_sum_up(sheet, rows, count);
+        ttm_report_causes(sheet, &causes, rows, count);
+    }
+    ttm_root_causes_done(&causes);
+    return r;
 }
 
 static int put_table(struct sheet *sheet)
 {
     struct ttm_report_row *rows = NULL;
     uint32_t count = 0;
-    int r = make_rows(sheet, sheet->process, &rows, &count);
+    int r = ttm_report_rows_of(sheet->choice, sheet->process, &rows, &count);
 
     if (r < 0)
         return r;
     end_line(sheet);
     if (sheet->choice->at == TTM_AT_REMAINING)
-        r = put_sum_up(sheet, rows, count);
+        r = put_findings(sheet, rows, count);
     if (count > 0) {
         put_list(sheet, rows, count);
     } else if (sheet->choice->at != TTM_AT_REMAINING) {
@@ -886,10 +931,30 @@ static int put_table(struct sheet *sheet)
     return r;
 }
 
+/* The table, and below it the lines of other processes, for which it leaves room. */
+static int put_table_above(struct sheet *sheet, const struct ttm_text *elsewhere, size_t lines)
+{
+    sheet->below += lines;
+    const int r = put_table(sheet);
+    sheet->below -= lines;
+    put(sheet, ttm_text_string(elsewhere));
+    sheet->rows -= sheet->rows < lines ? sheet->rows : lines;
+    sheet->out->failed |= elsewhere->failed;
+    return r;
+}
+
 int ttm_report_origins(struct sheet *sheet)
 {
-    const int r = put_table(sheet);
+    struct ttm_text elsewhere;
+    size_t lines = 0;
+    int r = 0;
 
+    ttm_text_init(&elsewhere);
+    if (sheet->choice->at == TTM_AT_REMAINING && !sheet->choice->is_unfolded)
+        r = ttm_report_suspects_elsewhere(sheet, &elsewhere, &lines);
+    if (r == 0)
+        r = put_table_above(sheet, &elsewhere, lines);
+    ttm_text_done(&elsewhere);
     if (sheet->choice->at == TTM_AT_REMAINING)
         put_kept(sheet);
     put_temporaries(sheet);

@@ -161,18 +161,30 @@ int ttm_report_rows(const struct ttm_report_choice *choice,
     return 0;
 }
 
+int ttm_report_rows_of(const struct ttm_report_choice *choice,
+                       const struct ttm_report_process *process, struct ttm_report_row **ret,
+                       uint32_t *ret_count)
+{
+    uint32_t origins = 0;
+    const struct ttm_report_origin **order =
+        ttm_report_order(choice, process, choice->at == TTM_AT_REMAINING, &origins);
+    const int r =
+        order ? ttm_report_rows(choice, order, origins, !choice->is_unfolded, ret, ret_count)
+              : -ENOMEM;
+
+    free(order);
+    return r;
+}
+
 int ttm_report_suspects(const struct ttm_report_choice *choice,
                         const struct ttm_report_process *process, uint32_t *ret)
 {
     struct ttm_report_choice left = *choice;
     struct ttm_report_row *rows = NULL;
-    uint32_t origins = 0, count = 0;
+    uint32_t count = 0;
 
     left.at = TTM_AT_REMAINING;
-    const struct ttm_report_origin **order = ttm_report_order(&left, process, true, &origins);
-    const int r =
-        order ? ttm_report_rows(&left, order, origins, !left.is_unfolded, &rows, &count) : -ENOMEM;
-    free(order);
+    const int r = ttm_report_rows_of(&left, process, &rows, &count);
     if (r < 0)
         return r;
     *ret = 0;

@@ -20,6 +20,8 @@ struct ttm_report_row {
     struct ttm_held held;                   /* of all, at the moment that was chosen */
     struct ttm_held judged;                 /* of what remains: what their verdicts are true of */
     uint64_t bars[TTM_REPORT_BARS];
+    uint32_t cause;             /* see cli/report_causes.h; 0: none */
+    uint32_t number;            /* among the rows, before causes were put first */
     uint64_t first_ns, last_ns; /* births of the oldest and the youngest that remain */
 };
 
@@ -31,6 +33,11 @@ struct ttm_report_row {
 int ttm_report_rows(const struct ttm_report_choice *choice,
                     const struct ttm_report_origin *const *order, uint32_t count, bool is_folded,
                     struct ttm_report_row **ret, uint32_t *ret_count);
+
+/* Those of a process that were chosen, likewise. */
+int ttm_report_rows_of(const struct ttm_report_choice *choice,
+                       const struct ttm_report_process *process, struct ttm_report_row **ret,
+                       uint32_t *ret_count);
 
 /* How many rows of what remains are suspects. Returns 0 or -ENOMEM. */
 int ttm_report_suspects(const struct ttm_report_choice *choice,

@@ -70,6 +70,13 @@ void ttm_report_devices(struct sheet *sheet);
 /* What remains or was live, by origin; what grew or came and went besides. Returns 0 or -ENOMEM. */
 int ttm_report_origins(struct sheet *sheet);
 
+/*
+ * Appends a line for each suspect of the processes that are not shown, and says how many. Returns
+ * 0 or -ENOMEM.
+ */
+int ttm_report_suspects_elsewhere(const struct sheet *sheet, struct ttm_text *out,
+                                  size_t *ret_lines);
+
 /* The same, by call stack or where frees are missing. Returns 0 or -ENOMEM. */
 int ttm_report_view(struct sheet *sheet);
 

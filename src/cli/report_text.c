@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/root_cause.h"
 #include "base/clock.h"
 #include "base/seed.h"
 #include "cli/failure_text.h"
@@ -575,6 +576,19 @@ static const struct ttm_report_process *find_worst(const struct ttm_report *repo
             worst = process;
     }
     return worst;
+}
+
+bool ttm_report_has_findings(const struct ttm_report *report)
+{
+    const struct ttm_report_process *worst = find_worst(report, &everything);
+    struct ttm_root_causes causes = {0};
+
+    if (ttm_report_leaked_bytes(report) > 0)
+        return true;
+    const bool has_causes =
+        worst && ttm_root_causes_find(worst, NULL, NULL, &causes) == 0 && causes.count > 0;
+    ttm_root_causes_done(&causes);
+    return has_causes;
 }
 
 int ttm_report_remains_text(const struct ttm_report *report, const char *path,

@@ -21,4 +21,7 @@ int ttm_report_text(const struct ttm_report *report, const struct ttm_report_cho
 int ttm_report_remains_text(const struct ttm_report *report, const char *path,
                             const struct ttm_terminal *terminal, size_t rows, struct ttm_text *out);
 
+/* Whether that has more to say than a list of what remains: suspects, or a cause of several. */
+bool ttm_report_has_findings(const struct ttm_report *report);
+
 #endif /* TTM_CLI_REPORT_TEXT_H */

@@ -295,7 +295,7 @@ void ttm_run_remains(const struct sheet *sheet, uint32_t row_max, size_t analysi
                         d->sums.closed == remaining ? plural(d->sums.closed, "held", "all held")
                                                     : ttm_format_count(d->sums.closed, count));
     put(sheet, "\n");
-    if (sheet->summary->report && ttm_report_leaked_bytes(sheet->summary->report) > 0)
+    if (sheet->summary->report && ttm_report_has_findings(sheet->summary->report))
         (void)ttm_report_remains_text(sheet->summary->report, sheet->summary->recording,
                                       sheet->terminal, analysis_rows, sheet->out);
     else

@@ -446,7 +446,7 @@ void ttm_run_summary_text(const struct ttm_run_summary *summary,
 {
     const struct ttm_departed *d = summary->departed;
     const bool is_high = terminal->rows >= ROWS_HIGH;
-    const bool has_suspects = summary->report && ttm_report_leaked_bytes(summary->report) > 0;
+    const bool has_suspects = summary->report && ttm_report_has_findings(summary->report);
     const struct sheet sheet = {.summary = summary,
                                 .departed = d,
                                 .terminal = terminal,

@@ -61,7 +61,8 @@ function make_cautions() {
 
 /* Shows the row of an origin, with all that is known of it. */
 function worst_button(origin) {
-    const words = place_of(origin), button = make("button", "", words.title + " " + words.rest);
+    const words = place_of(origin), caller = origin.caller ? " ← " + origin.caller.rest : "",
+          button = make("button", "", words.title + " " + words.rest + caller);
     button.type = "button";
     button.addEventListener("click", () => {
         Object.assign(state, {query: "", region: "", of: "remaining", sort: "size", down: true});
@@ -75,6 +76,22 @@ function worst_button(origin) {
     return button;
 }
 
+/* What one object holds of several lines: one place to look at for all of them. */
+function make_causes() {
+    const p = process();
+    fill($("causes"), ...p.causes.map((cause) => {
+        const origins = cause.origins.map((place) => p.origins[place]);
+        const amount =
+            plural(cause.remaining[0], "buffer", "buffers") + ", " + bytes_text(cause.remaining[2]);
+        return make("p", "",
+                    make("b", "",
+                         "One cause for " + plural(origins.length, "origin", "origins") + ", " +
+                             amount + ": " + cause.text),
+                    make("span", "advice", cause.advice), ...origins.slice(0, 12).map(worst_button),
+                    origins.length > 12 ? "and " + count_text(origins.length - 12) + " more" : "");
+    }));
+}
+
 /* The one sentence that people came for. */
 function make_verdict() {
     const p = process(), suspects = p.origins.filter((origin) => origin.suspect),
@@ -85,6 +102,7 @@ function make_verdict() {
     const count = suspects.reduce((sum, origin) => sum + judged(origin)[0], 0);
     const unsure = p.origins.reduce(
         (sum, origin) => sum + (origin.class === "unsure" ? origin.remaining[0] : 0), 0);
+    const caught = p.causes.reduce((sum, cause) => sum + cause.remaining[0], 0);
     /* Circular buffers of cached programs share addresses: no more than there were at a time. */
     const bytes_of = (is_cb) => suspects.reduce(
         (sum, origin) => sum + ((origin.region === "CB") === is_cb ? judged(origin)[2] : 0), 0);
@@ -106,6 +124,9 @@ function make_verdict() {
                                        ? ", " + bytes_text(p.at_a_time) + " at a time"
                                        : "") +
                                   (suspects[0].devices.length > 1 ? " on each device" : "")
+        : caught > 0 ? "No suspects; " + count_text(caught) + " of the " +
+                           plural(left, "buffer", "buffers") + " left " +
+                           (caught === 1 ? "is" : "are") + " held by an exception or a cycle"
         : unsure > 0 ? "No suspects; " + count_text(unsure) + " of the " +
                            plural(left, "buffer", "buffers") + " left " +
                            (unsure === 1 ? "is" : "are") + " unsure"
@@ -256,6 +277,9 @@ function choose_device(id) {
 
 function make_process() {
     find_callers(process().origins);
+    process().origins.forEach((origin) => { origin.cause = Infinity; });
+    process().causes.forEach(
+        (cause, i) => cause.origins.forEach((place) => { process().origins[place].cause = i; }));
     state.open.clear();
     state.zoom = [];
     state.device = -1;
@@ -263,6 +287,7 @@ function make_process() {
     make_facts();
     make_cautions();
     make_verdict();
+    make_causes();
     make_failures();
     make_views();
 }

@@ -28,7 +28,7 @@ function chosen_origins() {
                                         is_chosen(origin) && number_of(origin, state.of) > 0);
 }
 
-/* Suspects stand before all while it is the size that orders. */
+/* Suspects stand before all while it is the size that orders, and those of one cause together. */
 function compare_origins(key) {
     const direction = state.down ? -1 : 1;
     return (a, b) => {
@@ -36,6 +36,9 @@ function compare_origins(key) {
         if (state.sort === "size" && state.down && state.of === "remaining" &&
             !a.suspect !== !b.suspect)
             return a.suspect ? -1 : 1;
+        if (state.sort === "size" && state.down && state.of === "remaining" && a.suspect &&
+            a.cause !== b.cause)
+            return a.cause - b.cause;
         const order = typeof x === "number" ? x - y : x.localeCompare(y, "en", {numeric: true});
         return order !== 0 ? direction * order : weight_of(b, state.of) - weight_of(a, state.of);
     };
@@ -96,6 +99,7 @@ function facts_of(origin) {
     put("name", origin.name);
     put("context", origin.context);
     put("thread", origin.thread);
+    put("held by", (origin.holders || []).join("; "));
     return list;
 }
 
