@@ -7,18 +7,18 @@
 
 #include "cli/report_causes.h"
 
-/* Suspects of a cause first, the largest cause before all; else as they were. */
+/* Suspects first; those of a cause side by side, and as large as all of them; else as they were. */
 static int by_cause(const void *a, const void *b)
 {
     const struct ttm_report_row *x = a, *y = b;
-    const bool is_x = x->origin->verdict.is_suspect, is_y = y->origin->verdict.is_suspect;
-    const uint32_t x_cause = is_x && x->cause ? x->cause : UINT32_MAX;
-    const uint32_t y_cause = is_y && y->cause ? y->cause : UINT32_MAX;
+    const bool is_suspect = x->origin->verdict.is_suspect;
 
-    if (is_x != is_y)
-        return is_x ? -1 : 1;
-    if (x_cause != y_cause)
-        return x_cause < y_cause ? -1 : 1;
+    if (is_suspect != y->origin->verdict.is_suspect)
+        return is_suspect ? -1 : 1;
+    if (is_suspect && x->block_bytes != y->block_bytes)
+        return x->block_bytes > y->block_bytes ? -1 : 1;
+    if (is_suspect && x->cause != y->cause)
+        return x->cause > y->cause ? -1 : 1;
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
@@ -42,6 +42,9 @@ void ttm_report_causes_order(const struct ttm_report_process *process,
     for (uint32_t i = 0; i < count; i++) {
         if (rows[i].cause > 0 && rows_of(rows, count, rows[i].cause) < 2)
             rows[i].cause = 0;
+        rows[i].block_bytes = rows[i].cause > 0
+                                  ? causes->list[rows[i].cause - 1].held.footprint_bytes
+                                  : rows[i].held.footprint_bytes;
     }
     if (causes->count > 0)
         qsort(rows, count, sizeof(rows[0]), by_cause);

@@ -10,7 +10,10 @@
 #include "cli/report_rows.h"
 #include "cli/report_sheet.h"
 
-/* Gives rows the number of the cause that several have; suspects that have one come first. */
+/*
+ * Gives rows the number of the cause that several have. Those suspects then follow each other, at
+ * the place of one that is as large as all of them.
+ */
 void ttm_report_causes_order(const struct ttm_report_process *process,
                              const struct ttm_root_causes *causes, struct ttm_report_row *rows,
                              uint32_t count);

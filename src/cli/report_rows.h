@@ -21,7 +21,8 @@ struct ttm_report_row {
     struct ttm_held judged;                 /* of what remains: what their verdicts are true of */
     uint64_t bars[TTM_REPORT_BARS];
     uint32_t cause;             /* see cli/report_causes.h; 0: none */
-    uint32_t number;            /* among the rows, before causes were put first */
+    uint32_t number;            /* among the rows, before those of a cause were put together */
+    uint64_t block_bytes;       /* what all rows of its cause hold, else what it holds */
     uint64_t first_ns, last_ns; /* births of the oldest and the youngest that remain */
 };
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "recording/recorder.h"
+#include "wire/keepers.h"
 #include "wire/origin_row.h"
 
 #define START_NS 1000000000000ull
@@ -255,6 +256,48 @@ static void leak_on(struct story *story, uint32_t device, const char *line, uint
     }
 }
 
+#define CROWD 20 /* lines that leak, */
+#define CAUGHT 5 /* of which an exception holds so many: every fourth */
+
+/* The exception that holds what a line allocated. */
+static void say_exception(struct story *story, uint32_t origin, unsigned line)
+{
+    struct ttm_keepers_note note = {
+        .origin = origin, .round = 1, .cause = TTM_CAUSE_TRACEBACK, .count = 1, .roots = {1}};
+    uint8_t buf[TTM_KEEPERS_NOTE_SIZE_MAX];
+    char text[120];
+
+    (void)snprintf(text, sizeof(text),
+                   "traceback of ValueError: variable x%u of step (crowd.py:%u), held by list "
+                   "ERRORS in module crowd",
+                   line, line);
+    note.keepers[0] = (struct ttm_note_text){text, (uint16_t)strlen(text)};
+    story_note(story, story->next_note++, TTM_NOTE_KEEPERS, buf,
+               ttm_keepers_note_encode(&note, buf));
+}
+
+/* Many lines leak, each more than the next; one exception holds what some of them made. */
+static void leak_in_crowds(struct story *story)
+{
+    uint32_t leaks[CROWD];
+
+    story_devices(story, 1);
+    for (unsigned k = 0; k < CROWD; k++) {
+        char line[64];
+        (void)snprintf(line, sizeof(line), "crowd.py:%u:step|crowd.py:99:main", 10 + k);
+        leaks[k] = story_line(story, line, "ttnn.add");
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        for (unsigned k = 0; k < CROWD; k++) {
+            story_birth(story, leaks[k], TTM_REGION_DRAM, (CROWD - k) * 64 * KIB);
+            story_flash(story, leaks[k], TTM_REGION_L1, 64 * KIB);
+        }
+        story_wait(story, 5 * STORY_MS);
+    }
+    for (unsigned k = 0; k < CAUGHT; k++)
+        say_exception(story, leaks[4 * k + 3], 13 + 4 * k);
+}
+
 /* 'rounds' of a line that keeps its result, beside one that does not. */
 static void train(struct story *story, const char *keeps, const char *gives_back, unsigned rounds)
 {
@@ -416,6 +459,9 @@ static void tell(const char *name, struct ttm_encoder *enc, struct ttm_recorder 
         leak_on(&other, 1, "small.py:9:step", 96 * KIB);
         story_exit(&other, 0);
         story.now_ns = other.now_ns;
+        story_exit(&story, 0);
+    } else if (strcmp(name, "crowd") == 0) {
+        leak_in_crowds(&story);
         story_exit(&story, 0);
     } else if (strcmp(name, "million") == 0) {
         story_devices(&story, 1);

@@ -79,6 +79,23 @@ def test_the_head_says_what_ran_and_what_is_wrong(browser: Browser) -> None:
     assert "none was freed" in text(browser, "#rows tr.detail")
 
 
+def test_one_cause_of_several_origins_is_told_once_and_leads_to_each(browser: Browser) -> None:
+    show(browser, "crowd")
+    told = text(browser, "#causes").replace("\u00a0", " ")
+    assert told.startswith(
+        "One cause for 5 origins, 100 buffers, 56.3 MiB: "
+        "traceback of ValueError, held by list ERRORS in module crowd"
+    )
+    places = [f"crowd.py:{line}" for line in (13, 17, 21, 25, 29)]
+    assert texts(browser, "#causes button") == [f"{place} step" for place in places]
+    assert texts(browser, "#rows .place b")[:6] == [*places, "crowd.py:10"]
+    browser.click("#causes button:nth-of-type(2)")
+    detail = text(browser, "#rows tr.detail")
+    assert "variable x17 of step (crowd.py:17), held by list ERRORS in module crowd" in detail
+    show(browser, "leak")
+    assert text(browser, "#causes") == ""
+
+
 def test_what_grew_in_a_loop_that_is_over_does_not_keep_growing(browser: Browser) -> None:
     for story, words in (("over", "that kept growing"), ("over_and_on", "that keep or kept growing")):
         show(browser, story)

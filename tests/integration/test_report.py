@@ -511,6 +511,68 @@ def test_numbers_of_text_and_json_agree() -> None:
     assert json.dumps(process)  # a document of its own
 
 
+# ---- many suspects ----
+
+ERRORS = "traceback of ValueError, held by list ERRORS in module crowd"
+CAUGHT_LINES = [13, 17, 21, 25, 29]
+OTHER_LINES = [line for line in range(10, 30) if line not in CAUGHT_LINES]
+
+
+def assert_a_line_for_each(rows: list[str]) -> None:
+    """Those of one cause first; all in the order of their sizes."""
+    found = [re.match(r" ?(\d+) crowd\.py:(\d+) step .* growing$", row) for row in rows]
+    numbered = [(int(row[1]), int(row[2])) for row in found if row]
+    assert numbered == list(enumerate([*CAUGHT_LINES, *OTHER_LINES], 1))
+
+
+@pytest.mark.parametrize("columns", [0, 80, 130])
+def test_every_suspect_has_a_line_however_many_there_are(columns: int) -> None:
+    file = tell("crowd")
+    rows = lines_on_terminal(file, columns) if columns else run_ok("report", file).lines
+    assert_a_line_for_each(rows)
+    assert not any("more origin" in row for row in rows)
+    first = run_ok("report", file, "--top", "3").lines
+    assert sum("growing" in row and "crowd.py" in row for row in first) == 3
+
+
+def test_one_cause_of_several_origins_comes_first_with_their_sum() -> None:
+    file = tell("crowd")
+    rows = run_ok("report", file).lines
+    at = next(n for n, row in enumerate(rows) if "one cause" in row)
+    assert "20 suspects" in rows[at - 1]
+    text = " ".join(" ".join(rows[at : at + 4]).split())
+    assert text.startswith(f"one cause for 5 origins (1-5), 100 buffers, 56.3 MiB: {ERRORS} ")
+    assert "an exception keeps the variables" in text
+    (process,) = run_json("report", file)["processes"]
+    (cause,) = process["root_causes"]
+    origins = [process["origins"][place] for place in cause["origins"]]
+    lines = [int(origin["python"][0].split(":")[1]) for origin in origins]
+    assert (cause["cause"], cause["text"], lines) == ("traceback", ERRORS, CAUGHT_LINES)
+    for key in ("remaining", "remaining_bytes", "remaining_footprint_bytes"):
+        assert cause[key] == sum(origin[key] for origin in origins), key
+    assert round(cause["remaining_footprint_bytes"] / 2**20, 1) == 56.3
+    # A part that is chosen has the sum of that part; at other moments there is none.
+    (process,) = run_json("report", file, "--top", "8")["processes"]
+    (cause,) = process["root_causes"]
+    assert len(cause["origins"]) == 2 and cause["remaining"] == 40
+    for look in (("--at", "peak"), ("--region", "L1")):
+        assert run_json("report", file, *look)["processes"][0]["root_causes"] == []
+
+
+def test_suspects_that_are_known_have_no_cause() -> None:
+    file = tell("crowd")
+    Path("known").write_text("leak:crowd.py*\n", encoding="utf-8")
+    assert "one cause" in run_ok("report", file).out
+    screen = run_ok("report", file, "--suppressions", "known").out
+    assert "one cause" not in screen and "known and suppressed" in screen
+
+
+def test_the_suspects_of_other_processes_have_a_line_each() -> None:
+    screen = run_ok("report", tell("apart")).out
+    assert "\n + in process 4243: small.py:9 step, DRAM, 20 buffers, 1.9 MiB\n" in screen
+    assert "small.py" not in run_ok("report", "apart.ttmem", "--pid", "4242").out
+
+
 # ---- programs in C++ ----
 
 MODEL_WORKER = os.environ.get("MODEL_WORKER", "")

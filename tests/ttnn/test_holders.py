@@ -467,6 +467,86 @@ def test_tensors_without_a_buffer_are_not_asked_for_its_address(folder: Path) ->
     assert "TT_FATAL" not in out
 
 
+# Each step has five lines, in three frames, that make tensors; every other one fails.
+FAILING = """
+def zeros(height):
+    return ttnn.zeros((height, 32), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+
+def mlp(i):
+    hidden = zeros(96)
+    gate = zeros(128)
+    if i % 2:
+        raise ValueError("bad batch")
+
+def attention(i):
+    key = zeros(64)
+    value = zeros(160)
+    mlp(i)
+
+def step(i):
+    x = new(device)
+    attention(i)
+
+for i in range(20):
+    passing = zeros(32)
+    try:
+        step(i)
+    except ValueError as failure:
+        {keep}
+    del passing
+"""
+
+
+def callers(process: Any, places: list[int]) -> list[str]:
+    """The functions whose lines made what remains, sorted."""
+    frames = [process["origins"][place]["python"] for place in places]
+    return sorted(next(f for f in stack if "zeros" not in f).split(":")[2] for stack in frames)
+
+
+@pytest.mark.parametrize("keep", ["KEPT.append(failure)", "KEPT[:] = [failure]"])
+def test_what_one_kept_exception_holds_of_five_lines_is_one_finding(folder: Path, keep: str) -> None:
+    is_growing = "append" in keep
+    _, out, report = run(folder, FAILING.format(keep=keep), "--holders")
+    (process,) = report["processes"]
+    (cause,) = process["root_causes"]
+    assert cause["cause"] == "traceback"
+    assert cause["text"] == "traceback of ValueError, held by list KEPT in module decode"
+    assert callers(process, cause["origins"]) == ["attention", "attention", "mlp", "mlp", "new"]
+    origins = [process["origins"][place] for place in cause["origins"]]
+    assert {origin["suspect"] for origin in origins} == {is_growing}
+    assert cause["remaining"] == (50 if is_growing else 5)
+    for key in ("remaining", "remaining_bytes", "remaining_footprint_bytes"):
+        assert cause[key] == sum(origin[key] for origin in origins)
+    words = " ".join(out.split())
+    assert f"one cause for 5 origins (1-5), {cause['remaining']} buffers, " in words
+    assert words.index("one cause for") < words.index("what remains, by origin")
+    assert len(re.findall(r"(?m)^ \d \S+\.py:\d+ ", out)) == 5
+
+
+def test_what_one_object_holds_of_several_lines_is_one_finding(folder: Path) -> None:
+    program = """
+    class Model:
+        def __init__(self):
+            self.weights = [new(device) for _ in range(8)]
+            self.cache, self.history = [], {}
+        def step(self, i):
+            self.cache.append(ttnn.add(self.weights[0], self.weights[1]))
+            self.history[i] = ttnn.multiply(self.weights[0], self.weights[1])
+    model = Model()
+    others = []
+    for i in range(20):
+        model.step(i)
+        others.append(ttnn.subtract(model.weights[0], model.weights[1]))
+    """
+    _, out, report = run(folder, program, "--holders")
+    (process,) = report["processes"]
+    (cause,) = process["root_causes"]
+    assert (cause["cause"], cause["text"]) == ("container", "Model model in module decode")
+    operations = {process["origins"][place]["operation"] for place in cause["origins"]}
+    assert operations == {"ttnn.add", "ttnn.multiply"}  # neither the weights nor the other list
+    assert "one cause for 2 origins" in " ".join(out.split())
+
+
 def test_after_a_failed_allocation_the_holders_of_then_are_known(folder: Path) -> None:
     """Also of a program that is killed afterwards, without any end of its interpreter."""
     program = """

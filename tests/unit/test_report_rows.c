@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "cli/report_causes.h"
 #include "testing.h"
 
 #define COUNT 6
@@ -153,6 +154,38 @@ static void unfolded_each_that_remains_has_a_row(void **state)
     free(rows);
 }
 
+static void rows_of_one_cause_stand_together_where_all_of_them_would(void **state)
+{
+    static const struct ttm_frame_words at[COUNT] = {{"m.py", "a", 1}, {"m.py", "b", 2},
+                                                     {"m.py", "c", 3}, {"m.py", "d", 4},
+                                                     {"m.py", "e", 5}, {"m.py", "f", 6}};
+    static const uint64_t bytes[COUNT] = {90, 50, 40, 30, 20, 10};
+    uint32_t of_origin[COUNT] = {0, 0, 1, 1, 2, 1};
+    struct ttm_root_cause list[] = {{.held.footprint_bytes = 40 + 30},
+                                    {.held.footprint_bytes = 20}};
+    const struct ttm_root_causes causes = {.list = list, .count = 2, .of_origin = of_origin};
+    struct ttm_report_origin origins[COUNT];
+    const struct ttm_report_process process = {.origins = origins, .origin_count = COUNT};
+    struct ttm_report_row *rows;
+    uint32_t count;
+    (void)state;
+
+    for (int i = 0; i < COUNT; i++) {
+        origins[i] = origin_at(&at[i], "", bytes[i]);
+        origins[i].verdict.is_suspect = i < 5; /* the last has the cause, but does not grow */
+    }
+    assert_int_equal(ttm_report_rows_of(&remaining, &process, &rows, &count), 0);
+    assert_int_equal(count, COUNT);
+    ttm_report_causes_order(&process, &causes, rows, count);
+    static const uint32_t expected[COUNT] = {0, 2, 3, 1, 4, 5};
+    static const uint32_t numbers[COUNT] = {0, 1, 1, 0, 0, 1}; /* one alone needs no heading */
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(rows[i].origin - origins, expected[i]);
+        assert_int_equal(rows[i].cause, numbers[i]);
+    }
+    free(rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +194,7 @@ int main(void)
         cmocka_unit_test(a_recursion_is_one_row_however_deep_but_not_other_lines),
         cmocka_unit_test(rows_that_grew_by_folding_move_up),
         cmocka_unit_test(unfolded_each_that_remains_has_a_row),
+        cmocka_unit_test(rows_of_one_cause_stand_together_where_all_of_them_would),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

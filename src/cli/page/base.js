@@ -275,6 +275,16 @@ function lines_of(origin) {
     return origin.stack.slice(0, origin.op && origin.stack.length > 1 ? -1 : undefined).reverse();
 }
 
+/* Origins that one object holds stand together, at the place of one as large as all of them. */
+function find_blocks(p) {
+    for (const origin of p.origins)
+        Object.assign(origin, {cause: -1, block: origin.remaining[2]});
+    p.causes.forEach((cause, i) => {
+        for (const place of cause.origins)
+            Object.assign(p.origins[place], {cause: i, block: cause.remaining[2]});
+    });
+}
+
 /* Where several origins share their innermost line, the first caller that tells each one apart. */
 function find_callers(origins) {
     const groups = new Map();

@@ -277,9 +277,7 @@ function choose_device(id) {
 
 function make_process() {
     find_callers(process().origins);
-    process().origins.forEach((origin) => { origin.cause = Infinity; });
-    process().causes.forEach(
-        (cause, i) => cause.origins.forEach((place) => { process().origins[place].cause = i; }));
+    find_blocks(process());
     state.open.clear();
     state.zoom = [];
     state.device = -1;

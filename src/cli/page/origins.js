@@ -38,7 +38,7 @@ function compare_origins(key) {
             return a.suspect ? -1 : 1;
         if (state.sort === "size" && state.down && state.of === "remaining" && a.suspect &&
             a.cause !== b.cause)
-            return a.cause - b.cause;
+            return b.block - a.block || b.cause - a.cause;
         const order = typeof x === "number" ? x - y : x.localeCompare(y, "en", {numeric: true});
         return order !== 0 ? direction * order : weight_of(b, state.of) - weight_of(a, state.of);
     };
