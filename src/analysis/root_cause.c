@@ -69,13 +69,15 @@ static void put_root(const char *text, char ret[TTM_ROOT_CAUSE_TEXT])
 /* Where one place holds several exceptions, of different kinds. */
 static void put_several(uint8_t cause, const char *text, char ret[TTM_ROOT_CAUSE_TEXT])
 {
+    static const char *const words[TTM_CAUSE_COUNT] = {
+        [TTM_CAUSE_TRACEBACK] = "tracebacks",
+        [TTM_CAUSE_CLOSURE] = "closures",
+        [TTM_CAUSE_FRAME] = "generators or coroutines",
+    };
     const char *tail = outermost(text);
-    const char *what = cause == TTM_CAUSE_TRACEBACK ? "tracebacks"
-                       : cause == TTM_CAUSE_CLOSURE ? "closures"
-                                                    : NULL;
 
-    if (tail && what)
-        (void)snprintf(ret, TTM_ROOT_CAUSE_TEXT, "%s %s", what, tail + strlen(", "));
+    if (tail && cause < TTM_CAUSE_COUNT && words[cause])
+        (void)snprintf(ret, TTM_ROOT_CAUSE_TEXT, "%s %s", words[cause], tail + strlen(", "));
 }
 
 /* What tells the outermost object from all others; "": its words do not. */

@@ -79,10 +79,10 @@ def test_the_head_says_what_ran_and_what_is_wrong(browser: Browser) -> None:
     assert "none was freed" in text(browser, "#rows tr.detail")
 
 
-def test_one_cause_of_several_origins_is_told_once_and_leads_to_each(browser: Browser) -> None:
+def test_one_cause_of_several_origins_is_shown_once_and_leads_to_each(browser: Browser) -> None:
     show(browser, "crowd")
-    told = text(browser, "#causes").replace("\u00a0", " ")
-    assert told.startswith(
+    shown = text(browser, "#causes").replace("\u00a0", " ")
+    assert shown.startswith(
         "One cause for 5 origins, 100 buffers, 56.3 MiB: "
         "traceback of ValueError, held by list ERRORS in module crowd"
     )

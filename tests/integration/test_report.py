@@ -596,7 +596,7 @@ def run_model(file: str) -> Result:
 
 
 @needs_cpp
-def test_a_helper_in_cpp_that_leaks_and_loads_is_told_apart_by_its_callers() -> None:
+def test_a_helper_in_cpp_that_leaks_and_loads_has_its_callers_beside_it() -> None:
     result = run_model("m.ttmem")
     report = run("report", "m.ttmem").out
     at, text = model_line("line of all")

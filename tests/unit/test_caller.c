@@ -116,7 +116,7 @@ static void what_has_no_name_is_told_by_what_it_is_in(void **state)
     assert_true(caller.needs_line);
 }
 
-static void a_native_caller_is_told_without_its_scopes_where_columns_are_few(void **state)
+static void a_native_caller_stands_without_its_scopes_where_columns_are_few(void **state)
 {
     const struct ttm_frame_words make = {"m.cpp", "make", 4};
     const struct stack stacks[] = {
@@ -144,7 +144,7 @@ int main(void)
         cmocka_unit_test(the_caller_is_the_first_in_which_they_differ),
         cmocka_unit_test(lines_of_one_function_are_told_apart),
         cmocka_unit_test(what_has_no_name_is_told_by_what_it_is_in),
-        cmocka_unit_test(a_native_caller_is_told_without_its_scopes_where_columns_are_few),
+        cmocka_unit_test(a_native_caller_stands_without_its_scopes_where_columns_are_few),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
