@@ -99,7 +99,6 @@ function facts_of(origin) {
     put("name", origin.name);
     put("context", origin.context);
     put("thread", origin.thread);
-    put("held by", (origin.holders || []).join("; "));
     return list;
 }
 
