@@ -5,6 +5,8 @@
  * - The program must have come back to the code at least three times, from other
  *   lines: eight weights from one comprehension are one visit. A loop that is all
  *   the program does has no other lines, and is told by how much it keeps.
+ * - Something else must happen beside it. A program that loads weights and ends looks like one
+ *   that leaks its inputs and ends: that is unsure, and a mark where loading is over decides.
  * - The births of what remains must reach the end: weights that are loaded before a
  *   decode loop, and a warm-up that settles, do not. How far from the end the last
  *   one may lie follows from the gaps there were between them, and from whether the
@@ -65,6 +67,7 @@ enum course {
     COURSE_OVER,
     COURSE_NEWEST,
     COURSE_BLENDED,
+    COURSE_ALONE,
     COURSE_GROWING
 };
 
@@ -230,7 +233,9 @@ static enum course course_of(const struct ttm_evidence *e)
         return COURSE_SETTLED;
     if (has_stopped(e))
         return has_settled(e) ? COURSE_SETTLED : COURSE_OVER;
-    return e->is_blended ? COURSE_BLENDED : COURSE_GROWING;
+    if (e->is_blended)
+        return COURSE_BLENDED;
+    return e->is_alone ? COURSE_ALONE : COURSE_GROWING;
 }
 
 static bool has_many_rounds(const struct ttm_evidence *e)
@@ -264,7 +269,7 @@ static bool is_doubtful(const struct ttm_evidence *e, enum course course)
 static bool was_kept_to_the_end(const struct ttm_evidence *e)
 {
     return e->remaining == 0 && e->late >= GROWING_LEAST && e->late >= e->allocs - e->allocs / 10 &&
-           is_loop(e) && !has_stopped(e) && !e->is_blended;
+           is_loop(e) && !has_stopped(e) && !e->is_blended && !e->is_alone;
 }
 
 static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
@@ -285,7 +290,8 @@ static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
         return TTM_CLASS_PROGRAM_CACHE;
     if (course == COURSE_GROWING)
         return TTM_CLASS_GROWING;
-    if (course == COURSE_FEW || course == COURSE_BLENDED || !e->has_origin)
+    if (course == COURSE_FEW || course == COURSE_BLENDED || course == COURSE_ALONE ||
+        !e->has_origin)
         return TTM_CLASS_UNSURE;
     if (course == COURSE_OVER)
         return class_of_over(e);
@@ -406,6 +412,14 @@ static void tell_replaced(const struct ttm_evidence *e, struct ttm_verdict *v)
     ADVICE("do not count these as leaks; track the program with tt-mem run to see which they are");
 }
 
+static void advise_mark(const struct ttm_evidence *e, struct ttm_verdict *v)
+{
+    ADVICE(e->is_native ? "call ttmem_mark(\"warm\") where loading is over, and use --after-mark "
+                          "warm: only what grows after it counts"
+                        : "call ttmem.mark(\"warm\") where loading is over, and use --after-mark "
+                          "warm: only what grows after it counts");
+}
+
 static void tell_unsure(const struct ttm_evidence *e, enum course course, struct ttm_verdict *v)
 {
     char count[TTM_NUMBER_SIZE], later[TTM_NUMBER_SIZE];
@@ -421,6 +435,10 @@ static void tell_unsure(const struct ttm_evidence *e, enum course course, struct
         WHY("%s born at different times: too few to tell growth from intent", count);
     else if (!e->has_origin)
         WHY("%s remain and nothing is known of where they come from", count);
+    else if (course == COURSE_ALONE)
+        WHY("%s were allocated and kept up to the end, and nothing else happened beside them: "
+            "loading and leaking look the same",
+            count);
     else if (course == COURSE_BLENDED)
         WHY("%s remain of sessions of the device that are too many to be told apart", count);
     else if (course == COURSE_OVER)
@@ -431,6 +449,10 @@ static void tell_unsure(const struct ttm_evidence *e, enum course course, struct
             count, ttm_format_count(e->births - 1 - e->last_birth, later));
     else
         WHY("%s results were kept one after the other: a leak of each, or meant to stay", count);
+    if (e->has_origin && course == COURSE_ALONE) {
+        advise_mark(e, v);
+        return;
+    }
     if (e->has_origin && e->remaining > 0 && course != COURSE_FEW) {
         advise_steady(e, v);
         return;
@@ -501,4 +523,17 @@ void ttm_classify(const struct ttm_evidence *e, struct ttm_verdict *v)
         tell_unsure(e, course, v);
         break;
     }
+}
+
+void ttm_clear_early(const struct ttm_evidence *e, struct ttm_verdict *v)
+{
+    char count[TTM_NUMBER_SIZE];
+
+    if (e->remaining == 0 || !(v->is_suspect || v->class == TTM_CLASS_UNSURE))
+        return;
+    v->is_suspect = v->is_over = false;
+    if (v->class == TTM_CLASS_UNSURE || v->class == TTM_CLASS_GROWING)
+        v->class = TTM_CLASS_STEADY;
+    WHY("%s allocated before the leak check began", ttm_format_count(e->remaining, count));
+    advise_steady(e, v);
 }

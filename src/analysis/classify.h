@@ -47,6 +47,7 @@ struct ttm_evidence {
     bool is_blended;    /* of many sessions of a device that are not told apart */
     bool has_successor; /* code that was new allocated after its last birth */
     bool is_followed;   /* the same, and the program came back to it: another loop */
+    bool is_alone;      /* while it came, the program did nothing but load */
     /* Of the last round of its loop: */
     bool has_returned; /* the loop went on when this code came no more */
     bool is_fed;       /* others made a tensor from data */
@@ -96,5 +97,8 @@ struct ttm_verdict {
 };
 
 void ttm_classify(const struct ttm_evidence *evidence, struct ttm_verdict *ret);
+
+/* What came before the user wants to be told of leaks is neither suspect nor unsure. */
+void ttm_clear_early(const struct ttm_evidence *evidence, struct ttm_verdict *verdict);
 
 #endif /* TTM_ANALYSIS_CLASSIFY_H */

@@ -151,6 +151,11 @@ void ttm_ledger_ask(struct ttm_ledger *ledger, const char *const names[TTM_MOMEN
     ledger->moment_slots = !names[0] ? 0 : !names[1] ? 1 : TTM_MOMENT_SLOTS;
 }
 
+void ttm_ledger_judge_after(struct ttm_ledger *ledger, const struct ttm_ledger_judging *judging)
+{
+    ledger->judging = *judging;
+}
+
 bool ttm_ledger_moment(const struct ttm_ledger *ledger, uint32_t moment, uint64_t *ret_ns)
 {
     const uint32_t slot = slot_of(ledger, moment);
@@ -413,9 +418,14 @@ static void count_visit(struct ttm_ledger *ledger, const struct ttm_cell *cell, 
         return;
     if (kin->visits++ == 0)
         kin->first_visit = ledger->visit;
-    else if (ledger->visit - kin->last_visit > kin->longest_gap)
-        kin->longest_gap = ledger->visit - kin->last_visit;
+    else {
+        if (ledger->visit - kin->last_visit > kin->longest_gap)
+            kin->longest_gap = ledger->visit - kin->last_visit;
+        kin->separated += ledger->marks_ever != kin->last_mark || cell->phase != kin->last_phase;
+    }
     kin->last_visit = ledger->visit;
+    kin->last_mark = ledger->marks_ever;
+    kin->last_phase = cell->phase;
 }
 
 /* What its kin and its thread have in common with others of theirs. */
@@ -537,7 +547,7 @@ static int count_close(struct ttm_ledger *ledger, const struct ttm_cell *cell, u
 
     set->live--;
     set->is_closing |= is_closing_end(how);
-    if (!set->is_closing || !ttm_cell_is_current(ledger, cell))
+    if (!set->is_closing || !ttm_cell_is_open(ledger, cell))
         return 0;
     if (set->live > 0 && !(is_closing_end(how) && ttm_origin_log(&ledger->notes, &log)))
         return 0;
@@ -703,10 +713,22 @@ static void take_moments(struct ttm_ledger *ledger, const char *name, uint64_t t
     }
 }
 
+static bool is_judge_mark(const struct ttm_ledger *ledger, const struct ttm_recorded_mark *mark)
+{
+    const char *name = ledger->judging.mark;
+
+    return name && strlen(name) == mark->name_length &&
+           memcmp(name, mark->name, mark->name_length) == 0;
+}
+
 static int take_mark(struct ttm_ledger *ledger, const struct ttm_recorded_mark *mark,
                      uint64_t time_ns)
 {
     ledger->last_line = 0; /* what comes after a mark is another visit */
+    ledger->marks_ever++;
+    if (!ledger->is_judging && is_judge_mark(ledger, mark) &&
+        ttm_ledger_begin_judging(ledger, time_ns) < 0)
+        return -ENOMEM;
     if (ledger->mark_count == TTM_LEDGER_MARKS)
         return 0;
     if ((ledger->mark_count & (ledger->mark_count - 1)) == 0) {
@@ -749,17 +771,32 @@ static int take_process(struct ttm_ledger *ledger, const struct ttm_recorded_pro
     ledger->command = command;
     ledger->seen = *seen;
     ledger->seen.command = command;
+    /* A wall clock that was set in between makes this wrong: then the first record counts. */
+    const uint64_t start_ns = seen->start_wall_ns - (uint64_t)ledger->judging.wall_offset_ns;
+    if (seen->start_wall_ns > 0 && start_ns < ledger->first_ns)
+        ledger->start_ns = start_ns;
     return 0;
+}
+
+/* Returns 0 or -ENOMEM. */
+static int take_time(struct ttm_ledger *ledger, uint64_t time_ns)
+{
+    if (time_ns < ledger->first_ns)
+        ledger->first_ns = time_ns;
+    if (time_ns > ledger->last_ns)
+        ledger->last_ns = time_ns;
+    if (ledger->is_judging || !ledger->judging.has_warmup)
+        return 0;
+    const uint64_t start_ns = ledger->start_ns > 0 ? ledger->start_ns : ledger->first_ns;
+    const bool is_warm = time_ns >= start_ns && time_ns - start_ns >= ledger->judging.warmup_ns;
+    return is_warm ? ttm_ledger_begin_judging(ledger, time_ns) : 0;
 }
 
 int ttm_ledger_take(struct ttm_ledger *ledger, const struct ttm_recorded *record)
 {
-    if (record->type != TTM_RECORDED_NOTE && record->type != TTM_RECORDED_GAP) {
-        if (record->time_ns < ledger->first_ns)
-            ledger->first_ns = record->time_ns;
-        if (record->time_ns > ledger->last_ns)
-            ledger->last_ns = record->time_ns;
-    }
+    if (record->type != TTM_RECORDED_NOTE && record->type != TTM_RECORDED_GAP &&
+        take_time(ledger, record->time_ns) < 0)
+        return -ENOMEM;
     switch (record->type) {
     case TTM_RECORDED_PROCESS:
         return take_process(ledger, &record->seen);

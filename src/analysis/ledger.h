@@ -60,6 +60,8 @@ struct ttm_remaining {
 struct ttm_ledger_session {
     bool is_closed;
     bool is_blended;       /* there were too many: the later ones are in it too */
+    bool is_early;         /* it ends where the judgement begins, see ttm_ledger_judge_after() */
+    uint32_t early;        /* + 1: the early one that goes on in this; 0: none */
     uint64_t first_births; /* of the process until it began */
     uint64_t births;       /* and until it was closed, or all; likewise the visits and the times */
     uint64_t visits;
@@ -94,6 +96,9 @@ struct ttm_kin {
     uint32_t spot;            /* the first kin of the same line, whoever called its function */
     uint32_t before;          /* + 1: whose turn it was in its thread before its last; 0: none's */
     uint32_t session;
+    uint32_t separated;  /* visits that a mark or another phase separates from the one before */
+    uint32_t last_mark;  /* how many marks there were at its last visit, */
+    uint64_t last_phase; /* and its phase */
 };
 
 /* A thread that allocates. */
@@ -123,6 +128,7 @@ struct ttm_cell {
     uint32_t kin;
     uint32_t thread; /* index */
     uint64_t line;   /* the code of the kin, in its context */
+    uint64_t phase;  /* the outermost context; 0: none */
     struct ttm_held now;
     uint64_t allocs;
     uint64_t born_bytes; /* footprints of all that were allocated */
@@ -173,6 +179,14 @@ struct ttm_ledger_mark {
 
 #define TTM_LEDGER_MARKS 65536
 
+/* Where the judgement begins; see ttm_ledger_judge_after(). */
+struct ttm_ledger_judging {
+    const char *mark; /* borrowed; NULL: not at a mark */
+    bool has_warmup;  /* at a time: */
+    uint64_t warmup_ns;
+    int64_t wall_offset_ns; /* of the recording */
+};
+
 struct ttm_live; /* one live allocation */
 
 struct ttm_ledger {
@@ -217,6 +231,7 @@ struct ttm_ledger {
     struct ttm_ledger_thread *threads; /* the first is the first that has allocated */
     uint32_t thread_count;
     uint64_t last_line;    /* 0: none, or a mark has passed since */
+    uint32_t marks_ever;   /* more than are kept */
     uint64_t visit;        /* goes up as another line allocates */
     uint32_t visit_births; /* buffers born in it so far */
     uint32_t visit_live;   /* of these, live */
@@ -226,6 +241,11 @@ struct ttm_ledger {
     struct ttm_addresses addresses;
     struct ttm_ledger_mark *marks;
     uint32_t mark_count;
+    /* Where the judgement begins, see ttm_ledger_judge_after(). */
+    struct ttm_ledger_judging judging;
+    bool is_judging;     /* it has begun, */
+    uint64_t judging_ns; /* at this time */
+    uint64_t start_ns;   /* of the process; 0: not known */
     struct ttm_ledger_failure *failures;
     uint32_t failure_count;
     uint64_t failures_ever;
@@ -256,6 +276,12 @@ void ttm_ledger_done(struct ttm_ledger *ledger);
  * first is the last before the second, if there is one. 'names' are borrowed; NULL: none.
  */
 void ttm_ledger_ask(struct ttm_ledger *ledger, const char *const names[TTM_MOMENTS]);
+
+/*
+ * Before the first record: only what the process allocates after the first mark of a name, or after
+ * a time since its start, is judged. Zeroed: all of it.
+ */
+void ttm_ledger_judge_after(struct ttm_ledger *ledger, const struct ttm_ledger_judging *judging);
 
 /* Whether a mark that was asked for has come, and when. */
 bool ttm_ledger_moment(const struct ttm_ledger *ledger, uint32_t moment, uint64_t *ret_ns);

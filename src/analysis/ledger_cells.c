@@ -80,6 +80,12 @@ static void end_session(const struct ttm_ledger *ledger, struct ttm_ledger_sessi
     session->last_ns = ledger->last_ns;
 }
 
+static void close_one(const struct ttm_ledger *ledger, struct ttm_ledger_session *session)
+{
+    end_session(ledger, session);
+    session->is_closed = true;
+}
+
 int ttm_ledger_close_session(struct ttm_ledger *ledger, uint32_t set, uint64_t time_ns)
 {
     struct ttm_ledger_session *session = &ledger->sessions[ledger->groups.sets[set].session - 1];
@@ -90,10 +96,29 @@ int ttm_ledger_close_session(struct ttm_ledger *ledger, uint32_t set, uint64_t t
         return 0;
     }
     ledger->reopened++;
-    end_session(ledger, session);
-    session->is_closed = true;
+    close_one(ledger, session);
+    if (session->early > 0)
+        close_one(ledger, &ledger->sessions[session->early - 1]);
     ledger->last_line = 0;
     return begin_session(ledger, set, time_ns);
+}
+
+int ttm_ledger_begin_judging(struct ttm_ledger *ledger, uint64_t time_ns)
+{
+    ledger->is_judging = true;
+    ledger->judging_ns = time_ns;
+    ledger->last_line = 0;
+    for (uint32_t i = 0; i < ledger->session_count; i++)
+        ledger->sessions[i].is_early = true;
+    for (uint32_t set = 0; set < ledger->groups.set_count; set++) {
+        const uint32_t early = ledger->groups.sets[set].session;
+        if (early == 0) /* nothing was allocated there yet */
+            continue;
+        if (begin_session(ledger, set, time_ns) < 0)
+            return -ENOMEM;
+        ledger->sessions[ledger->session_count - 1].early = early;
+    }
+    return 0;
 }
 
 void ttm_ledger_end_sessions(struct ttm_ledger *ledger)
@@ -224,7 +249,8 @@ static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     if (ledger->cell_count == CELLS_MAX || make_cell_room(ledger) < 0)
         return -ENOMEM;
     if (ledger->groups.sets[set].session == 0 &&
-        begin_session(ledger, (uint32_t)set, ledger->first_ns) < 0)
+        begin_session(ledger, (uint32_t)set,
+                      ledger->is_judging ? ledger->judging_ns : ledger->first_ns) < 0)
         return -ENOMEM;
     struct ttm_cell cell = {
         .origin = life->origin,
@@ -249,6 +275,7 @@ static int add_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *l
     cell.thread_first = ledger->threads[thread].births;
     /* Without any origin, sizes take the place of lines. */
     cell.line = line.code ? ttm_hash_u64(line.code ^ line.context) | 1 : 0;
+    cell.phase = line.phase;
     cell.peaks = calloc(ledger->groups.sets[set].group_count, sizeof(cell.peaks[0]));
     if (!cell.peaks)
         return -ENOMEM;

@@ -23,6 +23,12 @@ int ttm_ledger_set(struct ttm_ledger *ledger, uint32_t number);
  */
 int ttm_ledger_close_session(struct ttm_ledger *ledger, uint32_t set, uint64_t time_ns);
 
+/*
+ * What was allocated so far is not judged: each set of devices goes on in a session of its own for
+ * evidence, which is closed together with the early one. Returns 0 or -ENOMEM.
+ */
+int ttm_ledger_begin_judging(struct ttm_ledger *ledger, uint64_t time_ns);
+
 /* After the last record. */
 void ttm_ledger_end_sessions(struct ttm_ledger *ledger);
 
@@ -43,7 +49,14 @@ static inline bool ttm_cell_is_current(const struct ttm_ledger *ledger, const st
     return ledger->groups.sets[cell->set].session == cell->session + 1;
 }
 
-/* The same; most lives are like the one before. */
+/* The same, or it was so until the judgement began: its devices have not been closed since. */
+static inline bool ttm_cell_is_open(const struct ttm_ledger *ledger, const struct ttm_cell *cell)
+{
+    return ttm_cell_is_current(ledger, cell) ||
+           ledger->sessions[ledger->groups.sets[cell->set].session - 1].early == cell->session + 1;
+}
+
+/* The cell of a life, as above; most lives are like the one before. */
 static inline int ttm_ledger_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
                                   uint32_t *ret)
 {

@@ -85,6 +85,18 @@ static uint64_t hash_stack(const struct ttm_notebook *notes,
     return hash;
 }
 
+static uint64_t hash_phase(const struct ttm_notebook *notes, uint32_t context)
+{
+    const struct ttm_noted *note = context ? ttm_notebook_get(notes, context) : NULL;
+    uint64_t hash = 1;
+
+    if (!note)
+        return 0;
+    for (size_t i = 0; i < note->length && note->bytes[i] != '/'; i++)
+        hash = (hash ^ note->bytes[i]) * 0x100000001b3ull;
+    return ttm_hash_u64(hash) | 1;
+}
+
 struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_t number)
 {
     struct ttm_origin_line ret = {0};
@@ -94,6 +106,7 @@ struct ttm_origin_line ttm_origin_line(const struct ttm_notebook *notes, uint32_
     if (!read_origin(notes, number, &origin))
         return ret;
     ret.context = origin.context;
+    ret.phase = hash_phase(notes, origin.context);
     ret.thread = origin.thread;
     const struct ttm_python_frame *frame =
         read_python(notes, origin.python, &stack) ? users_frame(notes, &stack) : NULL;

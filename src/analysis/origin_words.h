@@ -82,6 +82,7 @@ struct ttm_origin_line {
     uint64_t code;     /* the Python stack, else the native one, and the operation; 0: not known */
     uint64_t spot;     /* the innermost line of the user's and the operation, whoever called it */
     uint32_t function; /* of that line; number of a note, 0: not known */
+    uint64_t phase;    /* the outermost context: "load" of "load/layer 3"; 0: none */
     uint32_t context;  /* numbers of notes, 0: none */
     uint32_t thread;
 };

@@ -22,6 +22,7 @@
 
 struct reading {
     struct ttm_by_process ledgers;
+    struct ttm_recording *recording;
     const struct ttm_report_options *options;
     struct ttm_report *report;
 };
@@ -45,6 +46,13 @@ static struct ttm_ledger *ledger_of(struct reading *reading, uint32_t process)
     ttm_ledger_init(ledger, process, reading->options->seed);
     ledger->keeps_drawings = reading->options->wants_drawings;
     ttm_ledger_ask(ledger, reading->options->moments);
+    struct ttm_recording_info info;
+    ttm_recording_info(reading->recording, &info);
+    const struct ttm_ledger_judging judging = {.mark = reading->options->after_mark,
+                                               .has_warmup = reading->options->has_warmup,
+                                               .warmup_ns = reading->options->warmup_ns,
+                                               .wall_offset_ns = info.wall_offset_ns};
+    ttm_ledger_judge_after(ledger, &judging);
     return ledger;
 }
 
@@ -806,6 +814,19 @@ static int make_sessions(struct making *making)
     return 0;
 }
 
+/*
+ * A process that sets no such mark is judged if it began after another one's: a worker that the
+ * program started when it was warm.
+ */
+static bool is_unjudged(const struct making *making)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+
+    if (ledger->is_judging || (!making->options->after_mark && !making->options->has_warmup))
+        return false;
+    return making->options->has_warmup || ledger->first_ns < making->mark_ns;
+}
+
 static int make_process(struct making *making)
 {
     const struct ttm_ledger *ledger = making->ledger;
@@ -832,6 +853,7 @@ static int make_process(struct making *making)
     struct ttm_log_note log;
     process->is_logged = ttm_origin_log(&ledger->notes, &log);
     process->is_untimed = process->is_logged && log.is_untimed;
+    process->is_unjudged = is_unjudged(making);
     judge(making->report, ledger, process);
     int r = make_sessions(making);
     if (r == 0)
@@ -843,9 +865,22 @@ static int make_process(struct making *making)
     return r < 0 ? r : make_rest(making);
 }
 
+static uint64_t first_mark_ns(const struct reading *reading)
+{
+    uint64_t first_ns = UINT64_MAX;
+
+    for (uint32_t i = 0; i < reading->ledgers.count; i++) {
+        const struct ttm_ledger *ledger = ledger_at(reading, i);
+        if (ledger->is_judging && ledger->judging_ns < first_ns)
+            first_ns = ledger->judging_ns;
+    }
+    return first_ns;
+}
+
 static int make_report(const struct reading *reading)
 {
     struct ttm_report *report = reading->report;
+    const uint64_t mark_ns = first_mark_ns(reading);
     int r = 0;
 
     report->processes =
@@ -862,6 +897,7 @@ static int make_report(const struct reading *reading)
             .first_users_ns = UINT64_MAX,
             .process_total = reading->ledgers.count,
             .l1_base = UINT64_MAX,
+            .mark_ns = mark_ns,
             .named = malloc((cells + 1) * sizeof(struct named)),
             .origin_of_cell = malloc((cells + 1) * sizeof(uint32_t)),
         };
@@ -876,7 +912,7 @@ static int make_report(const struct reading *reading)
 int ttm_report_read(struct ttm_recording *recording, const struct ttm_report_options *options,
                     struct ttm_report *ret)
 {
-    struct reading reading = {.options = options, .report = ret};
+    struct reading reading = {.options = options, .report = ret, .recording = recording};
 
     *ret = (struct ttm_report){0};
     ttm_arena_init(&ret->arena);

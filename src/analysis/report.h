@@ -131,8 +131,9 @@ struct ttm_report_process {
     struct ttm_recorded_process_end end;
     bool is_complete;
     bool is_history_complete;
-    bool has_missed; /* it allocated or freed what the numbers here do not have */
-    bool is_cut;     /* a part of what was heard of it is not in the recording, or damaged */
+    bool is_unjudged; /* it ended before its judgement began, see 'after_mark' and 'has_warmup' */
+    bool has_missed;  /* it allocated or freed what the numbers here do not have */
+    bool is_cut;      /* a part of what was heard of it is not in the recording, or damaged */
     const char *why_incomplete;
     struct ttm_recorded_counters counters;
     uint64_t allocs; /* of all devices, a life once */
@@ -170,6 +171,9 @@ struct ttm_report {
 struct ttm_report_options {
     const char *moments[TTM_MOMENTS]; /* names of marks, NULL: none; see ttm_ledger_ask() */
     bool wants_drawings;              /* courses and banks */
+    const char *after_mark;           /* judge only what comes after it; NULL: no mark */
+    bool has_warmup;                  /* judge only what comes so long after the process began: */
+    uint64_t warmup_ns;
     struct ttm_frame_namer namer;
     /* Called now and then while it is read; may be NULL. */
     void (*progress)(void *arg, uint64_t offset, uint64_t size);

@@ -38,11 +38,11 @@ static bool is_creation(const char *operation)
 static bool is_conversion(const char *operation)
 {
     static const char *const words[] = {
-        "to_",       "typecast", "tilize",  "untilize", "interleaved_to", "sharded_to",
-        "reshard",   "permute",  "reshape", "pad",      "transpose",      "squeeze",
-        "unsqueeze", "concat",   "split",   "chunk",    "slice",          "stack",
-        "repeat",    "clone",    "copy",    "assign",   "move",           "fold",
-        "prepare",   NULL};
+        "to_",        "typecast", "tilize", "untilize",  "interleaved_to", "sharded_to", "reshard",
+        "permute",    "reshape",  "pad",    "transpose", "squeeze",        "unsqueeze",  "concat",
+        "split",      "chunk",    "slice",  "stack",     "repeat",         "clone",      "copy",
+        "assign",     "move",     "fold",   "prepare",   "bitcast",        "expand",     "view",
+        "reallocate", "narrow",   NULL};
     const char *dot = strrchr(operation, '.');
     const char *name = dot ? dot + 1 : operation;
     size_t i = 0;
@@ -315,6 +315,152 @@ static void add_round(const struct ttm_ledger *ledger, struct kindred *kindred, 
     }
 }
 
+/* ---- what happens beside ---- */
+
+/* Code of one kind, by its first visit; 'last' is the last visit of any up to this one. */
+struct span {
+    uint64_t first;
+    uint64_t last;
+};
+
+struct spans {
+    struct span *list;
+    uint32_t count;
+};
+
+/* What code may do beside other code that loads. */
+struct doings {
+    struct spans computes;
+    struct spans converts;
+    struct spans frees;
+};
+
+/* By an operation, or by a program of one that is not known: nobody needs one to load. */
+static bool computes(const struct ttm_evidence *e)
+{
+    const bool is_part = e->is_program || e->region >= TTM_REGION_CB;
+
+    return !e->is_device_open && !e->is_creation && !e->is_conversion &&
+           (is_part || !e->is_unknown);
+}
+
+/* On the device: to_device brings data there, and frees nothing. */
+static bool converts(const struct ttm_evidence *e)
+{
+    return e->is_conversion && !e->is_creation && e->region < TTM_REGION_CB;
+}
+
+/*
+ * It was given back again and again, and much more often than kept: an operation that makes a
+ * tensor in a few steps frees what it made on the way.
+ */
+static bool comes_and_goes(const struct ttm_evidence *e)
+{
+    const uint64_t frees = e->frees - e->late;
+
+    return e->region < TTM_REGION_CB && frees >= TTM_LOOP_VISITS && frees > 3 * e->remaining;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    return compare_numbers(((const struct span *)a)->first, ((const struct span *)b)->first);
+}
+
+/* Returns 0 or -ENOMEM; 'ret' is to be freed in either case. */
+static int find_spans(const struct kindred *kindred, uint32_t count,
+                      bool (*does)(const struct ttm_evidence *e), struct spans *ret)
+{
+    *ret = (struct spans){.list = malloc((count + 1) * sizeof(ret->list[0]))};
+    if (!ret->list)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_evidence *e = &kindred[i].evidence;
+        if (kindred[i].is_known && e->visits > 0 && does(e))
+            ret->list[ret->count++] = (struct span){e->first_visit, e->last_visit};
+    }
+    qsort(ret->list, ret->count, sizeof(ret->list[0]), by_first);
+    for (uint32_t i = 1; i < ret->count; i++) {
+        if (ret->list[i].last < ret->list[i - 1].last)
+            ret->list[i].last = ret->list[i - 1].last;
+    }
+    return 0;
+}
+
+/* Whether any of them was visited between the first visit of this code and its last. */
+static bool is_any_beside(const struct spans *spans, const struct ttm_evidence *e)
+{
+    uint32_t low = 0, high = spans->count;
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (spans->list[middle].first < e->last_visit)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && spans->list[low - 1].last > e->first_visit;
+}
+
+/* Something was given back meanwhile that is not what a conversion began with. */
+static bool is_freed_beside(const struct doings *doings, const struct ttm_evidence *e)
+{
+    /* Without operations nothing is made on the way to something else. */
+    if (e->is_unknown && (e->work >= TTM_LOOP_VISITS || e->frees - e->late >= TTM_LOOP_VISITS))
+        return true;
+    if (converts(e) || is_any_beside(&doings->converts, e))
+        return false;
+    return comes_and_goes(e) || is_any_beside(&doings->frees, e);
+}
+
+/*
+ * Whether the program did nothing but load while this code came: no computation, nothing that
+ * came and went, no marks or contexts that tell rounds apart. After a mark where loading is over
+ * it is never so.
+ */
+static bool is_alone(const struct ttm_ledger *ledger, const struct doings *doings,
+                     const struct kindred *kindred, uint32_t kin)
+{
+    const struct ttm_evidence *e = &kindred[kin].evidence;
+
+    if (ledger->is_judging || computes(e) || e->is_program || e->region >= TTM_REGION_CB)
+        return false;
+    return ledger->kins[kin].separated + 1 < TTM_LOOP_VISITS &&
+           !is_any_beside(&doings->computes, e) && !is_freed_beside(doings, e);
+}
+
+static void free_doings(const struct doings *doings)
+{
+    free(doings->computes.list);
+    free(doings->converts.list);
+    free(doings->frees.list);
+}
+
+/* Returns 0 or -ENOMEM. */
+static int add_company(const struct making *making, struct kindred *kindred)
+{
+    const uint32_t count = making->ledger->kin_count;
+    struct doings doings = {0};
+    int r = find_spans(kindred, count, computes, &doings.computes);
+
+    if (r == 0)
+        r = find_spans(kindred, count, converts, &doings.converts);
+    if (r == 0)
+        r = find_spans(kindred, count, comes_and_goes, &doings.frees);
+    for (uint32_t i = 0; r == 0 && i < count; i++)
+        kindred[i].evidence.is_alone = is_alone(making->ledger, &doings, kindred, i);
+    free_doings(&doings);
+    return r;
+}
+
+/* ---- verdicts ---- */
+
+static bool is_early(const struct making *making, uint32_t kin)
+{
+    const struct ttm_ledger *ledger = making->ledger;
+
+    return making->process->is_unjudged || ledger->sessions[ledger->kins[kin].session].is_early;
+}
+
 static void judge_kindred(const struct making *making, const struct beginning *beginnings,
                           uint32_t beginning_count, struct kindred *kindred)
 {
@@ -329,19 +475,25 @@ static void judge_kindred(const struct making *making, const struct beginning *b
         kindred[i].evidence.remaining_births = &kindred[i].births;
         add_others(beginnings, beginning_count, &kindred[i].evidence);
         add_round(making->ledger, kindred, i);
-        if (kindred[i].is_known)
-            ttm_classify(&kindred[i].evidence, &kindred[i].verdict);
+        if (!kindred[i].is_known)
+            continue;
+        ttm_classify(&kindred[i].evidence, &kindred[i].verdict);
+        if (is_early(making, i))
+            ttm_clear_early(&kindred[i].evidence, &kindred[i].verdict);
     }
 }
 
-/* Those in which something remained of an origin. */
-static uint32_t count_sessions(const struct named *first, uint32_t count)
+/* Those in which something remained of an origin, but for what was there before the judgement. */
+static uint32_t count_sessions(const struct ttm_ledger *ledger, const struct named *first,
+                               uint32_t count)
 {
     uint32_t sessions = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const struct ttm_cell *cell = first[i].cell;
         uint32_t k = 0;
+        if (ledger->sessions[cell->session].is_early)
+            continue;
         while (k < i && first[k].cell->session != cell->session)
             k++;
         sessions += k == i && cell->remaining.held.count > 0; /* the largest first */
@@ -365,8 +517,9 @@ static void tell_session(uint32_t sessions, bool are_alike, struct ttm_verdict *
  * The verdict of an origin from those of its cells, largest first: a leak of one session is one,
  * and else the largest has the word. 'stays' has room for each.
  */
-static void give_verdict(const struct kindred *kindred, const struct named *first, uint32_t count,
-                         struct ttm_report_stay *stays, struct ttm_report_origin *origin)
+static void give_verdict(const struct ttm_ledger *ledger, const struct kindred *kindred,
+                         const struct named *first, uint32_t count, struct ttm_report_stay *stays,
+                         struct ttm_report_origin *origin)
 {
     const struct ttm_verdict *word = &kindred[first->cell->kin].verdict;
 
@@ -396,7 +549,7 @@ static void give_verdict(const struct kindred *kindred, const struct named *firs
         origin->verdict.is_suspect = false;
     if (origin->verdict.is_suspect)
         ttm_keepers_advise(&origin->keepers, origin->verdict.advice);
-    tell_session(count_sessions(first, count), are_alike, &origin->verdict);
+    tell_session(count_sessions(ledger, first, count), are_alike, &origin->verdict);
 }
 
 static int give_verdicts(const struct making *making, const struct kindred *kindred, uint32_t count)
@@ -408,7 +561,7 @@ static int give_verdicts(const struct making *making, const struct kindred *kind
     for (uint32_t i = 0, next; i < count; i = next) {
         for (next = i + 1; next < count && making->named[next].origin == making->named[i].origin;)
             next++;
-        give_verdict(kindred, &making->named[i], next - i, stays + i,
+        give_verdict(making->ledger, kindred, &making->named[i], next - i, stays + i,
                      &making->process->origins[making->named[i].origin]);
     }
     return 0;
@@ -427,6 +580,8 @@ int ttm_report_classify(struct making *making, uint32_t count)
         add_late(making->named[i].cell, &kindred[making->named[i].cell->kin].evidence);
     if (r == 0)
         r = add_threads(making, count, kindred);
+    if (r == 0)
+        r = add_company(making, kindred);
     if (r == 0) {
         const uint32_t n = list_beginnings(making, kindred, beginnings);
         judge_kindred(making, beginnings, n, kindred);

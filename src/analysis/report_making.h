@@ -27,6 +27,7 @@ struct making {
     uint32_t *origin_of_cell; /* UINT32_MAX: none */
     uint64_t first_users_ns;  /* first birth with a line of the user's */
     uint32_t process_total;
+    uint64_t mark_ns; /* of the first mark at which a process is judged; UINT64_MAX: none */
     uint64_t l1_base; /* the lowest address of L1 that anything has */
 };
 

@@ -53,6 +53,7 @@ static const struct ttm_option options[] = {
      .name = "suppressions",
      .arg = "FILE",
      .help = "suspects that are known, as lines 'leak:PATTERN'"},
+    TTM_OPTIONS_LEAK_START,
     {.id = OPTION_FULL_PATHS, .name = "full-paths", .help = "files with their folders"},
     TTM_OPTION_JSON,
     TTM_OPTION_HELP_ROW,
@@ -108,6 +109,8 @@ static int take_option(const struct ttm_options *parsed, int id, struct ttm_repo
         r = parse_by(parsed, choice);
     else if (id == OPTION_SUPPRESSIONS)
         choice->suppressions = parsed->value;
+    else if (id == TTM_OPTION_AFTER_MARK || id == TTM_OPTION_WARMUP)
+        r = ttm_options_leak_start(parsed, id, &choice->judged);
     else if (id == 'd')
         r = ttm_options_devices(parsed, &choice->devices);
     else if (id == OPTION_REGION)
@@ -155,6 +158,25 @@ static bool are_devices_there(const struct ttm_report *report,
     return true;
 }
 
+/* Whether the leak check begins in any process; says so when it does not. */
+static bool is_judged(const struct ttm_report *report, const struct ttm_report_choice *choice,
+                      const char *path)
+{
+    char duration[TTM_NUMBER_SIZE];
+
+    for (uint32_t i = 0; i < report->process_count; i++) {
+        const struct ttm_report_process *process = &report->processes[i];
+        if (ttm_report_has_process(choice, process) && !process->is_unjudged)
+            return true;
+    }
+    if (choice->judged.after_mark)
+        ttm_log("there is no mark '%s' in '%s'", choice->judged.after_mark, path);
+    else if (choice->judged.has_warmup)
+        ttm_log("no process in '%s' ran for more than %s", path,
+                ttm_format_duration(choice->judged.warmup_ns, duration));
+    return !choice->judged.after_mark && !choice->judged.has_warmup;
+}
+
 /* Whether what was asked for is in the recording; says so when it is not. */
 static bool is_there(const struct ttm_report *report, const struct ttm_report_choice *choice,
                      const char *path)
@@ -175,7 +197,7 @@ static bool is_there(const struct ttm_report *report, const struct ttm_report_ch
         ttm_log("there is no mark '%s' in '%s'", choice->mark, path);
         return false;
     }
-    return are_devices_there(report, choice, path);
+    return is_judged(report, choice, path) && are_devices_there(report, choice, path);
 }
 
 static int print(const struct ttm_report *report, const struct ttm_report_choice *choice,
@@ -199,10 +221,11 @@ static int print(const struct ttm_report *report, const struct ttm_report_choice
 
 static int show(const char *path, const struct ttm_report_choice *choice)
 {
-    const struct ttm_report_options wanted = {.moments = {choice->mark}};
+    struct ttm_report_options wanted = choice->judged;
     struct ttm_report report = {0};
-    int status = ttm_recording_report(path, &wanted, &report);
 
+    wanted.moments[0] = choice->mark;
+    int status = ttm_recording_report(path, &wanted, &report);
     if (status == TTM_EXIT_OK && choice->suppressions)
         status = ttm_suppress_suspects(choice->suppressions, &report);
     if (status == TTM_EXIT_OK)
@@ -240,7 +263,8 @@ static int run(int argc, char **argv)
 const struct ttm_command ttm_command_report = {
     .name = "report",
     .synopsis = "[FILE] [--at MOMENT] [--by WHAT] [--all] [-d LIST]\n"
-                "                     [--region REGION] [--json]",
+                "                     [--region REGION] [--after-mark NAME | --warmup SECONDS]\n"
+                "                     [--json]",
     .summary = "What a recording shows: peaks, what remains and where it comes from.",
     .details = "FILE is what 'tt-mem run' wrote; without it, the newest *.ttmem of this folder.\n"
                "Suspects come first: what keeps growing and is not given back.",

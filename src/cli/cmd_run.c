@@ -35,6 +35,7 @@
 
 #define FRAMES_MAX 128
 #define LOG_STOP_MS 1000
+#define VERDICT_SIZE 160
 
 /* As a shell says it. */
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
@@ -78,6 +79,7 @@ static const struct ttm_option options[] = {
      .name = "suppressions",
      .arg = "FILE",
      .help = "suspects that are known: lines 'leak:PATTERN'"},
+    TTM_OPTIONS_LEAK_START,
     {.id = OPTION_HOLDERS, .name = "holders", .help = "say which Python objects keep what remains"},
     {.id = OPTION_DEBUG_LOG,
      .name = "debug-log",
@@ -98,6 +100,7 @@ struct run {
     bool is_unrecorded;
     bool has_leak_limit;
     uint64_t leak_limit_bytes;
+    struct ttm_report_options judged; /* what counts as a leak */
     const char *suppressions_path;
     struct ttm_suppressions suppressions;
     const char *debug_log_path; /* NULL: none is wanted */
@@ -128,6 +131,9 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
     case OPTION_SUPPRESSIONS:
         run->suppressions_path = parsed->value;
         return 0;
+    case TTM_OPTION_AFTER_MARK:
+    case TTM_OPTION_WARMUP:
+        return ttm_options_leak_start(parsed, id, &run->judged);
     case OPTION_HOLDERS:
         run->has_holders = true;
         return 0;
@@ -147,6 +153,23 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
     default:
         return 0;
     }
+}
+
+/* What needs a recording, which a server elsewhere does not give. */
+static int refuse_for_server(const struct run *run, const struct ttm_options *parsed)
+{
+    const char *option = NULL;
+
+    if (run->has_leak_limit)
+        option = "--fail-on-leak";
+    else if (run->judged.after_mark)
+        option = "--after-mark";
+    else if (run->judged.has_warmup)
+        option = "--warmup";
+    if (!run->connect || !option)
+        return TTM_OPTION_END;
+    return ttm_options_complain(parsed, "%s does not go with --connect, which records nothing here",
+                                option);
 }
 
 static int parse(struct run *run, int argc, char **argv)
@@ -170,10 +193,7 @@ static int parse(struct run *run, int argc, char **argv)
         return ttm_options_complain(&parsed, "--debug-log and --connect exclude each other");
     if (run->has_holders && run->python_frames == 0)
         return ttm_options_complain(&parsed, "--holders needs Python frames");
-    if (run->connect && run->has_leak_limit)
-        return ttm_options_complain(
-            &parsed, "--fail-on-leak does not go with --connect, which records nothing here");
-    return TTM_OPTION_END;
+    return refuse_for_server(run, &parsed);
 }
 
 /* ---- what the program gets ---- */
@@ -428,9 +448,7 @@ static char *finish_recording(struct run *run, const struct ttm_departed *depart
 /* Reads the recording, if there is one. Returns whether there is a report. */
 static bool analyse(struct run *run, const char *path, struct ttm_report *ret)
 {
-    const struct ttm_report_options report_options = {0};
-
-    if (!path || ttm_recording_report(path, &report_options, ret) != TTM_EXIT_OK)
+    if (!path || ttm_recording_report(path, &run->judged, ret) != TTM_EXIT_OK)
         return false;
     (void)ttm_suppressions_apply(&run->suppressions, ret);
     return true;
@@ -446,9 +464,36 @@ static uint64_t leaked_bytes(const struct ttm_report *report, const struct ttm_d
     return is_cut && bytes > remaining ? remaining : bytes;
 }
 
+static bool is_judged(const struct ttm_report *report)
+{
+    for (uint32_t i = 0; report && i < report->process_count; i++) {
+        if (!report->processes[i].is_unjudged)
+            return true;
+    }
+    return false;
+}
+
+/* "the mark 'warm' was never set": why nothing was judged. */
+static void tell_unjudged(const struct run *run, const struct ttm_report *report,
+                          char text[VERDICT_SIZE])
+{
+    char duration[TTM_NUMBER_SIZE];
+
+    if (!report)
+        (void)snprintf(text, VERDICT_SIZE, "leaks were not looked for: nothing was recorded");
+    else if (run->judged.after_mark)
+        (void)snprintf(text, VERDICT_SIZE,
+                       "leaks were not looked for: the mark '%.64s' was never set",
+                       run->judged.after_mark);
+    else
+        (void)snprintf(text, VERDICT_SIZE,
+                       "leaks were not looked for: the program ended in its warm-up of %s",
+                       ttm_format_duration(run->judged.warmup_ns, duration));
+}
+
 /* Whether the limit on leaks is passed; in words in 'text'. */
 static bool has_leaked(const struct run *run, const struct ttm_report *report,
-                       const struct ttm_departed *departed, bool is_cut, char text[160])
+                       const struct ttm_departed *departed, bool is_cut, char text[VERDICT_SIZE])
 {
     char leaked[TTM_NUMBER_SIZE], limit[TTM_NUMBER_SIZE], number[TTM_NUMBER_SIZE];
     char known[48] = "", doubt[TTM_NUMBER_SIZE + 16] = "";
@@ -460,15 +505,35 @@ static bool has_leaked(const struct run *run, const struct ttm_report *report,
         (void)snprintf(known, sizeof(known), ", %u suppressed", report->suppressed);
     if (unsure > 0)
         (void)snprintf(doubt, sizeof(doubt), ", %s unsure", ttm_format_bytes(unsure, number));
-    (void)snprintf(text, 160, "%s: suspects take %s of a device, the limit is %s%s%s",
+    (void)snprintf(text, VERDICT_SIZE, "%s: suspects take %s of a device, the limit is %s%s%s",
                    is_over ? "leaks found" : "no leaks over the limit",
                    ttm_format_bytes(bytes, leaked), ttm_format_bytes(run->leak_limit_bytes, limit),
                    known, doubt);
     if (!report)
-        (void)snprintf(text, 160, "leaks were not looked for: nothing was recorded");
+        (void)snprintf(text, VERDICT_SIZE, "leaks were not looked for: nothing was recorded");
     else if (is_cut && !is_over)
-        (void)snprintf(text, 160, "leaks were looked for in a part alone: the recording stopped");
+        (void)snprintf(text, VERDICT_SIZE,
+                       "leaks were looked for in a part alone: the recording stopped");
     return is_over;
+}
+
+/*
+ * Says in 'text' what is to be said of leaks, and returns what to exit with for it, or TTM_EXIT_OK.
+ * A check that was asked for and had nothing to judge has failed: nobody would notice otherwise that a
+ * mark was renamed.
+ */
+static int check_leaks(const struct run *run, const struct ttm_report *report,
+                       const struct ttm_departed *departed, bool is_cut, char text[VERDICT_SIZE])
+{
+    const bool is_narrowed = run->judged.after_mark || run->judged.has_warmup;
+
+    if (is_narrowed && !is_judged(report)) {
+        tell_unjudged(run, report, text);
+        return run->has_leak_limit ? TTM_EXIT_FAILED : TTM_EXIT_OK;
+    }
+    if (!run->has_leak_limit)
+        return TTM_EXIT_OK;
+    return has_leaked(run, report, departed, is_cut, text) ? TTM_EXIT_FOUND : TTM_EXIT_OK;
 }
 
 static void drop_folder(const struct run *run, const char *path)
@@ -484,7 +549,7 @@ static int run_program(struct run *run)
 {
     struct ttm_child_end end;
     struct ttm_report report = {0};
-    char verdict[160] = "";
+    char verdict[VERDICT_SIZE] = "";
     uint64_t bytes;
     int error, status = start_program(run);
 
@@ -500,11 +565,10 @@ static int run_program(struct run *run)
     const bool has_report = analyse(run, path, &report);
     /* One that is finished has all of it, whatever went wrong then. */
     const bool is_cut = error < 0 && !(has_report && report.info.is_finished);
-    const bool is_leaky = run->has_leak_limit &&
-                          has_leaked(run, has_report ? &report : NULL, departed, is_cut, verdict);
+    const int leaks = check_leaks(run, has_report ? &report : NULL, departed, is_cut, verdict);
     const struct ttm_run_summary summary = {
         .report = has_report ? &report : NULL,
-        .leak_verdict = run->has_leak_limit ? verdict : NULL,
+        .leak_verdict = verdict[0] ? verdict : NULL,
         .recording = run->is_unrecorded ? NULL : path,
         .recording_bytes = bytes,
         .recording_stopped = is_cut ? strerror(-error) : NULL,
@@ -513,7 +577,9 @@ static int run_program(struct run *run)
     ttm_report_done(&report);
     drop_folder(run, path);
     free(path);
-    return is_leaky ? TTM_EXIT_FOUND : ttm_child_status(&end);
+    if (leaks == TTM_EXIT_FOUND)
+        return leaks;
+    return ttm_child_status(&end) != 0 ? ttm_child_status(&end) : leaks;
 }
 
 static void look_at_program(struct run *run)
@@ -564,8 +630,9 @@ const struct ttm_command ttm_command_run = {
     .name = "run",
     .synopsis = "[-o FILE | --no-record] [--python-frames N]\n"
                 "                  [--native-frames N] [--no-stacks] [--fail-on-leak[=BYTES]]\n"
-                "                  [--suppressions FILE] [--holders] [--debug-log FILE]\n"
-                "                  [--connect SOCKET] [--] CMD [ARG…]",
+                "                  [--after-mark NAME | --warmup SECONDS] [--suppressions FILE]\n"
+                "                  [--holders] [--debug-log FILE] [--connect SOCKET]\n"
+                "                  [--] CMD [ARG…]",
     .summary = "Runs a program, tracks it and sums up what it left in device memory.",
     .details = "No server is needed: the command brings one, which the other commands find while\n"
                "the program runs. The program's input, output, signals and exit status are its\n"

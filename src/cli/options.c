@@ -10,7 +10,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analysis/report.h"
+#include "base/clock.h"
+
 #define OPTIONS_MAX 32
+#define SECONDS_MAX 1000000000u
 
 /* getopt_long's own form of the table; one command is parsed at a time. */
 static struct option long_options[OPTIONS_MAX + 1];
@@ -151,6 +155,37 @@ int ttm_options_bytes(const struct ttm_options *options, uint64_t *ret)
             options, "'%s' is not a number of bytes such as 4096, 64K or 2M", options->value);
     *ret = number * unit;
     return 0;
+}
+
+int ttm_options_seconds(const struct ttm_options *options, uint64_t *ret_ns)
+{
+    const char *at = options->value;
+    uint64_t seconds = 0, unit = TTM_NS_PER_S;
+    bool is_right = parse_number(at, &seconds, &at) == 0 && seconds <= SECONDS_MAX;
+
+    *ret_ns = seconds * TTM_NS_PER_S;
+    if (is_right && *at == '.') {
+        for (at++; isdigit((unsigned char)*at); at++) {
+            unit /= 10;
+            *ret_ns += unit * (uint64_t)(*at - '0');
+        }
+        is_right = unit < TTM_NS_PER_S;
+    }
+    if (is_right && *at == '\0')
+        return 0;
+    return ttm_options_complain(options, "'%s' is not a number of seconds such as 30 or 0.5",
+                                options->value);
+}
+
+int ttm_options_leak_start(const struct ttm_options *options, int id,
+                           struct ttm_report_options *ret)
+{
+    if (id == TTM_OPTION_AFTER_MARK)
+        ret->after_mark = options->value;
+    ret->has_warmup |= id == TTM_OPTION_WARMUP;
+    if (ret->after_mark && ret->has_warmup)
+        return ttm_options_complain(options, "--after-mark and --warmup exclude each other");
+    return ret->has_warmup ? ttm_options_seconds(options, &ret->warmup_ns) : 0;
 }
 
 int ttm_options_devices(const struct ttm_options *options, struct ttm_device_filter *filter)

@@ -10,6 +10,9 @@
 #include "cli/command.h"
 #include "wire/request.h"
 
+/* Ids of options that several commands share and that have no letter. */
+enum { TTM_OPTION_AFTER_MARK = 1024, TTM_OPTION_WARMUP };
+
 #define TTM_OPTION_END 0
 #define TTM_OPTION_WRONG (-1) /* already said; exit with TTM_EXIT_USAGE */
 #define TTM_OPTION_HELP (-2)  /* already printed; exit with TTM_EXIT_OK */
@@ -45,6 +48,15 @@ int ttm_options_number(const struct ttm_options *options, const char *what, uint
 /* The value as a number of bytes: "4096", "64K", "2M" or "2MiB", "2MB". */
 int ttm_options_bytes(const struct ttm_options *options, uint64_t *ret);
 
+/* The value as a time: "30" or "0.5" seconds. */
+int ttm_options_seconds(const struct ttm_options *options, uint64_t *ret_ns);
+
+struct ttm_report_options;
+
+/* Reads --after-mark or --warmup, which exclude each other; 'id' says which. */
+int ttm_options_leak_start(const struct ttm_options *options, int id,
+                           struct ttm_report_options *ret);
+
 /* Adds a comma list of device ids to the filter, which is no longer "all" then. */
 int ttm_options_devices(const struct ttm_options *options, struct ttm_device_filter *filter);
 
@@ -60,6 +72,15 @@ void ttm_options_print_help(const struct ttm_command *command);
 #define TTM_OPTION_SOCKET                                                                          \
     {                                                                                              \
         .id = 's', .name = "socket", .arg = "PATH", .help = "ask the server that listens there"    \
+    }
+#define TTM_OPTIONS_LEAK_START                                                                     \
+    {.id = TTM_OPTION_AFTER_MARK,                                                                  \
+     .name = "after-mark",                                                                         \
+     .arg = "NAME",                                                                                \
+     .help = "look for leaks only after this mark"},                                               \
+    {                                                                                              \
+        .id = TTM_OPTION_WARMUP, .name = "warmup", .arg = "SECONDS",                               \
+        .help = "look for leaks only when this time has passed"                                    \
     }
 #define TTM_OPTION_JSON                                                                            \
     {                                                                                              \

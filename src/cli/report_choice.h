@@ -21,12 +21,13 @@ struct ttm_report_choice {
     enum ttm_report_by by;
     const char *mark; /* of TTM_AT_MARK: the first moment that was asked for */
     struct ttm_device_filter devices;
-    int region;               /* -1: all */
-    int32_t pid;              /* 0: all */
-    uint64_t min_bytes;       /* of footprint */
-    uint64_t top;             /* origins at most, 0: as many as fit */
-    const char *suppressions; /* path, NULL: none */
-    bool is_unfolded;         /* long lists whole */
+    int region;                       /* -1: all */
+    int32_t pid;                      /* 0: all */
+    uint64_t min_bytes;               /* of footprint */
+    uint64_t top;                     /* origins at most, 0: as many as fit */
+    const char *suppressions;         /* path, NULL: none */
+    struct ttm_report_options judged; /* what counts as a leak */
+    bool is_unfolded;                 /* long lists whole */
     bool has_full_paths;
     bool is_json;
 };

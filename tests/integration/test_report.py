@@ -180,6 +180,21 @@ def test_what_was_live_at_a_mark() -> None:
     assert "no mark 'nowhere'" in run("report", file, "--at", "nowhere").complains(1)
 
 
+def test_only_what_grows_after_a_mark_is_a_suspect() -> None:
+    def suspects(*args: str) -> dict[str, int]:
+        (process,) = run_json("report", tell("leak"), *args)["processes"]
+        return {o["python"][0]: o["remaining"] for o in process["origins"] if o["suspect"]}
+
+    assert suspects("--after-mark", "warm") == suspects() != {}
+    assert suspects("--after-mark", "half") == suspects()
+    assert suspects("--warmup", "0") == suspects()
+    assert "no mark 'nowhere'" in run("report", tell("leak"), "--after-mark", "nowhere").complains(1)
+    late = run("report", tell("leak"), "--warmup", "86400")
+    assert "no process in 'leak.ttmem' ran for more than 1 d 00 h" in late.complains(1)
+    both = run("report", tell("leak"), "--warmup", "1", "--after-mark", "warm")
+    assert "--after-mark and --warmup exclude each other" in both.complains(2)
+
+
 def test_the_table_has_what_devices_held_at_a_mark() -> None:
     def table(file: str, *args: str) -> dict[str, str]:
         screen = run_ok("report", file, *args).out

@@ -932,6 +932,9 @@ def test_with_connect_leaks_cannot_be_looked_for(place: Place, server: Server) -
     marker = place.work_folder / "started"
     result = place.run("--connect", server.socket, "--fail-on-leak", "touch", str(marker))
     assert "--fail-on-leak does not go with --connect" in result.complains(2)
+    for option in ("--after-mark", "mark"), ("--warmup", "1"):
+        result = place.run("--connect", server.socket, *option, "touch", str(marker))
+        assert f"{option[0]} does not go with --connect" in result.complains(2)
     assert not marker.exists()
 
 
@@ -1120,6 +1123,50 @@ def test_leaks_over_the_limit_decide_the_exit_status(place: Place) -> None:
     assert result.status == 3
     assert "1 suspect: " in result.err and "leaks found: suspects take" in result.err
     assert leak(place, "--fail-on-leak=1000000000").status == 0
+
+
+def leak_around_a_mark(place: Place, *args: str, leaks_after: bool, status: int = 0) -> Result:
+    """The program leaks in each step until it sets "mark_1", and behind it if that is wanted."""
+    with place.start(*args, TRACKED_WORKER, env=dict(WORKER_OPTIONS)) as it:
+        forget(it)
+        it.do("mark 1")
+        for _ in range(30 if leaks_after else 0):
+            it.do("alloc 0 0 1 8192")
+            it.do("alloc 0 1 4 2048")
+            it.do("free 4")
+        it.send(f"exit {status}")
+        return it.end()
+
+
+@pytest.mark.parametrize("record", [("-o", "x.ttmem"), ("--no-record",)])
+def test_what_leaked_before_a_mark_does_not_count_and_what_leaks_after_it_does(
+    place: Place, record: tuple[str, ...]
+) -> None:
+    args = (*record, "--fail-on-leak")
+    assert leak_around_a_mark(place, *args, leaks_after=False).status == 3
+    result = leak_around_a_mark(place, *args, "--after-mark", "mark_1", leaks_after=False)
+    assert result.status == 0 and "no leaks over the limit: suspects take 0 B" in result.err
+    result = leak_around_a_mark(place, *args, "--after-mark", "mark_1", leaks_after=True)
+    assert result.status == 3 and "leaks found: suspects take" in result.err
+
+
+def test_a_leak_check_that_checked_nothing_has_failed_and_says_why(place: Place) -> None:
+    never = "leaks were not looked for: the mark 'mark_2' was never set"
+    args = ("--after-mark", "mark_2")
+    result = leak_around_a_mark(place, "--fail-on-leak", *args, leaks_after=True)
+    assert result.status == 1 and result.err.count(never) == 1
+    result = leak_around_a_mark(place, "--fail-on-leak", *args, leaks_after=True, status=7)
+    assert result.status == 7 and never in result.err  # it may have failed before the mark
+    result = leak_around_a_mark(place, *args, leaks_after=True)
+    assert result.status == 0 and never in result.err
+    result = leak(place, "--fail-on-leak", "--warmup", "3600")
+    assert result.status == 1
+    assert "leaks were not looked for: the program ended in its warm-up of 1 h" in result.err
+    assert place.run("--fail-on-leak", "--after-mark", "x", "true").status == 1
+
+
+def test_a_warm_up_that_is_over_at_once_changes_nothing(place: Place) -> None:
+    assert leak(place, "--fail-on-leak", "--warmup", "0").status == 3
 
 
 @pytest.mark.parametrize("rows", [24, 32])

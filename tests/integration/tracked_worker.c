@@ -15,6 +15,7 @@
  *   spawn                             vfork and exec
  *   open DEVICE   close DEVICE        a device of 4 banks; closing ends all that lies on it
  *   within N                          allocations from here on have the context "part_N"
+ *   mark N                            sets the mark "mark_N"
  *   fail DEVICE REGION WANTED FREE LARGEST     an allocation that fails, sizes per bank
  *   clash DEVICE END                  circular buffers that would end above L1 buffers
  *   fail_often DEVICE COUNT           the same failure again and again
@@ -691,6 +692,14 @@ static void disable(void)
     forget_all();
 }
 
+static void set_mark(unsigned long long number)
+{
+    char name[32];
+
+    (void)snprintf(name, sizeof(name), "mark_%llu", number);
+    ttmem_mark(name);
+}
+
 static int obey(const char *verb, const unsigned long long n[5])
 {
     if (strcmp(verb, "alloc") == 0)
@@ -708,6 +717,8 @@ static int obey(const char *verb, const unsigned long long n[5])
         close_device((uint16_t)n[0]);
     else if (strcmp(verb, "within") == 0)
         enter(n[0]);
+    else if (strcmp(verb, "mark") == 0)
+        set_mark(n[0]);
     else if (strcmp(verb, "fail") == 0)
         fail((uint16_t)n[0], (uint8_t)n[1], n[2], n[3], n[4]);
     else if (strcmp(verb, "clash") == 0)

@@ -312,8 +312,29 @@ def all_lines_leak(dev: Any, steps: int) -> None:
 
 @program
 def tight(dev: Any, steps: int) -> None:
+    """Results of one line, and nothing else."""
+    x = zeros(dev)
+    for _ in range(4 * steps):
+        KEPT.append(ttnn.add(x, x))  # leak: 4 * steps
+
+
+@program
+def inputs_computed_in_place(dev: Any, steps: int) -> None:
+    """Nothing but the input is allocated in each step."""
+    total = zeros(dev)
+    for _ in range(4 * steps):
+        x = zeros(dev)  # leak: 4 * steps
+        ttnn.add_(total, x)
+        KEPT.append(x)
+
+
+@program
+def inputs_beside_others(dev: Any, steps: int) -> None:
+    """Nothing is computed, but other tensors come and go."""
     for _ in range(4 * steps):
         KEPT.append(zeros(dev))  # leak: 4 * steps
+        mask = zeros(dev, 32, 32)
+        del mask
 
 
 @program
@@ -425,12 +446,13 @@ def in_contexts(dev: Any, steps: int) -> None:
 
 @program
 def three_kinds(dev: Any, steps: int) -> Any:
-    """Nothing but leaks, all of them made by one function."""
+    """Nothing but leaks, all of them made by one operation."""
+    x = zeros(dev)
     history = []
     for step in range(steps):
-        KEPT.append(zeros(dev))  # leak: steps
-        CACHE[step] = zeros(dev)  # leak: steps
-        history.append(zeros(dev))  # leak: steps
+        KEPT.append(ttnn.add(x, x))  # leak: steps
+        CACHE[step] = ttnn.add(x, x)  # leak: steps
+        history.append(ttnn.add(x, x))  # leak: steps
     return history
 
 
@@ -543,6 +565,89 @@ def between_evaluations(dev: Any, steps: int) -> None:
 
     for phase in (evaluate, train, evaluate):
         phase()
+
+
+# ---- nothing but tensors from data: loaded or leaked, nobody can tell ----
+
+
+@program
+def loaded_and_closed(dev: Any, steps: int) -> Any:
+    loaded = []
+    for _ in range(20 + steps):
+        loaded.append(zeros(dev))  # unsure: 20 + steps
+    return loaded
+
+
+@program
+def loaded_by_several_lines(dev: Any, steps: int) -> Any:
+    loaded = []
+    for _ in range(2 * steps):
+        wq = zeros(dev)  # unsure: 2 * steps
+        wk = zeros(dev, 64, 32)  # unsure: 2 * steps
+        bias = ttnn.full((32, 32), 0.5, layout=ttnn.TILE_LAYOUT, device=dev)  # unsure: 2 * steps
+        loaded.append((wq, wk, bias))
+    return loaded
+
+
+@program
+def loaded_by_classes(dev: Any, steps: int) -> Any:
+    class Linear:
+        def __init__(self, size: int) -> None:
+            with ttmem.context("linear"):
+                self.weight = zeros(dev, size, 64)  # unsure: 6 * steps
+                self.bias = zeros(dev, 32, size)  # unsure: 6 * steps
+
+    class Attention:
+        def __init__(self) -> None:
+            self.qkv, self.out = Linear(96), Linear(64)
+
+    class Block:
+        def __init__(self) -> None:
+            self.attention, self.mlp = Attention(), Linear(128)
+            self.norm = zeros(dev, 32, 64)  # unsure: 2 * steps
+
+    with ttmem.context("load"):
+        blocks = []
+        for number in range(2 * steps):
+            with ttmem.context(f"block {number}"):
+                blocks.append(Block())
+    return blocks
+
+
+@program
+def loaded_and_converted(dev: Any, steps: int) -> Any:
+    loaded = []
+    for _ in range(4 * steps):
+        raw = ttnn.zeros((64, 64), dtype=ttnn.bfloat16, device=dev)
+        tiled = ttnn.to_layout(raw, ttnn.TILE_LAYOUT)
+        turned = ttnn.transpose(tiled, 0, 1)
+        loaded.append(ttnn.typecast(turned, ttnn.bfloat8_b))  # unsure: 4 * steps
+    return loaded
+
+
+@program
+def loaded_and_joined(dev: Any, steps: int) -> Any:
+    """Three weights become one, and an operation that makes one makes others on the way."""
+    loaded = []
+    for _ in range(4 * steps):
+        query, key, value = (zeros(dev) for _ in range(3))
+        loaded.append(ttnn.concat([query, key, value], dim=-1))  # unsure: 4 * steps
+        loaded.append(ttnn.rand((64, 64), dev, dtype=ttnn.bfloat8_b))  # unsure: 4 * steps
+    return loaded
+
+
+@program
+def loaded_again_at_the_end(dev: Any, steps: int) -> Any:
+    first = [zeros(dev) for _ in range(8)]
+    for _ in range(steps):
+        x = ttnn.add(first[0], first[1])
+        y = ttnn.multiply(x, x)
+    second = []
+    for _ in range(20):
+        w = zeros(dev, 32, 64)  # unsure: 20
+        b = zeros(dev, 32, 32)  # unsure: 20
+        second.append((w, b))
+    return first, second
 
 
 # ---- phases that are over: leaks or meant, nobody can tell ----

@@ -224,6 +224,44 @@ static void what_is_no_number_within_bounds_is_refused(void **state)
     }
 }
 
+static int seconds_of(const char *value, uint64_t *ret)
+{
+    const struct ttm_options options = {.command = &command, .value = value};
+    int file;
+    const int before = catch_begin(STDERR_FILENO, &file);
+    const int r = ttm_options_seconds(&options, ret);
+
+    catch_end(STDERR_FILENO, before, file);
+    return r;
+}
+
+static void seconds_may_have_a_fraction(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } right[] = {
+        {"0", 0},
+        {"30", UINT64_C(30000000000)},
+        {"0.5", 500000000},
+        {"1.0000000019", 1000000001},
+        {"1000000000", UINT64_C(1000000000000000000)},
+    };
+    static const char *const wrong[] = {"",    "s",    "-1",  "1.",         ".5", "1.5s",
+                                        "1e3", "0x10", "1,5", "1000000001", "nan"};
+    uint64_t ns;
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(right); i++) {
+        assert_int_equal(seconds_of(right[i].text, &ns), 0);
+        assert_int_equal(ns, right[i].ns);
+    }
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        assert_int_equal(seconds_of(wrong[i], &ns), TTM_OPTION_WRONG);
+        assert_non_null(strstr(said, "is not a number of seconds such as 30 or 0.5"));
+    }
+}
+
 static int size_of(const char *value, uint64_t *ret)
 {
     const struct ttm_options options = {.command = &command, .value = value};
@@ -373,6 +411,7 @@ int main(void)
         cmocka_unit_test(numbers_within_their_bounds_are_taken),
         cmocka_unit_test(what_is_no_number_within_bounds_is_refused),
         cmocka_unit_test(bytes_may_have_a_unit),
+        cmocka_unit_test(seconds_may_have_a_fraction),
         cmocka_unit_test(a_device_list_is_added_to_the_filter),
         cmocka_unit_test(what_is_no_device_list_is_refused),
         cmocka_unit_test(what_comes_behind_a_program_is_the_programs),
