@@ -525,15 +525,18 @@ void ttm_classify(const struct ttm_evidence *e, struct ttm_verdict *v)
     }
 }
 
-void ttm_clear_early(const struct ttm_evidence *e, struct ttm_verdict *v)
+void ttm_verdict_clear(const struct ttm_evidence *e, struct ttm_verdict *v)
 {
     char count[TTM_NUMBER_SIZE];
 
     if (e->remaining == 0 || !(v->is_suspect || v->class == TTM_CLASS_UNSURE))
         return;
     v->is_suspect = v->is_over = false;
-    if (v->class == TTM_CLASS_UNSURE || v->class == TTM_CLASS_GROWING)
-        v->class = TTM_CLASS_STEADY;
+    if (v->class != TTM_CLASS_UNSURE && v->class != TTM_CLASS_GROWING) {
+        tell_program(e, COURSE_SETTLED, v);
+        return;
+    }
+    v->class = TTM_CLASS_STEADY;
     WHY("%s allocated before the leak check began", ttm_format_count(e->remaining, count));
     advise_steady(e, v);
 }

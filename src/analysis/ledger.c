@@ -631,6 +631,21 @@ static void move_past(struct ttm_ledger *ledger, struct ttm_cell *from, struct t
     }
 }
 
+/* The cell that a live allocation moves to: of the session in which it was allocated. */
+static int find_renamed(struct ttm_ledger *ledger, const struct ttm_live *live,
+                        const struct ttm_recorded_life *life, uint32_t *ret)
+{
+    const struct ttm_cell *from = &ledger->cells[live->cell - 1];
+    const uint32_t set = from->set, current = ledger->groups.sets[set].session;
+
+    if (ttm_cell_is_current(ledger, from))
+        return ttm_ledger_cell(ledger, life, ret);
+    ledger->groups.sets[set].session = from->session + 1;
+    const int r = ttm_ledger_find_cell(ledger, life, ret);
+    ledger->groups.sets[set].session = current;
+    return r;
+}
+
 /* A name that is given later holds from the birth on: in all that is told of it. */
 static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life *life)
 {
@@ -641,7 +656,7 @@ static int take_rename(struct ttm_ledger *ledger, const struct ttm_recorded_life
         ledger->odd++;
         return 0;
     }
-    const int r = ttm_ledger_cell(ledger, life, &index);
+    const int r = find_renamed(ledger, live, life, &index);
     if (r < 0)
         return r;
     struct ttm_cell *from = &ledger->cells[live->cell - 1], *to = &ledger->cells[index];

@@ -479,7 +479,7 @@ static void judge_kindred(const struct making *making, const struct beginning *b
             continue;
         ttm_classify(&kindred[i].evidence, &kindred[i].verdict);
         if (is_early(making, i))
-            ttm_clear_early(&kindred[i].evidence, &kindred[i].verdict);
+            ttm_verdict_clear(&kindred[i].evidence, &kindred[i].verdict);
     }
 }
 

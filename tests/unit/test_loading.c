@@ -395,6 +395,59 @@ static void a_device_that_is_closed_after_the_mark_begins_anew(void **state)
     ttm_report_done(&scene.report);
 }
 
+static void a_name_that_is_given_after_the_mark_does_not_move_what_came_before_it(void **state)
+{
+    struct scene scene;
+    uint64_t serials[WEIGHTS];
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t line = story_line(&scene.story, "x.py:3:load", "ttnn.from_torch");
+    for (unsigned i = 0; i < WEIGHTS; i++) {
+        serials[i] = story_birth(&scene.story, line, TTM_REGION_DRAM, 64 * KIB);
+        run_steps(&scene, 1);
+    }
+    story_mark(&scene.story, "warm");
+    const struct story_words words = {
+        .python = "x.py:3:load", .operation = "ttnn.from_torch", .name = "w"};
+    const uint32_t named = story_origin(&scene.story, &words);
+    for (unsigned i = 0; i < WEIGHTS; i++)
+        story_must(ttm_encoder_rename(scene.story.enc, scene.story.now_ns, scene.story.process,
+                                      serials[i], named),
+                   "rename");
+    for (unsigned i = 0; i < 10; i++) {
+        run_steps(&scene, 1);
+        load(&scene, named, 1);
+    }
+    end_scene_with(&scene, &after_warm);
+    const struct ttm_report_origin *origin = find(scene.process, "ttnn.from_torch", "w");
+    assert_int_equal(origin->remaining.count, WEIGHTS + 10);
+    assert_true(origin->verdict.is_suspect);
+    assert_int_equal(origin->judged.count, 10);
+    assert_int_equal(scene.process->allocs, 2 * WEIGHTS + 20);
+    ttm_report_done(&scene.report);
+}
+
+/* A shape for each step of the warm-up. */
+static void programs_that_were_cached_before_the_mark_are_no_suspects(void **state)
+{
+    struct scene scene;
+    (void)state;
+
+    begin_scene(&scene);
+    const uint32_t early = story_line(&scene.story, "x.py:3:warm_up", "ttnn.softmax");
+    for (unsigned i = 0; i < 30; i++) {
+        run_steps(&scene, 1);
+        story_birth(&scene.story, early, TTM_REGION_CB, 4 * KIB);
+    }
+    story_mark(&scene.story, "warm");
+    run_steps(&scene, 1);
+    end_scene_with(&scene, &after_warm);
+    expect(&scene, "ttnn.softmax", TTM_CLASS_CIRCULAR_BUFFER, false);
+    expect_why(&scene, "ttnn.softmax", "kept by programs");
+    ttm_report_done(&scene.report);
+}
+
 static void a_process_that_never_sets_the_mark_is_not_judged(void **state)
 {
     struct scene scene;
@@ -504,6 +557,8 @@ int main(void)
         cmocka_unit_test(what_grew_before_the_mark_alone_is_no_suspect),
         cmocka_unit_test(only_what_came_after_the_mark_counts_of_a_line_that_leaks_all_the_time),
         cmocka_unit_test(a_device_that_is_closed_after_the_mark_begins_anew),
+        cmocka_unit_test(a_name_that_is_given_after_the_mark_does_not_move_what_came_before_it),
+        cmocka_unit_test(programs_that_were_cached_before_the_mark_are_no_suspects),
         cmocka_unit_test(a_process_that_never_sets_the_mark_is_not_judged),
         cmocka_unit_test(a_process_that_begins_after_the_mark_of_another_is_judged),
         cmocka_unit_test(what_is_loaded_in_the_warm_up_is_steady_and_after_it_growing),
