@@ -7,7 +7,6 @@
 
 #include "analysis/ledger.h"
 #include "analysis/origin_words.h"
-#include "wire/origin_row.h"
 
 /* From where: by call stack, where none is known by what it was said to be for. */
 static uint64_t place_of(const struct ttm_ledger *ledger, uint32_t origin)
@@ -17,11 +16,16 @@ static uint64_t place_of(const struct ttm_ledger *ledger, uint32_t origin)
     return line.code != 0 ? line.code : line.context;
 }
 
-/* What a clash wanted is an address, which nothing is compared with. */
-static bool is_fragmented(const struct ttm_recorded_failure *failure)
+enum ttm_shortage ttm_ledger_failure_shortage(const struct ttm_recorded_failure *failure)
 {
-    return failure->kind == TTM_FAILURE_OUT_OF_MEMORY &&
-           failure->bank_free_bytes >= failure->bank_wanted_bytes;
+    const struct ttm_shortage_facts facts = {
+        .wanted_bytes = failure->bank_wanted_bytes,
+        .free_bytes = failure->bank_free_bytes,
+        .largest_block_bytes = failure->bank_largest_bytes,
+        .kind = failure->kind,
+    };
+
+    return ttm_shortage_of(&facts);
 }
 
 static bool is_one_kind(const struct ttm_ledger *ledger, const struct ttm_ledger_failure *a,
@@ -30,7 +34,7 @@ static bool is_one_kind(const struct ttm_ledger *ledger, const struct ttm_ledger
     const struct ttm_recorded_failure *x = &a->failure, *y = &b->failure;
 
     return x->kind == y->kind && x->region == y->region && a->device == b->device &&
-           is_fragmented(x) == is_fragmented(y) &&
+           ttm_ledger_failure_shortage(x) == ttm_ledger_failure_shortage(y) &&
            (x->origin == y->origin || place_of(ledger, x->origin) == place_of(ledger, y->origin));
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/by_process.h"
+#include "analysis/ledger_failures.h"
 #include "analysis/report_making.h"
 #include "base/u64_map.h"
 #include "model/board.h"
@@ -640,12 +641,14 @@ static int make_failures(struct making *making)
             ttm_arena_take(arena, from->owner_count, sizeof(owners[0]));
         if (!owners)
             return -ENOMEM;
-        *failure = (struct ttm_report_failure){.failure = from->failure,
-                                               .time_ns = from->time_ns,
-                                               .device_id = from->device,
-                                               .is_last = from->is_last,
-                                               .alike = from->alike,
-                                               .first_ns = from->first_ns};
+        *failure =
+            (struct ttm_report_failure){.failure = from->failure,
+                                        .time_ns = from->time_ns,
+                                        .device_id = from->device,
+                                        .shortage = ttm_ledger_failure_shortage(&from->failure),
+                                        .is_last = from->is_last,
+                                        .alike = from->alike,
+                                        .first_ns = from->first_ns};
         ttm_origin_words_read(&ledger->notes, from->failure.origin, &making->options->namer, arena,
                               &failure->words);
         uint32_t count = 0;

@@ -17,6 +17,7 @@
 #include "analysis/ledger.h"
 #include "analysis/origin_words.h"
 #include "recording/recording.h"
+#include "wire/shortage.h"
 #include "wire/totals.h"
 
 #define TTM_REPORT_BARS 24
@@ -102,6 +103,7 @@ struct ttm_report_failure {
     struct ttm_origin_words words; /* of who wanted it */
     uint64_t time_ns;
     uint16_t device_id;
+    enum ttm_shortage shortage;
     bool is_last;   /* of its kind: those at this place, of this region and verdict; */
     uint64_t alike; /* there were so many of it up to this one, */
     uint64_t first_ns;

@@ -533,8 +533,7 @@ static void put_failures(struct ttm_json *json, const struct ttm_answer_process 
         ttm_json_put_u64(json, "bank_wanted_bytes", row->bank_wanted_bytes);
         ttm_json_put_u64(json, "free_bytes", row->bank_free_bytes);
         ttm_json_put_u64(json, "largest_free_bytes", row->bank_largest_bytes);
-        ttm_json_put_string(json, "verdict",
-                            ttm_failure_is_fragmented(row) ? "fragmented" : "exhausted");
+        ttm_json_put_string(json, "verdict", ttm_shortage_name(ttm_failure_shortage(row)));
         ttm_lines_json(json, "python", from->python);
         put_native(json, names, from->native);
         ttm_json_put_string(json, "operation", from->operation);

@@ -211,10 +211,10 @@ static void look_back(struct places *places, struct ttm_failure_view *view)
 static uint64_t kind_of(const struct ttm_process *process, const struct ttm_failure_row *failure)
 {
     const struct ttm_origin *origin = ttm_origin_table_find(&process->origins, failure->origin);
-    const bool has_room = failure->bank_free_bytes >= failure->bank_wanted_bytes;
-    uint64_t hash = ttm_hash_u64(
-        (uint64_t)process->info.pid << 32 | (uint64_t)failure->device_id << 16 |
-        (unsigned)failure->region << 8 | (unsigned)failure->kind << 1 | (unsigned)has_room);
+    uint64_t hash =
+        ttm_hash_u64((uint64_t)process->info.pid << 32 | (uint64_t)failure->device_id << 16 |
+                     (unsigned)failure->region << 8 | (unsigned)failure->kind << 2 |
+                     (unsigned)ttm_failure_shortage(failure));
 
     if (failure->origin == 0 || !origin)
         return hash;

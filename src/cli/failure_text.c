@@ -127,7 +127,7 @@ static void put_verdict(const struct sheet *sheet, const char *verdict)
 static void put_free(const struct sheet *sheet)
 {
     const struct ttm_failure_row *failure = sheet->failure;
-    const bool is_fragmented = ttm_failure_is_fragmented(failure);
+    const enum ttm_shortage shortage = ttm_failure_shortage(failure);
     char all[TTM_NUMBER_SIZE], largest[TTM_NUMBER_SIZE];
 
     if (failure->bank_wanted_bytes == 0)
@@ -135,10 +135,9 @@ static void put_free(const struct sheet *sheet)
     ttm_text_format(sheet->out, "  free %s a bank, largest block %s",
                     ttm_format_bytes(failure->bank_free_bytes, all),
                     ttm_format_bytes(failure->bank_largest_bytes, largest));
-    if (is_fragmented)
+    if (shortage == TTM_SHORTAGE_FRAGMENTED)
         put_verdict(sheet, "fragmented, not exhausted");
-    else if (failure->kind == TTM_FAILURE_OUT_OF_MEMORY &&
-             failure->bank_free_bytes < failure->bank_wanted_bytes)
+    else if (shortage == TTM_SHORTAGE_EXHAUSTED)
         put_verdict(sheet, "exhausted");
     put(sheet, "\n");
 }

@@ -19,6 +19,7 @@
 #include "cli/report_words.h"
 #include "cli/source_line.h"
 #include "wire/region.h"
+#include "wire/shortage.h"
 
 struct page {
     const struct ttm_report *report;
@@ -583,7 +584,7 @@ static void put_failure(const struct part *part, const struct ttm_report_failure
     struct ttm_json *json = &part->page->json;
 
     ttm_json_object_begin(json);
-    ttm_json_put_bool(json, "clash", f->kind == 1);
+    ttm_json_put_bool(json, "clash", f->kind == TTM_FAILURE_CB_CLASH);
     ttm_json_put_u64(json, "time", since_start(part, failure->time_ns));
     if (failure->is_last) { /* of its kind, and it speaks for all of them */
         ttm_json_put_u64(json, "alike", failure->alike);
@@ -595,6 +596,8 @@ static void put_failure(const struct part *part, const struct ttm_report_failure
     ttm_json_put_u64(json, "bank_wanted", f->bank_wanted_bytes);
     ttm_json_put_u64(json, "free", f->bank_free_bytes);
     ttm_json_put_u64(json, "largest", f->bank_largest_bytes);
+    if (failure->shortage != TTM_SHORTAGE_NONE)
+        ttm_json_put_string(json, "verdict", ttm_shortage_name(failure->shortage));
     put_stack(part->page, &failure->words);
     put_named(json, "op", failure->words.operation);
     ttm_json_key(json, "owners"); /* [origin, footprint, count, ...] */

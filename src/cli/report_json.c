@@ -292,10 +292,7 @@ static void put_failures(const struct sheet *sheet)
         ttm_json_put_u64(json, "bank_wanted_bytes", f->bank_wanted_bytes);
         ttm_json_put_u64(json, "free_bytes", f->bank_free_bytes);
         ttm_json_put_u64(json, "largest_free_bytes", f->bank_largest_bytes);
-        /* Of a clash it is an address: nothing can be said of pieces. */
-        const bool is_fragmented =
-            f->kind == TTM_FAILURE_OUT_OF_MEMORY && f->bank_free_bytes >= f->bank_wanted_bytes;
-        ttm_json_put_string(json, "verdict", is_fragmented ? "fragmented" : "exhausted");
+        ttm_json_put_string(json, "verdict", ttm_shortage_name(failure->shortage));
         ttm_words_json(json, &failure->words, sheet->choice->has_full_paths);
         put_shares(sheet, "owners", failure->owners, failure->owner_count);
         ttm_json_object_end(json);

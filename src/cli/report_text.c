@@ -156,10 +156,11 @@ static void put_what_failed(const struct sheet *sheet, const struct ttm_report_f
     ttm_report_place_and_caller(sheet, &failure->words, sheet->out);
 }
 
-static const char *verdict_of(const struct ttm_report_failure *failure)
+/* ": fragmented"; nothing where nothing can be said. */
+static void put_verdict(const struct sheet *sheet, const struct ttm_report_failure *failure)
 {
-    return failure->failure.bank_free_bytes >= failure->failure.bank_wanted_bytes ? "fragmented"
-                                                                                  : "exhausted";
+    if (failure->shortage != TTM_SHORTAGE_NONE)
+        ttm_text_format(sheet->out, ": %s", ttm_shortage_name(failure->shortage));
 }
 
 static void put_clash(struct sheet *sheet, const struct ttm_recorded_failure *f)
@@ -182,11 +183,13 @@ static void put_wanted(struct sheet *sheet, const struct ttm_report_failure *fai
     const struct ttm_recorded_failure *f = &failure->failure;
     char all[TTM_NUMBER_SIZE], a[TTM_NUMBER_SIZE], b[TTM_NUMBER_SIZE], c[TTM_NUMBER_SIZE];
 
-    ttm_text_format(sheet->out, "    wanted %s (%s a bank); free %s, largest %s: %s",
-                    ttm_format_bytes(f->wanted_bytes, all),
-                    ttm_format_bytes(f->bank_wanted_bytes, a),
-                    ttm_format_bytes(f->bank_free_bytes, b),
-                    ttm_format_bytes(f->bank_largest_bytes, c), verdict_of(failure));
+    ttm_text_format(sheet->out, "    wanted %s", ttm_format_bytes(f->wanted_bytes, all));
+    if (f->bank_wanted_bytes > 0)
+        ttm_text_format(sheet->out, " (%s a bank); free %s, largest %s",
+                        ttm_format_bytes(f->bank_wanted_bytes, a),
+                        ttm_format_bytes(f->bank_free_bytes, b),
+                        ttm_format_bytes(f->bank_largest_bytes, c));
+    put_verdict(sheet, failure);
     end_line(sheet);
 }
 
@@ -219,8 +222,7 @@ static void put_earlier(struct sheet *sheet, const struct ttm_report_failure *fa
 {
     put(sheet, "  ");
     put_what_failed(sheet, failure);
-    if (failure->failure.kind == TTM_FAILURE_OUT_OF_MEMORY)
-        ttm_text_format(sheet->out, ": %s", verdict_of(failure));
+    put_verdict(sheet, failure);
     end_line(sheet);
 }
 

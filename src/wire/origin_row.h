@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "wire/region.h"
+#include "wire/shortage.h"
 #include "wire/totals.h"
 
 /* Lists have a line for each frame, innermost first. Longer ones are cut at a line. */
@@ -56,12 +57,6 @@ struct ttm_mark_row {
 size_t ttm_mark_row_encode(const struct ttm_mark_row *row, uint8_t buf[TTM_ROW_SIZE_MAX]);
 int ttm_mark_row_decode(const uint8_t *buf, size_t len, struct ttm_mark_row *ret);
 
-enum ttm_failure_kind {
-    TTM_FAILURE_OUT_OF_MEMORY = 0,
-    TTM_FAILURE_CB_CLASH = 1,
-    TTM_FAILURE_KIND_COUNT
-};
-
 /* "out_of_memory", "cb_clash". */
 const char *ttm_failure_kind_name(unsigned kind);
 
@@ -97,12 +92,16 @@ static inline uint8_t ttm_failure_held_region(const struct ttm_failure_row *row)
     return row->kind == TTM_FAILURE_CB_CLASH ? TTM_REGION_L1 : row->region;
 }
 
-/* Whether there was room for it, but in pieces. */
-static inline bool ttm_failure_is_fragmented(const struct ttm_failure_row *row)
+static inline enum ttm_shortage ttm_failure_shortage(const struct ttm_failure_row *row)
 {
-    return row->kind == TTM_FAILURE_OUT_OF_MEMORY &&
-           row->bank_free_bytes >= row->bank_wanted_bytes &&
-           row->bank_largest_bytes < row->bank_wanted_bytes;
+    const struct ttm_shortage_facts facts = {
+        .wanted_bytes = row->bank_wanted_bytes,
+        .free_bytes = row->bank_free_bytes,
+        .largest_block_bytes = row->bank_largest_bytes,
+        .kind = row->kind,
+    };
+
+    return ttm_shortage_of(&facts);
 }
 
 size_t ttm_failure_row_encode(const struct ttm_failure_row *row, uint8_t buf[TTM_ROW_SIZE_MAX]);

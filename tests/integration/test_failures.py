@@ -21,6 +21,7 @@ from native import (
     Native,
     frame,
 )
+from pages import data_of
 from support import (
     PATIENCE_S,
     TRACKED_WORKER,
@@ -30,6 +31,7 @@ from support import (
     Tracked,
     needs_root,
     run,
+    run_ok,
     wait_for,
 )
 
@@ -130,6 +132,45 @@ def test_a_failure_that_differs_is_told_at_once_and_the_last_in_any_case(place: 
     assert text.count("12.0 KiB in each of 4 banks") == 1
     assert text.index("12.0 KiB in each") < text.index(" ended after ")
     assert "  6 allocations failed\n" in text
+
+
+def verdicts_in(text: str) -> list[str]:
+    return re.findall(r"(?:→|:) (fragmented|exhausted)", text)
+
+
+@pytest.mark.parametrize(
+    "failure, verdict",
+    [
+        ("fail 0 1 4096 5000 100", "fragmented"),
+        ("fail 0 1 4096 4096 4095", "fragmented"),
+        ("fail 0 1 4096 4095 4095", "exhausted"),
+        ("fail 0 1 4096 0 0", "exhausted"),
+        ("fail 0 1 4096 9000 4096", None),  # a block is large enough: it failed for another reason
+        ("fail 0 1 0 0 0", None),  # not known
+        ("clash 0 131072", None),  # an address, which nothing is compared with
+    ],
+)
+def test_every_view_has_the_same_verdict(place: Place, failure: str, verdict: str | None) -> None:
+    """JSON has two words: what is not fragmented is exhausted. Elsewhere nothing is said instead."""
+    worker = ("-o", "run.ttmem", TRACKED_WORKER)
+    with place.start(*worker, env=dict(WORKER_OPTIONS)) as it:
+        for line in ("open 0", "alloc 0 1 2 4000", failure):
+            it.do(line)
+        wait_for(lambda: "  bank " in it.errors(), "the report")
+        live = it.errors()
+        dump = run("dump", "--json", env={"TTMEM_SOCKET": it.socket}).json
+        it.end()
+    recording, page = place.work_folder / "run.ttmem", place.work_folder / "page.html"
+    report = run("report", str(recording), "--json").json
+    run_ok("export", str(recording), "--format", "html", "-o", str(page))
+    (told,) = data_of(page)["processes"][0]["failures"]
+    assert told.get("verdict") == verdict
+    words = [verdict] if verdict else []
+    assert verdicts_in(live) == words
+    assert verdicts_in(run("report", str(recording)).out) == words
+    for document in (dump, report):
+        (row,) = document["processes"][0]["failures"]
+        assert row["verdict"] == (verdict or "exhausted")
 
 
 def test_the_report_has_the_last_failure_first_and_those_alike_once(place: Place) -> None:

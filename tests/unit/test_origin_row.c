@@ -291,14 +291,16 @@ static void fragmented_is_room_that_is_there_in_pieces(void **state)
         .bank_wanted_bytes = 512, .bank_free_bytes = 512, .bank_largest_bytes = 511};
     (void)state;
 
-    assert_true(ttm_failure_is_fragmented(&row));
+    assert_int_equal(ttm_failure_shortage(&row), TTM_SHORTAGE_FRAGMENTED);
     row.bank_free_bytes = 511;
-    assert_false(ttm_failure_is_fragmented(&row));
-    row.bank_free_bytes = row.bank_largest_bytes = 512;
-    assert_false(ttm_failure_is_fragmented(&row));
+    assert_int_equal(ttm_failure_shortage(&row), TTM_SHORTAGE_EXHAUSTED);
+    row.bank_free_bytes = row.bank_largest_bytes = 512; /* it failed for another reason */
+    assert_int_equal(ttm_failure_shortage(&row), TTM_SHORTAGE_NONE);
     row.bank_largest_bytes = 1;
     row.kind = TTM_FAILURE_CB_CLASH; /* its sizes are addresses */
-    assert_false(ttm_failure_is_fragmented(&row));
+    assert_int_equal(ttm_failure_shortage(&row), TTM_SHORTAGE_NONE);
+    row = (struct ttm_failure_row){.wanted_bytes = 4096}; /* nothing is known of a bank */
+    assert_int_equal(ttm_failure_shortage(&row), TTM_SHORTAGE_NONE);
 }
 
 int main(void)

@@ -158,16 +158,18 @@ function clash_text(failure) {
            bytes_text(failure.largest);
 }
 
+const verdict_words = {fragmented: "fragmented, not exhausted", exhausted: "exhausted"};
+
 function wanted_of(failure) {
     if (failure.clash)
         return make("p", "", clash_text(failure));
-    return make(
-        "p", "",
-        bytes_text(failure.wanted) + " wanted, " + bytes_text(failure.bank_wanted) +
-            " a bank; free " + bytes_text(failure.free) + ", largest block " +
-            bytes_text(failure.largest) + " → ",
-        make("b", "",
-             failure.free >= failure.bank_wanted ? "fragmented, not exhausted" : "exhausted"));
+    const line = make("p", "", bytes_text(failure.wanted) + " wanted");
+    if (failure.bank_wanted > 0)
+        line.append(", " + bytes_text(failure.bank_wanted) + " a bank; free " +
+                    bytes_text(failure.free) + ", largest block " + bytes_text(failure.largest));
+    if (failure.verdict)
+        line.append(" → ", make("b", "", verdict_words[failure.verdict]));
+    return line;
 }
 
 function make_failure(failure) {
