@@ -204,6 +204,9 @@ TTMEM_EXPORT int ttmem_is_enabled(void);
  * Switches tracking on or off. Returns 0 or a negative errno; on an error it stays
  * off. What is allocated or freed while it is off is not known afterwards: it
  * begins anew with nothing live.
+ *
+ * ttmem_enable() is when the environment is read for where a server is, also where
+ * tracking is on already: after a change of TTMEM_SOCKET it is called again.
  */
 TTMEM_EXPORT int ttmem_enable(void);
 TTMEM_EXPORT void ttmem_disable(void);

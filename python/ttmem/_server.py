@@ -107,6 +107,20 @@ def _found() -> str | None:
     return next((path for path in places if _answers(path)), None)
 
 
+def _choose(path: str | None) -> None:
+    """
+    Has libttmem look for its server there; None: where everybody does. It reads the environment when
+    tracking is switched on, and not at other times: a program may be about to change it.
+    """
+    if path is None:
+        del os.environ["TTMEM_SOCKET"]
+    else:
+        os.environ["TTMEM_SOCKET"] = path
+    library = _library.loaded()
+    if library is not None and library.is_enabled():
+        library.enable()
+
+
 def _socket() -> str:
     global _own
     with _lock:
@@ -115,7 +129,7 @@ def _socket() -> str:
             return path
         _own = _OwnServer()
         atexit.register(_own.stop)
-        os.environ["TTMEM_SOCKET"] = _own.socket  # where libttmem looks next
+        _choose(_own.socket)
         return _own.socket
 
 
@@ -160,7 +174,7 @@ def stop_own() -> None:
         if _own is None or _own.pid != os.getpid():
             return
         if os.environ.get("TTMEM_SOCKET") == _own.socket:
-            del os.environ["TTMEM_SOCKET"]
+            _choose(None)
         atexit.unregister(_own.stop)
         _own.stop()
         _own = None

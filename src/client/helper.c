@@ -133,18 +133,43 @@ static int connect_to(const char *path)
     return fd;
 }
 
-/* The first server of those that commands look for, or a negative errno. */
-static int find_server(void)
+static void copy_variable(const char *name, char ret[TTM_HELPER_PATH_SIZE])
 {
-    const char *chosen = getenv("TTMEM_SOCKET");
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *text = getenv(name);
+
+    (void)snprintf(ret, TTM_HELPER_PATH_SIZE, "%s", text ? text : "");
+}
+
+void ttm_helper_look_at_environment(struct ttm_helper *helper)
+{
+    const char *run = getenv(TTM_RUN_VARIABLE);
+    struct ttm_helper_places places = {.run = run ? strtoull(run, NULL, 16) : 0};
+
+    copy_variable("TTMEM_SOCKET", places.chosen);
+    copy_variable("XDG_RUNTIME_DIR", places.runtime);
+    pthread_mutex_lock(&helper->places_lock);
+    helper->places = places;
+    pthread_mutex_unlock(&helper->places_lock);
+}
+
+static struct ttm_helper_places known_places(struct ttm_helper *helper)
+{
+    pthread_mutex_lock(&helper->places_lock);
+    const struct ttm_helper_places places = helper->places;
+    pthread_mutex_unlock(&helper->places_lock);
+    return places;
+}
+
+/* The first server of those that commands look for, or a negative errno. */
+static int find_server(const struct ttm_helper_places *places)
+{
     char path[PATH_MAX], folder[64];
     int fd = -ENOENT;
 
-    if (chosen && chosen[0])
-        return connect_to(chosen);
-    if (runtime && runtime[0] == '/') {
-        (void)snprintf(path, sizeof(path), "%s/tt-mem.sock", runtime);
+    if (places->chosen[0])
+        return connect_to(places->chosen);
+    if (places->runtime[0] == '/') {
+        (void)snprintf(path, sizeof(path), "%s/tt-mem.sock", places->runtime);
         fd = connect_to(path);
     }
     if (fd < 0)
@@ -189,16 +214,8 @@ static int send_all(struct talk *talk, const uint8_t *bytes, size_t length)
     return 0;
 }
 
-/* The run that this process is part of, 0: none. */
-static uint64_t own_run(void)
-{
-    const char *text = getenv(TTM_RUN_VARIABLE);
-
-    return text ? strtoull(text, NULL, 16) : 0;
-}
-
 /* Hello, and with it the segment and the end of the socket that wakes. What does not fit at once does not fit at all. */
-static int introduce(int fd, const struct ttm_producer *producer)
+static int introduce(int fd, const struct ttm_producer *producer, uint64_t run)
 {
     const struct ttm_hello hello = ttm_hello_own(getpid());
     const int fds[2] = {producer->fd.fd, producer->sleep_fd.fd};
@@ -214,7 +231,7 @@ static int introduce(int fd, const struct ttm_producer *producer)
         return -EBADF;
     ttm_queue_init(&out);
     ttm_hello_encode(&hello, hello_payload);
-    ttm_attach_encode(own_run(), attach_payload);
+    ttm_attach_encode(run, attach_payload);
     int r = ttm_frame_append(&out, TTM_FRAME_HELLO, hello_payload, sizeof(hello_payload));
     if (r == 0)
         r = ttm_frame_append(&out, TTM_FRAME_ATTACH, attach_payload, sizeof(attach_payload));
@@ -241,14 +258,15 @@ static int introduce(int fd, const struct ttm_producer *producer)
 /* Finds a server and hands over the segment, without ever waiting. */
 static void connect_and_introduce(struct ttm_helper *helper)
 {
-    const int fd = find_server();
+    const struct ttm_helper_places places = known_places(helper);
+    const int fd = find_server(&places);
 
     if (fd < 0)
         return;
     helper->connection = ttm_own_fd_of(fd);
     /* relaxed: a switch that comes later is told of. */
     helper->epoch_introduced = atomic_load_explicit(&helper->tracker->epoch, memory_order_relaxed);
-    if (introduce(fd, &helper->tracker->producer) < 0)
+    if (introduce(fd, &helper->tracker->producer, places.run) < 0)
         ttm_own_fd_close(&helper->connection);
 }
 
@@ -556,6 +574,8 @@ int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
     helper->may_leave = may_leave;
     atomic_init(&helper->is_stopping, false);
     atomic_init(&helper->is_watching_end, false);
+    (void)pthread_mutex_init(&helper->places_lock, NULL); /* anew: in a child it may be locked */
+    ttm_helper_look_at_environment(helper);
     int r = make_pipe(helper);
     if (r < 0)
         return r;

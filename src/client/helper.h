@@ -17,6 +17,19 @@
 #include "client/tracker.h"
 #include "ring/control.h"
 
+/* The path of a socket has at most 107 bytes: one that was cut to this is too long, and is seen to be. */
+#define TTM_HELPER_PATH_SIZE 128
+
+/*
+ * What the environment says of servers. It is read on threads of the program alone: one that sets a
+ * variable meanwhile would take the memory away from under our thread.
+ */
+struct ttm_helper_places {
+    char chosen[TTM_HELPER_PATH_SIZE];  /* TTMEM_SOCKET, or "" */
+    char runtime[TTM_HELPER_PATH_SIZE]; /* XDG_RUNTIME_DIR, or "" */
+    uint64_t run;                       /* that this process is part of, 0: none */
+};
+
 struct ttm_helper {
     struct ttm_tracker *tracker;
     struct ttm_control *control;
@@ -30,11 +43,16 @@ struct ttm_helper {
     struct ttm_own_fd nudge_write;
     struct ttm_own_fd connection; /* for a child of a fork to let go */
     uint32_t epoch_introduced;    /* of tracking, when the connection was made */
+    pthread_mutex_t places_lock;  /* guards 'places', for as long as a copy takes */
+    struct ttm_helper_places places;
 };
 
 /* Returns 0 or a negative errno. */
 int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
                      struct ttm_control *control, bool (*on_wish)(void), bool (*may_leave)(void));
+
+/* On a thread of the program: the environment may name another server by now. */
+void ttm_helper_look_at_environment(struct ttm_helper *helper);
 
 /* Ends the thread and waits for it; it never waits for long itself. */
 void ttm_helper_stop(struct ttm_helper *helper);

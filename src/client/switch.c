@@ -334,6 +334,8 @@ static int enable(bool is_asked)
         map_control();
         if (is_asked)
             want(true);
+        if (is_asked && has_helper)
+            ttm_helper_look_at_environment(&helper);
         r = is_asked || is_wanted() ? switch_on() : -ECANCELED;
         unlock(cancel);
     }

@@ -747,3 +747,23 @@ def test_what_a_telling_says_is_taken_and_swept(server: Server, steady: Tracked)
             (3, "DRAM"): (1, 200, 200),
         }
         server.check()
+
+
+# ---- the environment ----
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="a sanitizer reads the environment in any thread")
+def test_no_thread_of_ours_reads_the_environment_of_a_program(make_server) -> None:
+    """A program that sets a variable meanwhile would have it read memory that was freed."""
+    server = make_server()
+    with Tracked(server, {"LD_PRELOAD": os.environ["MAIN_GETENV"]}) as worker:
+        worker.do("alloc 0 0 10 1000")
+        for _ in range(2):  # our thread looks for a server until it finds one
+            server.start()
+            wait_until_exact(server, worker)
+            server.stop()
+        worker.do("disable")
+        worker.do("enable")
+        worker.do("fork 1 10")
+        worker.do("reap")
+        assert worker.end("exit 7") == 7
