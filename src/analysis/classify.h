@@ -98,7 +98,7 @@ struct ttm_verdict {
 
 void ttm_classify(const struct ttm_evidence *evidence, struct ttm_verdict *ret);
 
-/* What came before the user wants to be told of leaks is neither suspect nor unsure. */
+/* What was allocated before the leak check begins is neither suspect nor unsure. */
 void ttm_verdict_clear(const struct ttm_evidence *evidence, struct ttm_verdict *verdict);
 
 #endif /* TTM_ANALYSIS_CLASSIFY_H */

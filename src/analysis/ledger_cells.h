@@ -56,7 +56,7 @@ static inline bool ttm_cell_is_open(const struct ttm_ledger *ledger, const struc
            ledger->sessions[ledger->groups.sets[cell->set].session - 1].early == cell->session + 1;
 }
 
-/* The cell of a life, as above; most lives are like the one before. */
+/* As ttm_ledger_find_cell(); most allocations are like the one before. */
 static inline int ttm_ledger_cell(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
                                   uint32_t *ret)
 {
