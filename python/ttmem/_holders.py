@@ -43,7 +43,7 @@ from types import (
     TracebackType,
     WrapperDescriptorType,
 )
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional, Sequence
 
 LEVELS = 1000  # from a tensor to its root
 WIDTH = 64  # objects looked at on one level, from where a root is known on
@@ -228,7 +228,7 @@ class _Unfinished(Exception):
 
 
 def _until(seconds: float) -> float:
-    """On the clock of this thread's CPU time: a program that has to wait for its turn is not cut."""
+    """On the clock of this thread's CPU time: a program that waits for its turn is not cut."""
     try:
         seconds = float(os.environ[LIMIT])
     except (KeyError, ValueError):
@@ -438,9 +438,9 @@ class _Heap:
 # to the same kinds of objects. libttmem-hook puts them here, the package has them in _fast.
 
 NATIVE: dict[str, Callable[..., Any]] | None = globals().get("NATIVE")
-_NATIVE_NAMES = ("heap_kinds", "heap_special", "heap_graph", "heap_tensors", "heap_holders")
-_IS_PLAIN, _IS_SPECIAL, _IS_TENSOR, _IS_INSIDE, _IS_DICT = 1, 2, 4, 8, 16
-_FLAG_OF_ROLE = {_TENSOR: _IS_TENSOR, _DICT: _IS_DICT, _INSIDE: _IS_INSIDE}
+_NATIVE_NAMES = ("heap_objects", "heap_special", "heap_graph", "heap_tensors", "heap_holders")
+_IS_PLAIN, _IS_SPECIAL, _IS_TENSOR, _IS_INSIDE = 1, 2, 4, 8  # enum ttm_heap_kind
+_FLAG_OF_ROLE = {_TENSOR: _IS_TENSOR, _DICT: _IS_INSIDE, _INSIDE: _IS_INSIDE}
 
 
 def _native() -> dict[str, Callable[..., Any]]:
@@ -457,7 +457,13 @@ def _native() -> dict[str, Callable[..., Any]]:
 class _Graph:
     """As _Heap. Raises _Unfinished when it takes longer."""
 
-    def __init__(self, native: dict[str, Callable[..., Any]], kinds: list[type], until: float):
+    def __init__(
+        self,
+        native: dict[str, Callable[..., Any]],
+        objects: list[Any],
+        kinds: list[type],
+        until: float,
+    ):
         self._native = native
         self._until = until
         self._ways_to_ask: dict[int, Callable[[Any], list[Any]]] = {}
@@ -465,14 +471,14 @@ class _Graph:
         flags = [(kind, self._flags_of(kind)) for kind in kinds]
         frames, running = _running_frames()
         pairs: list[tuple[Any, list[Any]]] = []
-        self.variables = []
+        self.variables: list[tuple[FrameType, int, dict[int, str]]] = []
         for frame, thread in frames:
             if frame.f_code.co_flags & _CO_OPTIMIZED:
                 found = _variables(frame)
                 pairs.append((None, [value for _, value in found]))
                 names = {id(value): name for name, value in found}
                 self.variables.append((frame, thread, names))
-        special = self._call("heap_special", gc.get_objects, flags)
+        special = self._call("heap_special", objects, flags)
         flags += [(thing, _IS_TENSOR) for thing in special if _is_class_of_tensors(thing)]
         for number, thing in enumerate(special):
             if number % LOOK_EVERY == 0:
@@ -482,8 +488,7 @@ class _Graph:
         special.clear()
         self.look_at_clock()
         rest_ns = int(1e9 * max(self._until - time.thread_time(), 0.0))
-        own = [kinds, flags, frames, running, self.variables, self.__dict__]
-        self._graph = self._call("heap_graph", gc.get_objects, flags, pairs, own, rest_ns)
+        self._graph = self._call("heap_graph", objects, flags, pairs, rest_ns)
         self.tensors = {id(t): t for t in self._call("heap_tensors", self._graph)}
 
     def _call(self, name: str, *args: Any) -> Any:
@@ -535,10 +540,10 @@ def _is_class_of_tensors(thing: Any) -> bool:
 def _all_objects(seconds: float) -> _Heap | _Graph:
     until = _until(seconds)
     native = _native()
-    kinds = native["heap_kinds"](gc.get_objects) if native else False
-    if kinds is None:
+    found: Any = native["heap_objects"](gc.get_objects, [tuple, frozenset]) if native else False
+    if found is None:
         raise _Unfinished
-    return _Heap(_containers(), until) if kinds is False else _Graph(native, kinds, until)
+    return _Graph(native, found[0], found[1], until) if found else _Heap(_containers(), until)
 
 
 # ---- the way back ----
@@ -638,7 +643,9 @@ class _Search:
         rest: list[Way] = []
         for way in trail.frontier:
             trail.ends += ((root, way) for root in self._frames_with(way[0]))
-            for holder in self._heap.holders_of(way[0]):
+            holders = self._heap.holders_of(way[0])
+            trail.is_cut = trail.is_cut or len(holders) >= REFERRERS
+            for holder in holders:
                 further: Way = (holder, way)
                 end = self._root(further)
                 if end is not None:  # a module may be reached by several of its names
@@ -960,7 +967,7 @@ def _trails_at(places: list[Place]) -> list[list[_Trail]]:
     return [[next(trails) for _ in some] for some in tensors]
 
 
-def who_holds_each(places: list[tuple[int, str | None]]) -> list[Holders]:
+def who_holds_each(places: Sequence[tuple[int, str | None]]) -> list[Holders]:
     """As who_holds(), for addresses in regions, all by one search."""
     with _CollectorOff():
         try:

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects are told apart by their addresses. A table has a row for each 4 KiB of memory with
+ * An object is known by its address. A table has a row for each 4 KiB of memory with
  * objects in it, of one cache line: a bit for each 16 bytes, and the number of objects in the
  * rows before. So an object has a number (its row's, plus the bits before its own), and to ask
  * whether an address is one of ours takes one line of a table of a few MiB. A hash table of
  * objects would take a hundred, and most of the time of a pass would be waiting for memory.
  *
- *   1  each object that the collector knows gets a bit and a place in 'nodes'
+ *   1  each object of the list gets a bit and a place in 'nodes'
  *   2  each node is traversed; what it refers to is written down by address. Tensors, and the
- *      containers that the collector does not know, are found here and become nodes too
+ *      containers that are not in the list, are found here and become nodes too
  *   3  bits are counted, so addresses become numbers, and references are sorted by what they
  *      refer to: a list of referrers for each object, the oldest first
- *   4  a reference is taken to each node, and the list of all objects is given back
+ *   4  a reference is taken to each node that is not in the list
  *
  * All of it happens in one call, so nothing changes meanwhile. A tuple that C code is about to
- * fill must not be in our hands later (SystemError would be raised there), so tuples and
- * frozensets that nothing refers to are dropped in step 4.
+ * fill must not be in our hands while other threads run (SystemError would be raised there), so
+ * the list is made without tuples and frozensets. They are found inside of what refers to them.
  *
- * Memory: 16 bytes for each object and 12 for each reference between objects while it is built,
- * 12 and 4 afterwards, and 128 bytes at most for each 4 KiB of memory that has objects. The limits
- * below bound it to 490 MiB; 1.5 million objects with 3 million references take 60 MiB.
+ * Memory: 24 bytes for each object and 16 for each reference between objects while it is built,
+ * 20 and 4 afterwards, and 128 bytes at most for each 4 KiB of memory that has objects. The limits
+ * below bound it to 600 MiB; 1.5 million objects with 2 million references take 60 MiB.
  */
 #include "hook/python_heap.h"
 
@@ -50,7 +50,8 @@ static struct {
     ssize_t (*list_size)(void *list);
     void *(*list_item)(void *list, ssize_t index); /* borrowed */
     int (*list_append)(void *list, void *item);
-    void *(*tuple_item)(void *tuple, ssize_t index); /* borrowed */
+    int (*list_set)(void *list, ssize_t index, void *item); /* takes the item */
+    void *(*tuple_item)(void *tuple, ssize_t index);        /* borrowed */
     void *(*bool_of)(long value);
     unsigned long (*number)(void *object);
     void *(*call)(void *function, ...);
@@ -288,6 +289,8 @@ struct graph {
     uint32_t *offsets;   /* of each object's referrers, by its number */
     uint32_t *referrers; /* places in 'nodes' */
     void *tensors;       /* a list of Python's */
+    void *objects;       /* another; it refers to the nodes before 'found' */
+    uint32_t found;
     uint32_t node_count;
     uint32_t object_count;
     uint32_t edge_count;
@@ -296,7 +299,6 @@ struct graph {
 struct pass {
     struct graph *graph;
     struct kinds kinds;
-    struct table own;  /* what is left out */
     uint32_t *starts;  /* of each node's references in 'edges' */
     void **edges;      /* what is referred to */
     void *type;        /* of the node that is traversed */
@@ -336,9 +338,7 @@ static int visit(void *thing, void *arg)
         return 0;
     if (!has(&graph->table, thing)) {
         const unsigned flags = kind_of(&pass->kinds, type_of(thing))->flags;
-        if (!(flags & (TTM_HEAP_TENSOR | TTM_HEAP_INSIDE | TTM_HEAP_DICT)))
-            return 0;
-        if (has(&pass->own, thing))
+        if (!(flags & (TTM_HEAP_TENSOR | TTM_HEAP_INSIDE)))
             return 0;
         if (!add_object(graph, thing, flags))
             return -1;
@@ -349,31 +349,27 @@ static int visit(void *thing, void *arg)
     return 0;
 }
 
-/* The first nodes are what 'pairs' speaks of; all of it is ours. */
-static bool add_pairs(struct pass *pass, void *pairs, void *own)
+/* The first nodes are what 'pairs' speaks of. */
+static bool add_pairs(struct pass *pass, void *pairs)
 {
-    bool is_fine = add(&pass->own, pairs) && add(&pass->own, own);
+    bool is_fine = true;
 
-    for (ssize_t i = 0; is_fine && i < py.list_size(pairs); i++) {
-        void *pair = py.list_item(pairs, i);
-        is_fine = add(&pass->own, pair) && add(&pass->own, py.tuple_item(pair, 1)) &&
-                  add_node(pass->graph, py.tuple_item(pair, 0));
-    }
-    for (ssize_t i = 0; is_fine && i < py.list_size(own); i++)
-        is_fine = add(&pass->own, py.list_item(own, i));
+    for (ssize_t i = 0; is_fine && i < py.list_size(pairs); i++)
+        is_fine = add_node(pass->graph, py.tuple_item(py.list_item(pairs, i), 0));
     return is_fine;
 }
 
-static bool add_all(struct pass *pass, void *all)
+static bool add_all(struct pass *pass, void *objects)
 {
-    const ssize_t count = py.list_size(all);
+    const ssize_t count = py.list_size(objects);
     bool is_fine = count <= NODES_MAX;
 
     for (ssize_t i = 0; is_fine && i < count; i++) {
-        void *thing = py.list_item(all, i);
-        if (!has(&pass->own, thing))
+        void *thing = py.list_item(objects, i);
+        if (thing != py.none)
             is_fine = add_object(pass->graph, thing, kind_of(&pass->kinds, type_of(thing))->flags);
     }
+    pass->graph->found = pass->graph->node_count;
     return is_fine;
 }
 
@@ -442,33 +438,21 @@ static bool sort_edges(struct pass *pass)
     return is_fine;
 }
 
-static bool is_referred_to(const struct graph *graph, const void *thing)
-{
-    const uint32_t number = number_of(&graph->table, thing);
-
-    return graph->offsets[number + 1] > graph->offsets[number];
-}
-
 /* Step 4. */
-static void hold(struct pass *pass)
+static void hold(struct graph *graph, void *objects)
 {
-    struct graph *graph = pass->graph;
-
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        void *thing = graph->nodes[i];
-        const unsigned flags = kind_of(&pass->kinds, type_of(thing))->flags;
-        if ((flags & TTM_HEAP_INSIDE) && has(&graph->table, thing) && !is_referred_to(graph, thing))
-            graph->nodes[i] = NULL;
-        else
-            py.ref(thing);
-    }
+    py.ref(objects);
+    graph->objects = objects;
+    for (uint32_t i = graph->found; i < graph->node_count; i++)
+        py.ref(graph->nodes[i]);
 }
 
-static void graph_free(struct graph *graph, bool is_held)
+static void graph_free(struct graph *graph)
 {
-    for (uint32_t i = 0; is_held && i < graph->node_count; i++) {
-        if (graph->nodes[i])
+    if (graph->objects) {
+        for (uint32_t i = graph->found; i < graph->node_count; i++)
             py.unref(graph->nodes[i]);
+        py.unref(graph->objects);
     }
     if (graph->tensors)
         py.unref(graph->tensors);
@@ -479,15 +463,15 @@ static void graph_free(struct graph *graph, bool is_held)
     free(graph);
 }
 
-static bool make_pass(struct pass *pass, void *all, void *kinds, void *pairs, void *own)
+static bool make_pass(struct pass *pass, void *objects, void *kinds, void *pairs)
 {
     return pass->graph->nodes && pass->graph->tensors && pass->starts && pass->edges &&
-           read_kinds(kinds, &pass->kinds) && add_pairs(pass, pairs, own) && add_all(pass, all) &&
+           read_kinds(kinds, &pass->kinds) && add_pairs(pass, pairs) && add_all(pass, objects) &&
            traverse_all(pass, pairs) && sort_edges(pass);
 }
 
 /* NULL when a limit was reached. */
-static struct graph *graph_new(void *all, void *kinds, void *pairs, void *own, uint64_t limit_ns)
+static struct graph *graph_new(void *objects, void *kinds, void *pairs, uint64_t limit_ns)
 {
     struct graph *graph = calloc(1, sizeof(*graph));
 
@@ -501,16 +485,15 @@ static struct graph *graph_new(void *all, void *kinds, void *pairs, void *own, u
         .edges = take_pages(EDGES_MAX * sizeof(pass.edges[0])),
         .limit_ns = cpu_ns() + limit_ns,
     };
-    const bool is_fine = make_pass(&pass, all, kinds, pairs, own);
+    const bool is_fine = make_pass(&pass, objects, kinds, pairs);
     if (is_fine)
-        hold(&pass);
+        hold(graph, objects);
     give_pages(pass.starts, NODES_MAX * sizeof(pass.starts[0]));
     give_pages(pass.edges, EDGES_MAX * sizeof(pass.edges[0]));
-    table_done(&pass.own);
     free(pass.kinds.list);
     if (is_fine)
         return graph;
-    graph_free(graph, false);
+    graph_free(graph);
     return NULL;
 }
 
@@ -522,12 +505,13 @@ static bool find_python(void)
         const char *name;
         void *function;
     } wanted[] = {
+        {"PyBool_FromLong", &py.bool_of}, /* the first: it says that another is missing */
         {"PyList_New", &py.new_list},
         {"PyList_Size", &py.list_size},
         {"PyList_GetItem", &py.list_item},
         {"PyList_Append", &py.list_append},
+        {"PyList_SetItem", &py.list_set},
         {"PyTuple_GetItem", &py.tuple_item},
-        {"PyBool_FromLong", &py.bool_of},
         {"PyLong_AsUnsignedLong", &py.number},
         {"PyObject_CallFunctionObjArgs", &py.call},
         {"PyObject_Type", &py.type_of},
@@ -585,39 +569,54 @@ static void *append(void *list, void *item)
     return list;
 }
 
-static void *types_of(void *all)
+/* The types of all objects of a list, in which those that are 'left' become None. */
+static void *types_of(void *objects, void *left)
 {
-    struct kinds kinds;
+    struct kinds kinds = {0};
 
-    if (py.list_size(all) > NODES_MAX || !kinds_init(&kinds, 1024))
-        return none();
+    if (py.list_size(objects) > NODES_MAX || !kinds_init(&kinds, 1024))
+        return NULL;
     void *found = py.new_list(0);
-    for (ssize_t i = 0; found && i < py.list_size(all); i++) {
-        void *type = type_of(py.list_item(all, i));
+    for (ssize_t i = 0; found && i < py.list_size(left); i++) {
+        struct kind *kind = learn_kind(&kinds, py.list_item(left, i));
+        if (kind)
+            kind->flags = TTM_HEAP_INSIDE;
+        found = append(found, py.list_item(left, i));
+    }
+    for (ssize_t i = 0; found && i < py.list_size(objects); i++) {
+        void *type = type_of(py.list_item(objects, i));
         const uint32_t known = kinds.used;
-        if (!learn_kind(&kinds, type)) {
-            py.unref(found);
-            free(kinds.list);
-            return none();
-        }
-        if (kinds.used > known)
+        const struct kind *kind = learn_kind(&kinds, type);
+        if (kind && kinds.used > known)
             found = append(found, type);
+        if (kind && (kind->flags & TTM_HEAP_INSIDE))
+            (void)py.list_set(objects, i, none());
+        if (!kind) {
+            py.unref(found);
+            found = NULL;
+        }
     }
     free(kinds.list);
     return found;
 }
 
-static void *heap_kinds(void *self, void *const *args, ssize_t count)
+static void *heap_objects(void *self, void *const *args, ssize_t count)
 {
     (void)self;
     if (!find_python() || !is_laid_out(py.none))
         return py.bool_of ? py.bool_of(0) : NULL;
-    void *all = has_arguments(count, 1) ? py.call(args[0], NULL) : NULL;
-    if (!all)
+    void *objects = has_arguments(count, 2) ? py.call(args[0], NULL) : NULL;
+    if (!objects)
         return NULL;
-    void *found = is_laid_out(all) ? types_of(all) : py.bool_of(0);
-    py.unref(all);
-    return found;
+    const bool is_known = is_laid_out(objects);
+    void *types = is_known ? types_of(objects, args[1]) : NULL;
+    void *found = types ? append(append(py.new_list(0), objects), types) : NULL;
+    py.unref(objects);
+    if (types)
+        py.unref(types);
+    if (!is_known)
+        return py.bool_of(0);
+    return found || py.has_error() ? found : none();
 }
 
 static void *heap_special(void *self, void *const *args, ssize_t count)
@@ -625,17 +624,15 @@ static void *heap_special(void *self, void *const *args, ssize_t count)
     struct kinds kinds = {0};
     (void)self;
 
-    void *all = has_arguments(count, 2) ? py.call(args[0], NULL) : NULL;
-    if (!all)
+    if (!has_arguments(count, 2))
         return NULL;
     void *found = read_kinds(args[1], &kinds) ? py.new_list(0) : none();
-    for (ssize_t i = 0; found && found != py.none && i < py.list_size(all); i++) {
-        void *thing = py.list_item(all, i);
+    for (ssize_t i = 0; found && found != py.none && i < py.list_size(args[0]); i++) {
+        void *thing = py.list_item(args[0], i);
         if (kind_of(&kinds, type_of(thing))->flags & TTM_HEAP_SPECIAL)
             found = append(found, thing);
     }
     free(kinds.list);
-    py.unref(all);
     return found;
 }
 
@@ -644,22 +641,20 @@ static void free_capsule(void *capsule)
     struct graph *graph = py.capsule_pointer(capsule, GRAPH);
 
     if (graph)
-        graph_free(graph, true);
+        graph_free(graph);
 }
 
 static void *heap_graph(void *self, void *const *args, ssize_t count)
 {
     (void)self;
-    void *all = has_arguments(count, 5) ? py.call(args[0], NULL) : NULL;
-    if (!all)
+    if (!has_arguments(count, 4))
         return NULL;
-    struct graph *graph = graph_new(all, args[1], args[2], args[3], py.number(args[4]));
-    py.unref(all);
+    struct graph *graph = graph_new(args[0], args[1], args[2], py.number(args[3]));
     if (!graph)
         return py.has_error() ? NULL : none();
     void *capsule = py.new_capsule(graph, GRAPH, free_capsule);
     if (!capsule)
-        graph_free(graph, true);
+        graph_free(graph);
     return capsule;
 }
 
@@ -687,19 +682,18 @@ static void *heap_holders(void *self, void *const *args, ssize_t count)
     uint32_t last = UINT32_MAX;
     for (uint32_t i = graph->offsets[number]; found && i < graph->offsets[number + 1]; i++) {
         const uint32_t node = graph->referrers[i];
-        void *thing = node != last ? graph->nodes[node] : NULL; /* it may refer to it twice */
-        last = node;
-        if (!thing || thing == py.none)
+        if (node == last || graph->nodes[node] == py.none) /* it may refer to it twice */
             continue;
+        last = node;
         if (rest-- == 0)
             break;
-        found = append(found, thing);
+        found = append(found, graph->nodes[node]);
     }
     return found;
 }
 
 struct ttm_python_method ttm_python_heap_methods[] = {
-    {"heap_kinds", heap_kinds, ARGUMENTS_FAST, NULL},
+    {"heap_objects", heap_objects, ARGUMENTS_FAST, NULL},
     {"heap_special", heap_special, ARGUMENTS_FAST, NULL},
     {"heap_graph", heap_graph, ARGUMENTS_FAST, NULL},
     {"heap_tensors", heap_tensors, ARGUMENTS_FAST, NULL},

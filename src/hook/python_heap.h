@@ -6,19 +6,19 @@
  * calls where Python itself would take too long. libttmem-hook gives them to its own copy of
  * that text, and the package's module _fast has them too.
  *
- *   heap_kinds(get_objects)            list of the types of all objects that the collector knows;
- *                                      None if there are too many, False if this interpreter
- *                                      is not laid out as expected
- *   heap_special(get_objects, kinds)   list of the objects whose kind is SPECIAL
- *   heap_graph(get_objects, kinds, pairs, own, limit_ns)
+ *   heap_objects(get_objects, left)    [list of all objects that the collector knows, list of
+ *                                      their types]; objects of the types in the list 'left'
+ *                                      are None. None if there are too many, False if this
+ *                                      interpreter is not laid out as expected
+ *   heap_special(objects, kinds)       list of the objects whose kind is SPECIAL
+ *   heap_graph(objects, kinds, pairs, limit_ns)
  *                                      the graph; None if a limit was reached
  *   heap_tensors(graph)                list of the objects whose kind is TENSOR
  *   heap_holders(graph, thing, limit)  list of what refers to it, the oldest first
  *
  * 'kinds' is a list of (type, sum of enum ttm_heap_kind); objects of types that it does not
  * have are never traversed. 'pairs' is a list of (object, list of what it refers to), for what
- * is not asked through its type; an object that is None stands for nobody. 'own' is a list of
- * objects that are left out, as are 'pairs' and all that it consists of.
+ * is not asked through its type; an object that is None stands for nobody.
  *
  * With the GIL, which each function keeps until it returns, and with the collector switched off.
  * No Python code runs while a pass is made. A graph refers to its objects until it is freed.
@@ -32,8 +32,7 @@ enum ttm_heap_kind {
     TTM_HEAP_PLAIN = 1,   /* its objects are traversed by their type */
     TTM_HEAP_SPECIAL = 2, /* its objects are in 'pairs' */
     TTM_HEAP_TENSOR = 4,
-    TTM_HEAP_INSIDE = 8, /* counts only where something refers to it: tuple, frozenset */
-    TTM_HEAP_DICT = 16,  /* the collector may not know it */
+    TTM_HEAP_INSIDE = 8, /* found where something refers to it: tuple, frozenset, dict */
 };
 
 /* PyMethodDef, as the stable ABI has it. */

@@ -11,7 +11,7 @@
  * about: a list with a name, an exception, a generator. It has a number within its round, so
  * two texts with the same root speak of the same object; 0 where that is not known.
  *
- * Without keepers, a search that is done saw no Python object that holds them; a search that is
+ * Without holders, a search that is done saw no Python object that holds them; a search that is
  * unfinished says nothing. Of
  * several notes for one origin the last one holds; each round of looking has a number
  * of its own, so that the same words again are another note. Text is UTF-8; the bytes come from

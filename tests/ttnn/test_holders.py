@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from basics import PATIENCE_S, TT_MEM
 from clusters import N150
+from pages import data_of
 from programs import PYTHON, environment
 
 # 'new' is the one line that leaks; each program plants what it makes somewhere else. A search that
@@ -296,6 +297,12 @@ def test_an_unfinished_search_does_not_say_that_nothing_holds_it(folder: Path) -
     assert (leak["cause"], leak["holders"], leak["holders_search"]) == (None, [], "unfinished")
     words = " ".join(out.split())
     assert "search for holders not finished" in words and "no Python object" not in words
+    page = folder / "run.html"
+    command = [TT_MEM, "export", folder / "run.ttmem", "--format", "html", "-o", page]
+    subprocess.run(command, check=True)
+    (process,) = data_of(page)["processes"]
+    (on_page,) = [o for o in process["origins"] if "holders_search" in o]
+    assert (on_page["holders"], on_page["holders_search"]) == ([], "unfinished")
 
 
 # An encoder of the kind of BERT, and as many objects as a program has that imports large libraries.
