@@ -887,6 +887,46 @@ def test_all_names_of_a_module_that_hold_it_are_told(folder: Path) -> None:
     assert found == ["dict CACHE in module script", "list KEPT in module script"]
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+def test_holders_of_one_object_have_the_same_root(folder: Path, search: str) -> None:
+    """An exception that keeps two frames, one object, a cycle that is entered at two places."""
+    found = run_script(
+        folder,
+        f"""
+        import gc
+        import ttmem, ttnn
+        from ttmem import _holders
+        {SEARCHES[search]}
+        gc.disable()
+        class Thing:
+            pass
+        def inner():
+            second = ttnn.zeros()
+            raise ValueError
+        def outer():
+            first = ttnn.zeros()
+            inner()
+        def cycle():
+            left, right = Thing(), Thing()
+            left.other, right.other = right, left
+            left.t, right.t = ttnn.zeros(), ttnn.zeros()
+        KEPT = []
+        try: outer()
+        except ValueError as failure: KEPT.append(failure)
+        MODEL = Thing()
+        MODEL.k, MODEL.v = ttnn.zeros(), [ttnn.zeros()]
+        cycle()
+        question = "".join(f"{{n}} 0 0 {{n}}\\n" for n in range(1, 7))
+        lines = _holders.find(question.encode()).decode().splitlines()
+        result = [[line.split()[2][0], line.split("\\x1f")[1].split()[0]] for line in lines]
+        """,
+    )
+    assert [state for state, _ in found] == ["0"] * 6
+    first, second, k, v, left, right = (root for _, root in found)
+    assert first == second and k == v and left == right
+    assert len({first, k, left}) == 3
+
+
 def test_no_type_is_traversed_whose_answer_could_do_harm(folder: Path) -> None:
     """As below, of the search by C."""
     plain, found = run_script(
