@@ -17,7 +17,8 @@ from programs import PYTHON, Failure, Program, assert_exact, environment
 
 Start = Callable[..., Program]
 
-STEPS = 400 if LONG else 60
+STEPS = 60
+SEEDS = range(24) if LONG else (0, 7, 8)  # these found what was wrong in 0.1
 NO_STACKS = {"TTMEM_PYTHON_FRAMES": "0", "TTMEM_NATIVE_FRAMES": "0"}  # a dump is fast
 
 # The parent is closed before its submeshes, and everything is dropped; twice.
@@ -33,14 +34,8 @@ for turn in range(2):
 """
 
 
-# Meshes of whole boards: rows, columns, where they begin; and the boards, by their first chip.
-ROOTS: list[tuple[int, int, tuple[int, int], set[int]]] = [
-    (2, 4, (0, 0), {0, 1, 2, 3}),
-    (2, 2, (0, 0), {0, 1}),
-    (2, 2, (0, 2), {2, 3}),
-    (1, 2, (0, 0), {0}),
-    (1, 2, (1, 2), {3}),
-]
+# Rows, columns, and where they begin.
+ROOTS = [(2, 4, 0, 0), (2, 2, 0, 0), (2, 2, 0, 2), (1, 2, 0, 0), (1, 4, 1, 0), (2, 1, 0, 3)]
 
 
 @dataclasses.dataclass
@@ -51,7 +46,6 @@ class Mesh:
     rows: int
     columns: int
     parent: Mesh | None
-    boards: set[int]
     has_devices: bool = True  # else the runtime has closed them under it, for another mesh
 
     def root(self) -> Mesh:
@@ -91,18 +85,20 @@ class Walk:
             self.meshes.append(mesh)
 
     def open(self) -> None:
-        """Boards that are free, or all those of an open mesh: else ttnn has meshes half open."""
+        """
+        A mesh alone, or chips beside each other, the same one again among them: a second mesh would
+        have ttnn close some chips of the first, and it aborts by itself.
+        """
+        rows, columns, row, column = self.random.choice(ROOTS)
         chip = self.random.randrange(8)
-        rows, columns, (row, column), boards = self.random.choice(ROOTS)
-        expression = f"open_mesh({rows}, {columns}, offset=ttnn.MeshCoordinate({row}, {column}))"
-        if self.random.random() < 0.3:
-            rows, columns, boards = 1, 1, {chip % 4}
-            expression = f"open_device({chip})"
-        for other in self.meshes:
-            is_same = boards == other.boards and (other.has_devices or columns > 1)
-            if boards & other.boards and not is_same:
-                return
-        self.add(expression, Mesh("", rows, columns, None, boards))
+        roots = [mesh.root() for mesh in self.meshes]
+        if any(root.rows * root.columns > 1 for root in roots):
+            return
+        if roots or self.random.random() < 0.3:
+            self.add(f"open_device({chip})", Mesh("", 1, 1, None))
+        else:
+            place = f"offset=ttnn.MeshCoordinate({row}, {column})"
+            self.add(f"open_mesh({rows}, {columns}, {place})", Mesh("", rows, columns, None))
 
     def divide(self, mesh: Mesh) -> None:
         if not mesh.has_devices:  # ttnn crashes by itself
@@ -113,7 +109,7 @@ class Walk:
         column = self.random.randint(0, mesh.columns - columns)
         shape = f"ttnn.MeshShape({rows}, {columns})"
         place = f"ttnn.MeshCoordinate({row}, {column})"
-        part = Mesh("", rows, columns, mesh, mesh.boards)
+        part = Mesh("", rows, columns, mesh)
         self.add(f"{mesh.name}.create_submesh({shape}, {place})", part)
 
     def allocate(self, mesh: Mesh) -> None:
@@ -161,8 +157,8 @@ class Walk:
             return
         mesh = self.random.choice(self.meshes)
         kinds = [self.allocate, self.free, self.divide, self.close, self.drop]
-        weights = [40, 10, 22, 15, 5]
-        if self.random.random() < 0.15:
+        weights = [30, 5, 25, 25, 3]
+        if self.random.random() < 0.1:
             self.open()
         else:
             self.random.choices(kinds, weights)[0](mesh)
@@ -177,7 +173,7 @@ def check(server: Any, walk: Walk, step: Callable[[], None]) -> None:
     assert row is None or row["complete"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_every_order_of_opening_and_closing_stays_exact(
     start: Start, server: Any, seed: int
 ) -> None:
