@@ -48,6 +48,12 @@ enum ttmem_kernel_kind {
     TTMEM_KERNEL_DISPATCH = 2
 };
 
+/* Of a buffer: whose it is. */
+enum ttmem_buffer_kind {
+    TTMEM_BUFFER_OF_USER = 0,
+    TTMEM_BUFFER_OF_PROGRAM = 1 /* a program in the program cache keeps it to run again */
+};
+
 enum ttmem_flags {
     TTMEM_ALIAS = 1 /* a view of memory that another allocation owns: adds nothing */
 };
@@ -70,11 +76,11 @@ struct ttmem_allocation {
     uint32_t cores;           /* of a circular buffer: a number from ttmem_cores(), 0: not known */
     uint16_t allocator;       /* each device, mesh or submesh numbers its memory by itself */
     uint8_t region;           /* enum ttmem_region */
-    uint8_t kind;             /* enum ttmem_kernel_kind */
-    uint32_t flags;           /* enum ttmem_flags */
-    uint32_t banks;           /* it is spread over, on each device; 0 or over 1023: not known */
-    uint32_t reserved1;       /* 0 */
-    uint64_t reserved2;       /* 0 */
+    uint8_t kind;       /* of a kernel enum ttmem_kernel_kind, of a buffer ttmem_buffer_kind */
+    uint32_t flags;     /* enum ttmem_flags */
+    uint32_t banks;     /* it is spread over, on each device; 0 or over 1023: not known */
+    uint32_t reserved1; /* 0 */
+    uint64_t reserved2; /* 0 */
 };
 
 TTMEM_EXPORT void ttmem_alloc(const struct ttmem_allocation *allocation);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/classify.h"
 #include "base/json.h"
 #include "cli/completeness.h"
 #include "cli/native_names.h"
@@ -248,15 +249,23 @@ static void put_sizes(struct ttm_json *json, const struct sized *sizes, size_t n
     ttm_json_object_end(json);
 }
 
-/* As far as it follows from the region. Whether something grows its past tells, which a recording has. */
+/* As far as it follows from the region and the kind. */
+static enum ttm_class class_of(const struct ttm_answer_site *site)
+{
+    if (site->region == TTM_REGION_CB)
+        return TTM_CLASS_CIRCULAR_BUFFER;
+    if (site->region == TTM_REGION_KERNEL)
+        return TTM_CLASS_KERNEL;
+    return ttm_is_buffer_of_program(site->region, site->kind) ? TTM_CLASS_PROGRAM_CACHE
+                                                              : TTM_CLASS_UNSURE;
+}
+
+/* Whether something grows its past tells, which a recording has. */
 static void put_class(struct ttm_json *json, const struct ttm_answer_site *site)
 {
-    const bool is_unsure = site->region < TTM_REGION_CB;
+    const bool is_unsure = class_of(site) == TTM_CLASS_UNSURE;
 
-    ttm_json_put_string(json, "class",
-                        is_unsure                       ? "unsure"
-                        : site->region == TTM_REGION_CB ? "circular_buffer"
-                                                        : "kernel");
+    ttm_json_put_string(json, "class", ttm_class_name(class_of(site)));
     ttm_json_put_bool(json, "suspect", false);
     ttm_json_put_null(json, "cause");
     ttm_json_put_string(json, "why", is_unsure ? "one moment does not tell whether it grows" : "");

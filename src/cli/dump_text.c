@@ -121,6 +121,8 @@ static void put_row(struct dump *dump, const struct row *row)
     ttm_native_names_choose(dump->choice->names, row->process->row.pid);
     ttm_origin_text(dump->out, ttm_answer_origin(row->process, row->site->origin),
                     dump->choice->names);
+    if (ttm_is_buffer_of_program(row->site->region, row->site->kind))
+        ttm_text_append(dump->out, "kept by the program cache");
     if (row->site->flags & TTM_SITE_ALIAS)
         ttm_text_append(dump->out, "view, adds nothing");
     /* Drop the space that separates from what is not there. */

@@ -264,7 +264,7 @@ static bool is_sound(const struct ttmem_allocation *a)
 {
     return a->address <= TTM_LIVE_NUMBER_MAX && a->bytes <= TTM_LIVE_NUMBER_MAX &&
            a->footprint_bytes <= TTM_LIVE_NUMBER_MAX && a->bytes != 0 &&
-           a->region < TTM_REGION_COUNT && a->kind < TTM_KERNEL_KIND_COUNT &&
+           a->region < TTM_REGION_COUNT && a->kind < ttm_region_kinds(a->region) &&
            a->devices <= TTM_LIVE_NOTE_MAX && a->cores <= TTM_LIVE_NOTE_MAX &&
            (a->program == 0 || a->id <= UINT16_MAX);
 }

@@ -11,6 +11,7 @@
 #include "hook/hot.h"
 #include "hook/keepers.h"
 #include "hook/lanes.h"
+#include "hook/making.h"
 #include "hook/tracking.h"
 #include "stack/stack.h"
 
@@ -118,9 +119,29 @@ static bool describe_birth(const struct ttm_runtime *runtime, struct ttm_allocat
             ttm_allocator_place(allocator, runtime, buffer, &facts, ret));
 }
 
-/* One whose methods have to be called, or that is the first of its size. Keeps errno. */
+/* A buffer of a kind: ttmem_guest_born() knows none. */
+static void report_of_kind(const struct ttm_live *live, uint8_t kind)
+{
+    ttmem_alloc(&(struct ttmem_allocation){
+        .id = live->id,
+        .address = live->address,
+        .bytes = live->bytes,
+        .footprint_bytes = live->footprint_bytes,
+        .devices = live->devices,
+        .allocator = live->allocator,
+        .region = live->region,
+        .kind = kind,
+        .flags = TTMEM_GUEST_ALLOCATION,
+        .banks = live->banks,
+    });
+}
+
+/*
+ * One whose methods have to be called, that is the first of its size, or that a program keeps.
+ * Keeps errno.
+ */
 static void tell(const struct ttm_runtime *runtime, struct ttm_allocator *allocator,
-                 const void *impl, const void *buffer)
+                 const void *impl, const void *buffer, uint8_t kind)
 {
     const int saved_errno = errno;
     struct ttm_live born;
@@ -134,7 +155,10 @@ static void tell(const struct ttm_runtime *runtime, struct ttm_allocator *alloca
         if (atomic_load_explicit(&ttm_hot.first_own_id, memory_order_relaxed) == none)
             (void)atomic_compare_exchange_strong_explicit(
                 &ttm_hot.first_own_id, &none, born.id, memory_order_relaxed, memory_order_relaxed);
-        ttmem_guest_born(ttm_own.slot, &born, ttm_live_key_of(&born));
+        if (kind == TTMEM_BUFFER_OF_USER)
+            ttmem_guest_born(ttm_own.slot, &born, ttm_live_key_of(&born));
+        else
+            report_of_kind(&born, kind);
     }
     errno = saved_errno;
 }
@@ -232,7 +256,8 @@ void ttm_buffers_announced(const struct ttm_runtime *runtime, const void *buffer
     if (ttm_own.newborn != buffer || !buffer)
         return;
     if (ttm_own.last.allocator && ttm_tracking_is_on())
-        tell(runtime, ttm_own.last.allocator, ttm_own.last.impl, buffer);
+        tell(runtime, ttm_own.last.allocator, ttm_own.last.impl, buffer,
+             ttm_making_is_under_way(runtime) ? TTMEM_BUFFER_OF_PROGRAM : TTMEM_BUFFER_OF_USER);
     end_birth();
 }
 
@@ -325,7 +350,8 @@ static void tell_buffer(const void *buffer, void *context)
 {
     const struct asked *asked = context;
 
-    tell(asked->runtime, asked->allocator, asked->impl, buffer);
+    /* Which of them programs keep is not known any more. */
+    tell(asked->runtime, asked->allocator, asked->impl, buffer, TTMEM_BUFFER_OF_USER);
 }
 
 void ttm_buffers_tell_all(const struct ttm_runtime *runtime)

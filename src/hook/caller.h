@@ -9,6 +9,7 @@
 #define TTM_HOOK_CALLER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,5 +61,8 @@ static inline const struct ttm_runtime *ttm_runtime_of(const void *caller,
         return ttm_runtimes;
     return ttm_caller_look_up(address, point);
 }
+
+/* True if ttnn itself has called; after ttm_runtime_of() with the same address. */
+bool ttm_caller_is_ttnn(const void *caller);
 
 #endif /* TTM_HOOK_CALLER_H */

@@ -20,6 +20,7 @@
 #include "hook/gate.h"
 #include "hook/lanes.h"
 #include "hook/layouts.h"
+#include "hook/making.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
 #include "hook/tracking.h"
@@ -275,6 +276,25 @@ _ZN2tt8tt_metal9Inspector24program_compile_finishedEPKNS0_6detail11ProgramImplEP
         ttm_layouts_kernels(runtime, program, device, build_key);
     if (original)
         original(program, device, build_key);
+}
+
+typedef void (*merge_range_fn)(void *, const void *);
+
+EXPORT void _ZN2tt8tt_metal11distributed22MeshCoordinateRangeSet5mergeERKNS1_19MeshCoordinateRangeE(
+    void *self, const void *range);
+/* ttnn puts together on which devices a program runs that it has not found in its cache. */
+EXPORT void _ZN2tt8tt_metal11distributed22MeshCoordinateRangeSet5mergeERKNS1_19MeshCoordinateRangeE(
+    void *self, const void *range)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_MERGE_RANGE);
+    const merge_range_fn original =
+        (merge_range_fn)(uintptr_t)runtime->originals[TTM_HOOK_MERGE_RANGE];
+
+    /* Anybody else does so for a workload of his own, and his buffers are his own. */
+    if (runtime->metal && ttm_caller_is_ttnn(CALLER))
+        ttm_making_begin(runtime, CALLER);
+    if (original)
+        original(self, range);
 }
 
 typedef void (*add_program_fn)(void *, const void *, void *);

@@ -111,6 +111,7 @@ static inline __attribute__((always_inline)) bool ttm_lanes_announced(const void
     /* acquire: as in ttm_gate_go_in(), inside of which the thread has been since then. */
     if (__builtin_expect(ttm_own.newborn != buffer, 0) || __builtin_expect(!buffer, 0) ||
         __builtin_expect(ttm_lanes_depth() != 1, 0) || __builtin_expect(!slot, 0) ||
+        __builtin_expect(ttm_own.is_making, 0) ||
         __builtin_expect(
             atomic_load_explicit(&ttm_hot.state, memory_order_acquire) != ttm_own.last.state, 0))
         return false;
@@ -144,7 +145,7 @@ static inline __attribute__((always_inline)) bool ttm_lanes_end(const void *buff
 /* A workload is sent to run; 'impl' is the runtime's. */
 static inline __attribute__((always_inline)) bool ttm_lanes_dispatch(const void *impl)
 {
-    if (__builtin_expect(ttm_lanes_depth() != 0, 0))
+    if (__builtin_expect(ttm_lanes_depth() != 0, 0) || __builtin_expect(ttm_own.is_making, 0))
         return false;
     struct ttm_dispatch *dispatch = NULL;
     if (__builtin_expect((uint32_t)ttm_lanes_go_in() == TTM_GATE_TRACKING, 1))

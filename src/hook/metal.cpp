@@ -543,6 +543,57 @@ void unwound_frame(_Unwind_Context *context, ttm_registers *ret)
     ret->bp = _Unwind_GetGR(context, RBP);
 }
 
+// Deeper ones are not looked at: Python's own recursion is bounded far below.
+constexpr unsigned FRAMES_MAX = 4096;
+
+// What a walk looks for, a frame by where it goes on or by what it is. The end of a frame is known
+// when its caller is come to.
+struct frame_search {
+    std::uintptr_t address; // 0: 'wanted' is looked for
+    const ttm_frame *wanted;
+    ttm_frame last;
+    bool is_candidate;
+    bool is_found;
+    unsigned left;
+};
+
+_Unwind_Reason_Code look_at_frame(_Unwind_Context *context, void *argument)
+{
+    auto *search = static_cast<frame_search *>(argument);
+
+    search->last.end = _Unwind_GetCFA(context); // of what it has called
+    search->is_found =
+        search->is_candidate && (search->address != 0 || search->last.end == search->wanted->end);
+    if (search->is_found || search->left-- == 0)
+        return _URC_END_OF_STACK;
+    const std::uintptr_t function = _Unwind_GetRegionStart(context);
+    search->is_candidate = search->address != 0 ? _Unwind_GetIP(context) == search->address
+                                                : function == search->wanted->function;
+    search->last.function = function;
+    return _URC_NO_REASON;
+}
+
+bool frame_of(const void *address, ttm_frame *ret)
+{
+    frame_search search = {};
+
+    search.address = reinterpret_cast<std::uintptr_t>(address);
+    search.left = FRAMES_MAX;
+    (void)_Unwind_Backtrace(look_at_frame, &search);
+    *ret = search.last;
+    return search.is_found && ret->function != 0;
+}
+
+bool has_frame(const ttm_frame *frame)
+{
+    frame_search search = {};
+
+    search.wanted = frame;
+    search.left = FRAMES_MAX;
+    (void)_Unwind_Backtrace(look_at_frame, &search);
+    return search.is_found;
+}
+
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const ttm_metal ttm_metal_table = {
@@ -568,4 +619,6 @@ extern "C" __attribute__((visibility("default"))) const ttm_metal ttm_metal_tabl
     each_scratchpad,
     guarded,
     unwound_frame,
+    frame_of,
+    has_frame,
 };

@@ -75,6 +75,12 @@ typedef void (*ttm_scratchpad_visitor)(uint32_t bytes, const struct ttm_core_set
                                        void *context);
 
 /* Each returns false, and leaves '*ret' alone, when TT-Metal cannot answer. */
+/* A call that is under way: the stack pointer of whoever called, and the start of its function. */
+struct ttm_frame {
+    uintptr_t end;
+    uintptr_t function;
+};
+
 struct ttm_metal {
     /* 'has_place': it is announced, and has an address. */
     bool (*buffer_read)(const struct ttm_runtime *, const void *buffer, bool has_place,
@@ -126,6 +132,10 @@ struct ttm_metal {
      * personality routine is given. Here, as the unwinder is the one that C++ comes with.
      */
     void (*unwound_frame)(struct _Unwind_Context *, struct ttm_registers *ret);
+    /* The frame of this thread that goes on at 'address'. Returns whether it was found. */
+    bool (*frame_of)(const void *address, struct ttm_frame *ret);
+    /* True if it is on the stack of this thread: its function has not returned. */
+    bool (*has_frame)(const struct ttm_frame *frame);
 };
 
 /* Loads libttmem-metal.so from where this library lies; NULL when it cannot. Once. */

@@ -30,6 +30,7 @@
     X(VALIDATE_DFBS, _ZN2tt8tt_metal6detail11ProgramImpl31validate_dataflow_buffer_regionEPKNS0_7IDeviceE) \
     X(COMPILE_FINISHED, _ZN2tt8tt_metal9Inspector24program_compile_finishedEPKNS0_6detail11ProgramImplEPKNS0_7IDeviceEm) \
     X(PROGRAM_END, _ZN2tt8tt_metal6detail11ProgramImplD1Ev) \
+    X(MERGE_RANGE, _ZN2tt8tt_metal11distributed22MeshCoordinateRangeSet5mergeERKNS1_19MeshCoordinateRangeE) \
     X(ADD_PROGRAM, _ZN2tt8tt_metal11distributed16MeshWorkloadImpl11add_programERKNS1_19MeshCoordinateRangeEONS0_7ProgramE) \
     X(WORKLOAD_END, _ZN2tt8tt_metal11distributed16MeshWorkloadImplD1Ev) \
     X(MESH_INITIALIZED, _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distributed14MeshDeviceImplE) \

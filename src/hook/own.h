@@ -38,6 +38,7 @@ struct ttm_own {
     struct ttm_slot *slot; /* what libttmem has of the thread, see client/guest.h */
     const void *newborn;   /* the buffer that it has a place for and has not announced yet */
     uint32_t releases;     /* buffers that it is giving back the long way, one within another */
+    bool is_making;        /* it began to make a program for the program cache, see making.h */
 };
 
 _Static_assert(sizeof(struct ttm_own) == 64, "one cache line");

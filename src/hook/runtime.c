@@ -35,7 +35,7 @@ static const char *const asked_names[] = {TTM_ASKED(NAME_OF)};
 static const bool asked_required[] = {TTM_ASKED(IS_REQUIRED)};
 #undef IS_REQUIRED
 
-/* What is not heard without it. */
+/* What is not heard without it; NULL for what a release may be without. */
 static const char *const heard_by[TTM_HOOK_COUNT] = {
     [TTM_HOOK_ALLOCATE_BUFFER] = "buffers",
     [TTM_HOOK_TRACK_ALLOCATE] = "buffers",
@@ -71,6 +71,7 @@ static const enum ttm_hook_point needed[] = {
 struct module {
     uintptr_t start, length;
     const struct ttm_runtime *runtime;
+    bool is_ttnn; /* its operations, which put the programs they make into a cache */
 };
 
 struct ttm_first_caller ttm_first_callers[TTM_HOOK_COUNT - TTM_HOT_POINTS];
@@ -96,6 +97,14 @@ struct search {
     char path[4096];
 };
 
+/* "_ttnncpp.so" has the operations, "_ttnn.cpython-310-x86_64-linux-gnu.so" what Python calls. */
+static bool is_ttnn(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return strncmp(slash ? slash + 1 : path, "_ttnn", strlen("_ttnn")) == 0;
+}
+
 static int look_at_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct search *search = context;
@@ -115,6 +124,7 @@ static int look_at_module(struct dl_phdr_info *info, size_t size, void *context)
         return 0;
     search->found.start = start;
     search->found.length = end - start;
+    search->found.is_ttnn = is_ttnn(info->dlpi_name);
     (void)snprintf(search->path, sizeof(search->path), "%s", info->dlpi_name);
     return 1;
 }
@@ -203,7 +213,7 @@ static void say_what_is_not_heard(const struct ttm_runtime *runtime)
     const char *said = NULL;
 
     for (uint32_t i = 0; i < TTM_HOOK_COUNT; i++) {
-        if (runtime->originals[i] || heard_by[i] == said)
+        if (runtime->originals[i] || !heard_by[i] || heard_by[i] == said)
             continue;
         const size_t length = strlen(trouble);
         if (!said)
@@ -345,6 +355,13 @@ const struct ttm_runtime *ttm_caller_look_up(uintptr_t address, enum ttm_hook_po
         ttm_runtime_say();
     errno = saved_errno;
     return runtime;
+}
+
+bool ttm_caller_is_ttnn(const void *caller)
+{
+    const struct module *module = find_module((uintptr_t)caller);
+
+    return module && module->is_ttnn;
 }
 
 void ttm_runtime_say(void)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "hook/making.h"
 #include "hook/ptr_map.h"
 #include "hook/tracking.h"
 
@@ -113,6 +114,7 @@ void ttm_workloads_dispatch(const void *impl)
     const bool is_tracking = ttm_event_enter();
     void *value = ttm_ptr_map_find(&known, impl);
 
+    ttm_making_end();
     /* Nothing of this changes errno. */
     if (__builtin_expect(((uintptr_t)value & SEVERAL) != 0, 0))
         dispatch_several(workload_in(value), is_tracking);
@@ -131,6 +133,7 @@ void ttm_workloads_end(const void *impl)
 
 void ttm_workloads_after_fork(void)
 {
+    ttm_making_end();
     ttm_ptr_map_after_fork(&known);
     ttm_ptr_map_after_fork(&near);
 }

@@ -150,6 +150,8 @@ static void add_remains(struct translation *translation, const struct ttm_remain
     sums->remaining_footprint_bytes += ttm_remains_taken(&own);
     if (own.is_program_part) {
         sums->program_parts += own.count;
+        if (ttm_is_buffer_of_program(own.region, own.kind))
+            sums->program_buffers += own.count;
         sums->program_footprint_bytes += ttm_remains_taken(&own);
     } else {
         own.origin = translate(translation, remains->origin);
@@ -192,11 +194,13 @@ static void add_closed(struct translation *translation, struct ttm_departed_sums
     all->others += closed->others;
     all->others_footprint_bytes += closed->others_footprint_bytes;
     all->program_parts += closed->program_parts;
+    all->program_buffers += closed->program_buffers;
     all->program_footprint_bytes += closed->program_footprint_bytes;
     sums->remaining += closed->others + closed->program_parts;
     sums->remaining_footprint_bytes +=
         closed->others_footprint_bytes + closed->program_footprint_bytes;
     sums->program_parts += closed->program_parts;
+    sums->program_buffers += closed->program_buffers;
     sums->program_footprint_bytes += closed->program_footprint_bytes;
     sums->closed += closed->others;
 }
@@ -211,6 +215,7 @@ static void add_sums(struct ttm_departed_sums *all, const struct ttm_departed_su
     all->remaining += own->remaining;
     all->remaining_footprint_bytes += own->remaining_footprint_bytes;
     all->program_parts += own->program_parts;
+    all->program_buffers += own->program_buffers;
     all->program_footprint_bytes += own->program_footprint_bytes;
     all->closed += own->closed;
     all->lost_events += own->lost_events;

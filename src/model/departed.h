@@ -30,7 +30,8 @@ struct ttm_departed_sums {
     uint64_t ends;                      /* freed by their owner */
     uint64_t remaining;                 /* at the end, or when their device was closed */
     uint64_t remaining_footprint_bytes; /* on all its devices together */
-    uint64_t program_parts;             /* of those: circular buffers and kernels of programs */
+    uint64_t program_parts;             /* of those: what stays with programs */
+    uint64_t program_buffers; /* of these: not circular buffers and kernels, but buffers */
     uint64_t program_footprint_bytes;
     uint64_t closed; /* of the others: those that ended with their device */
     uint64_t lost_events;

@@ -478,9 +478,9 @@ static void change_totals(struct ttm_registry *reg, struct ttm_process *proc,
 
     if (!(site->flags & TTM_SITE_ALIAS))
         proc->bytes += change == ADD ? life->bytes : -life->bytes;
-    if (site->flags & TTM_SITE_PROGRAM)
+    if (ttm_site_is_of_program(site))
         proc->program_parts += change == ADD ? UINT64_C(1) : -UINT64_C(1);
-    if ((site->flags & TTM_SITE_PROGRAM) && !(site->flags & TTM_SITE_ALIAS))
+    if (ttm_site_is_of_program(site) && !(site->flags & TTM_SITE_ALIAS))
         proc->program_bytes += change == ADD ? life->bytes : -life->bytes;
     for (uint16_t i = 0; i < set.count; i++) {
         const uint16_t id = set.devices[i];
@@ -594,8 +594,7 @@ static int check_birth(const struct ttm_registry *reg, const struct ttm_process 
 {
     const struct ttm_site *site = &birth->site;
 
-    if (site->region >= TTM_REGION_COUNT || site->kind >= TTM_KERNEL_KIND_COUNT ||
-        (site->kind != 0 && site->region != TTM_REGION_KERNEL))
+    if (site->region >= TTM_REGION_COUNT || site->kind >= ttm_region_kinds(site->region))
         return -EINVAL;
     if (!is_size(birth->bytes, birth->footprint_bytes))
         return -ERANGE;
@@ -681,7 +680,7 @@ static void add_sums(struct ttm_registry *reg, struct ttm_process *proc, uint32_
     reg->births += lives;
     proc->births += lives;
     proc->bytes += sums->bytes;
-    if (site->flags & TTM_SITE_PROGRAM) {
+    if (ttm_site_is_of_program(site)) {
         proc->program_parts += lives;
         proc->program_bytes += sums->bytes;
     }

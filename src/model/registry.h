@@ -101,7 +101,7 @@ struct ttm_process {
     struct ttm_process_device *devices;
     uint32_t device_count;
     uint64_t bytes;         /* of its lives, once per life; an alias adds nothing */
-    uint64_t program_parts; /* of its lives: circular buffers and kernels of programs */
+    uint64_t program_parts; /* of its allocations: those that stay with a program */
     uint64_t program_bytes; /* of these */
     uint32_t refs;          /* the registry's, and that of each snapshot */
     uint16_t *slots;        /* device id → index in 'devices' + 1; NULL before the first birth */

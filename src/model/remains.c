@@ -36,7 +36,7 @@ struct ttm_remains ttm_remains_of(const struct ttm_device_sets *sets, const stru
         .origin = site->origin,
         .region = site->region,
         .kind = site->kind,
-        .is_program_part = (site->flags & TTM_SITE_PROGRAM) != 0,
+        .is_program_part = ttm_site_is_of_program(site),
         .device_count = set.count,
         .device_set = site->device_set,
     };
@@ -95,6 +95,8 @@ void ttm_remains_add(struct ttm_remains_set *set, const struct ttm_remains *rema
     set->total_bytes += remains->count * remains->bytes;
     if (remains->is_program_part) {
         set->program_parts += remains->count;
+        if (ttm_is_buffer_of_program(remains->region, remains->kind))
+            set->program_buffers += remains->count;
         set->program_bytes += remains->count * remains->bytes;
         set->program_footprint_bytes += ttm_remains_taken(remains);
         return;

@@ -28,7 +28,7 @@ struct ttm_remains {
     uint32_t origin; /* as who has the set numbers it, 0: not known */
     uint8_t region;
     uint8_t kind;
-    bool is_program_part; /* a circular buffer or kernel of a program */
+    bool is_program_part; /* a circular buffer or kernel of a program, or a buffer it keeps */
     uint16_t device_count;
     uint16_t devices[TTM_REMAINS_DEVICES]; /* the first of them, ascending */
     uint16_t last_device;
@@ -44,6 +44,7 @@ struct ttm_remains_set {
     uint64_t others;                 /* that are in no kind */
     uint64_t others_footprint_bytes; /* of these, on all their devices together */
     uint64_t program_parts;          /* likewise in no kind */
+    uint64_t program_buffers;        /* of these: buffers that a program keeps */
     uint64_t program_bytes;
     uint64_t program_footprint_bytes;
     uint64_t seed;

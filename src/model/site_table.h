@@ -8,7 +8,10 @@
 #ifndef TTM_MODEL_SITE_TABLE_H
 #define TTM_MODEL_SITE_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "wire/life_row.h"
 
 struct ttm_site {
     uint32_t allocator;  /* a device, a mesh or a submesh: each numbers its memory by itself */
@@ -16,9 +19,16 @@ struct ttm_site {
     uint32_t origin;     /* ttm_origin_table, 0: not known */
     uint16_t banks;      /* of each device; 0: not known */
     uint8_t region;      /* enum ttm_region */
-    uint8_t kind;        /* enum ttm_kernel_kind */
+    uint8_t kind;        /* enum ttm_kernel_kind, of a buffer enum ttm_buffer_kind */
     uint8_t flags;       /* enum ttm_site_flags */
 };
+
+/* Such an allocation stays with a program: a circular buffer, a kernel, or a buffer it keeps. */
+static inline bool ttm_site_is_of_program(const struct ttm_site *site)
+{
+    return (site->flags & TTM_SITE_PROGRAM) != 0 ||
+           ttm_is_buffer_of_program(site->region, site->kind);
+}
 
 /* How often a site was seen, and the sums of its lives. An event changes all of it in one place. */
 struct ttm_site_counts {

@@ -21,12 +21,19 @@ enum ttm_region {
     TTM_REGION_COUNT
 };
 
-/* Of a kernel; every other allocation has kind 0. */
+/* Of a kernel. A buffer has an enum ttm_buffer_kind; a circular buffer has kind 0. */
 enum ttm_kernel_kind {
     TTM_KERNEL_APPLICATION = 0,
     TTM_KERNEL_FABRIC = 1,
     TTM_KERNEL_DISPATCH = 2,
     TTM_KERNEL_KIND_COUNT
+};
+
+/* Whose a buffer is. As a number of its own region it is below TTM_KERNEL_KIND_COUNT. */
+enum ttm_buffer_kind {
+    TTM_BUFFER_OF_USER = 0,
+    TTM_BUFFER_OF_PROGRAM = 1, /* a cached program keeps it to run again */
+    TTM_BUFFER_KIND_COUNT
 };
 
 enum ttm_arch {
@@ -57,6 +64,20 @@ int ttm_region_parse(const char *name);
 
 /* "application", "fabric", "dispatch". */
 const char *ttm_kernel_kind_name(unsigned kind);
+
+/* How many kinds an allocation in that region can have. */
+static inline unsigned ttm_region_kinds(unsigned region)
+{
+    if (region == TTM_REGION_KERNEL)
+        return TTM_KERNEL_KIND_COUNT;
+    return region < TTM_REGION_CB ? TTM_BUFFER_KIND_COUNT : 1;
+}
+
+/* True if a cached program, and not a tensor of the user, keeps such a buffer. */
+static inline int ttm_is_buffer_of_program(unsigned region, unsigned kind)
+{
+    return region < TTM_REGION_CB && kind == TTM_BUFFER_OF_PROGRAM;
+}
 
 /* "wormhole_b0", or "unknown". */
 const char *ttm_arch_name(unsigned arch);

@@ -13,7 +13,7 @@ import pytest
 from basics import wait_for
 from clusters import N150, N300, T3K
 from commands import run_json
-from programs import Program, assert_exact, regions_of
+from programs import Failure, Program, assert_exact, regions_of
 from tracked import row_of
 
 Start = Callable[..., Program]
@@ -235,3 +235,61 @@ def test_one_program_for_each_chip(start: Start, server: Any) -> None:
             chips.setdefault(buffer["program"], set()).add(tuple(buffer["device_ids"]))
     assert sorted(map(sorted, chips.values())) == [[(chip,)] for chip in range(8)]
     assert_cbs_exact(server, program, tuple(range(8)))
+
+
+# ---- tensors that cached programs keep ----
+
+CONV = """
+def conv(side):
+    return ttnn.conv2d(
+        input_tensor=ttnn.zeros(
+            (1, 1, side * side, 32), dtype=ttnn.bfloat16, layout=ttnn.ROW_MAJOR_LAYOUT, device=device
+        ),
+        weight_tensor=ttnn.zeros((32, 32, 3, 3), dtype=ttnn.bfloat16, layout=ttnn.ROW_MAJOR_LAYOUT),
+        device=device, in_channels=32, out_channels=32, batch_size=1, input_height=side,
+        input_width=side, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1),
+    )
+"""
+
+
+def kept_by_cache(server: Any, program: Program) -> dict[str, int]:
+    """By region, how many buffers are said to be kept by the program cache."""
+    row = assert_exact(server, program)
+    counts: dict[str, int] = {}
+    for origin in row["origins"] if row else []:
+        if origin["class"] == "program_cache":
+            counts[origin["region"]] = counts.get(origin["region"], 0) + origin["remaining"]
+    return counts
+
+
+@pytest.mark.parametrize("frames", ["8", "0"])
+def test_buffers_that_go_with_the_program_cache_are_said_to_be_its_own(
+    start: Start, server: Any, frames: str
+) -> None:
+    program = start(env={"TTMEM_PYTHON_FRAMES": frames, "TTMEM_NATIVE_FRAMES": frames})
+    program.do("device = open_device(l1_small_size=32768)" + CONV)
+    program.do("x = tensor(device, 64, 96); kept = [ttnn.add(x, x), ttnn.reshape(x, (96, 64))]")
+    assert kept_by_cache(server, program) == {"DRAM": 1}
+    before = {place: blocks for place, (blocks, _) in program.holds.items()}
+    program.do("kept.append(ttnn.reshape(x, (96, 64)))")  # its program is there
+    assert kept_by_cache(server, program) == {"DRAM": 1}
+    assert program.holds[0, "DRAM"][0] == before[0, "DRAM"] + 1
+    program.do("y = conv(16); del y")
+    counts = kept_by_cache(server, program)
+    assert counts["DRAM"] == 1 and counts["L1_SMALL"] == program.holds[0, "L1_SMALL"][0] > 0
+    program.do("device.clear_program_cache()")
+    assert kept_by_cache(server, program) == {}
+    assert program.holds[0, "DRAM"][0] == before[0, "DRAM"]
+
+
+def test_what_follows_a_program_that_could_not_be_made_is_the_users(
+    start: Start, server: Any
+) -> None:
+    program = start()
+    program.do("device = open_device()" + CONV)  # without any L1_SMALL
+    with pytest.raises(Failure, match="L1_SMALL"):
+        program.do("conv(16)")
+    program.do("kept = [tensor(device, 64, 64) for _ in range(3)]")
+    assert kept_by_cache(server, program) == {}
+    program.do("kept += [ttnn.add(kept[0], kept[1]), ttnn.relu(kept[2])]")
+    assert kept_by_cache(server, program) == {}

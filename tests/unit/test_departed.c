@@ -434,6 +434,31 @@ static void parts_of_programs_are_in_the_sums_alone(void **state)
     assert_int_equal(departed.remains.list[0].count, 2);
 }
 
+static void buffers_that_programs_keep_are_counted_apart(void **state)
+{
+    struct ttm_process *process = new_process(1, "cache");
+    struct ttm_birth birth = {.bytes = 90, .footprint_bytes = 100};
+    (void)state;
+
+    process->has_serials = true;
+    birth.site.region = TTM_REGION_DRAM;
+    birth.site.kind = TTM_BUFFER_OF_PROGRAM;
+    for (birth.serial = 1; birth.serial <= 3; birth.serial++) {
+        birth.id = birth.serial;
+        assert_int_equal(ttm_registry_birth(reg, process, &birth, NULL), 0);
+    }
+    give_birth_from(process, 4, 0, 90, TTM_SITE_PROGRAM);
+    give_birth_from(process, 5, 0, 90, 0);
+    end_as(process, 1, TTM_END_CLOSED);
+    depart(process);
+    assert_int_equal(departed.sums.remaining, 5);
+    assert_int_equal(departed.sums.program_parts, 4);
+    assert_int_equal(departed.sums.program_buffers, 3); /* one closed, two alive */
+    assert_int_equal(departed.sums.program_footprint_bytes, 400);
+    assert_int_equal(departed.remains.count, 1);
+    assert_int_equal(departed.remains.list[0].count, 1);
+}
+
 static void add_origin(struct ttm_process *process, uint32_t number, const char *name,
                        const char *thread)
 {
@@ -546,6 +571,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_never_did_anything_is_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_ended_with_its_device_remained_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts_of_programs_are_in_the_sums_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(buffers_that_programs_keep_are_counted_apart, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(origins_that_say_the_same_are_one_whoever_numbered_them,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(over_the_bounds_only_sums_are_kept, set_up, tear_down),

@@ -552,15 +552,18 @@ static void regions_kinds_and_device_sets_that_are_none_are_refused(void **state
     struct ttm_birth region = birth_on(0, TTM_REGION_COUNT, 1, 8);
     struct ttm_birth kind = birth_on(0, TTM_REGION_KERNEL, 1, 8);
     struct ttm_birth kind_of_buffer = birth_on(0, TTM_REGION_L1, 1, 8);
+    struct ttm_birth kind_of_cb = birth_on(0, TTM_REGION_CB, 1, 8);
     struct ttm_birth set = birth_on(0, TTM_REGION_L1, 1, 8);
     (void)state;
 
     kind.site.kind = TTM_KERNEL_KIND_COUNT;
-    kind_of_buffer.site.kind = TTM_KERNEL_FABRIC;
+    kind_of_buffer.site.kind = TTM_BUFFER_KIND_COUNT;
+    kind_of_cb.site.kind = TTM_BUFFER_OF_PROGRAM;
     set.site.device_set = TTM_DEVICE_COUNT; /* no mesh was made */
     assert_int_equal(give_birth(proc, &region), -EINVAL);
     assert_int_equal(give_birth(proc, &kind), -EINVAL);
     assert_int_equal(give_birth(proc, &kind_of_buffer), -EINVAL);
+    assert_int_equal(give_birth(proc, &kind_of_cb), -EINVAL);
     assert_int_equal(give_birth(proc, &set), -EINVAL);
     region.site.region = 255;
     assert_int_equal(give_birth(proc, &region), -EINVAL);
