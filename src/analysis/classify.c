@@ -262,14 +262,21 @@ static bool is_doubtful(const struct ttm_evidence *e, enum course course)
            (course == COURSE_SETTLED && has_many_rounds(e) && !is_loaded(e));
 }
 
+/* The program cache keeps it on purpose: nobody is suspected for that. */
+static bool is_of_program(const struct ttm_evidence *e)
+{
+    return e->is_program || e->region == TTM_REGION_CB || e->region == TTM_REGION_KERNEL;
+}
+
 /*
  * A program that ends in good order frees what its globals hold. What came all through
  * the run and was freed by nobody before has grown, although nothing remains of it.
  */
 static bool was_kept_to_the_end(const struct ttm_evidence *e)
 {
-    return e->remaining == 0 && e->late >= GROWING_LEAST && e->late >= e->allocs - e->allocs / 10 &&
-           is_loop(e) && !has_stopped(e) && !e->is_blended && !e->is_alone;
+    return !is_of_program(e) && e->remaining == 0 && e->late >= GROWING_LEAST &&
+           e->late >= e->allocs - e->allocs / 10 && is_loop(e) && !has_stopped(e) &&
+           !e->is_blended && !e->is_alone;
 }
 
 static enum ttm_class class_of(const struct ttm_evidence *e, enum course course)
@@ -333,9 +340,9 @@ static void tell_growth(const struct ttm_evidence *e, enum course course, struct
 
 static void advise_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
 {
-    if (e->is_program || e->region == TTM_REGION_CB || e->region == TTM_REGION_KERNEL)
-        ADVICE("every new shape adds a program to the cache: pad to fewer shapes, or call "
-               "device.clear_program_cache()");
+    if (is_of_program(e))
+        ADVICE("the program cache keeps these, and every new shape adds a program: pad to fewer "
+               "shapes, or call device.clear_program_cache()");
     else if (e->is_native)
         ADVICE(e->frees > 0 && e->remaining > 0
                    ? "some paths free it and others do not: look for an exception or an early "
@@ -352,7 +359,7 @@ static void advise_growth(const struct ttm_evidence *e, struct ttm_verdict *v)
     else
         ADVICE("a result of each step is kept by a list, a closure, a kept exception or a cycle: "
                "drop it, or ttnn.deallocate() it before the next step");
-    if (e->device_count > 1 && !e->is_program && e->region < TTM_REGION_CB)
+    if (e->device_count > 1 && !is_of_program(e))
         (void)snprintf(v->advice + strlen(v->advice), sizeof(v->advice) - strlen(v->advice),
                        "; one call frees it on all %u devices", e->device_count);
 }
@@ -469,7 +476,8 @@ static void tell_program(const struct ttm_evidence *e, enum course course, struc
         WHY("given back with its program");
         ADVICE("nothing to do");
     } else if (course == COURSE_GROWING) {
-        tell_growth(e, course, v);
+        WHY("%s kept by programs in the program cache, which grew up to the end",
+            ttm_format_count(e->remaining, count));
         advise_growth(e, v);
     } else {
         WHY("%s kept by programs in the program cache", ttm_format_count(e->remaining, count));
@@ -516,7 +524,7 @@ void ttm_classify(const struct ttm_evidence *e, struct ttm_verdict *v)
     case TTM_CLASS_KERNEL:
     case TTM_CLASS_PROGRAM_CACHE:
         tell_program(e, course, v);
-        v->is_suspect = e->remaining > 0 && course == COURSE_GROWING;
+        v->is_growing_cache = e->remaining > 0 && course == COURSE_GROWING;
         break;
     case TTM_CLASS_UNSURE:
     case TTM_CLASS_COUNT:

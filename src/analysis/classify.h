@@ -92,6 +92,7 @@ struct ttm_verdict {
     enum ttm_class class;
     bool is_suspect;
     bool is_over;                  /* it grew, in a loop that is over */
+    bool is_growing_cache;         /* of what the program cache keeps: it grows, which is no leak */
     char why[TTM_VERDICT_TEXT];    /* one sentence */
     char advice[TTM_VERDICT_TEXT]; /* one sentence */
 };

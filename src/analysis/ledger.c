@@ -387,6 +387,13 @@ static int add_remaining(struct ttm_ledger *ledger, struct ttm_cell *cell,
     return r < 0 ? r : add_seat(ledger, live, births);
 }
 
+/* Not of a program, which keeps what it has whatever the loop does that runs it. */
+static bool is_of_user(const struct ttm_cell *cell)
+{
+    return cell->region < TTM_REGION_CB && !cell->is_program &&
+           !ttm_is_buffer_of_program(cell->region, cell->kind);
+}
+
 /*
  * A loop that allocates on one line alone, and gives back the last buffer when it has the
  * next: the program comes back, although from nowhere else. A comprehension keeps all of them.
@@ -410,7 +417,7 @@ static void count_visit(struct ttm_ledger *ledger, const struct ttm_cell *cell, 
         ledger->given_back += ledger->visit_births > 0 && ledger->visit_live == 0;
         ledger->visit_births = ledger->visit_live = 0;
     }
-    if (cell->region < TTM_REGION_CB) {
+    if (is_of_user(cell)) {
         ledger->visit_births++;
         ledger->visit_live++;
     }
@@ -442,7 +449,7 @@ static void count_kin(struct ttm_ledger *ledger, struct ttm_cell *cell, struct t
     }
     struct ttm_ledger_thread *thread = &ledger->threads[cell->thread];
     cell->thread_last = thread->births++;
-    if (cell->region < TTM_REGION_CB && !cell->is_program && thread->kin != cell->kin + 1) {
+    if (is_of_user(cell) && thread->kin != cell->kin + 1) {
         kin->before = thread->kin;
         thread->kin = cell->kin + 1;
     }

@@ -209,6 +209,9 @@ uint64_t ttm_report_cb_taken(const struct ttm_report_process *process, uint64_t 
  */
 uint64_t ttm_report_leaked_bytes(const struct ttm_report *report);
 
+/* The same with what a program cache that keeps growing has. */
+uint64_t ttm_report_leaked_or_cached_bytes(const struct ttm_report *report);
+
 /* The same of what may be a leak or meant. */
 uint64_t ttm_report_unsure_bytes(const struct ttm_report *report);
 

@@ -105,7 +105,8 @@ static void add_kindred(const struct making *making, const struct named *named,
         named->words.is_device_open ||
         (named->words.python_count == 0 && !named->words.is_ttnns && e->has_origin &&
          making->first_users_ns != UINT64_MAX && cell->last_ns < making->first_users_ns);
-    e->is_program |= cell->is_program || named->words.is_program;
+    e->is_program |= cell->is_program || named->words.is_program ||
+                     ttm_is_buffer_of_program(cell->region, cell->kind);
     e->is_l1_base &=
         cell->lowest_address == making->l1_base && cell->highest_address == making->l1_base;
     e->allocs += cell->allocs;
@@ -236,7 +237,7 @@ static uint32_t list_beginnings(const struct making *making, const struct kindre
     for (uint32_t i = 0; i < making->ledger->kin_count; i++) {
         const struct ttm_evidence *e = &kindred[i].evidence;
         const bool is_loop = e->visits >= TTM_LOOP_VISITS;
-        if (!kindred[i].is_known || e->region >= TTM_REGION_CB || e->visits == 0)
+        if (!kindred[i].is_known || e->region >= TTM_REGION_CB || e->is_program || e->visits == 0)
             continue;
         ret[n++] =
             (struct beginning){.visit = e->first_visit, .loop = is_loop ? e->first_visit : 0};

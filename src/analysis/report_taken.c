@@ -30,6 +30,11 @@ static bool is_suspect(const struct ttm_verdict *verdict)
     return verdict->is_suspect;
 }
 
+static bool is_suspect_or_cache(const struct ttm_verdict *verdict)
+{
+    return verdict->is_suspect || verdict->is_growing_cache;
+}
+
 static bool is_unsure(const struct ttm_verdict *verdict)
 {
     return verdict->class == TTM_CLASS_UNSURE;
@@ -121,6 +126,11 @@ uint64_t ttm_report_most_judged(const struct ttm_report_process *process,
 uint64_t ttm_report_leaked_bytes(const struct ttm_report *report)
 {
     return taken_at_worst(report, is_suspect);
+}
+
+uint64_t ttm_report_leaked_or_cached_bytes(const struct ttm_report *report)
+{
+    return taken_at_worst(report, is_suspect_or_cache);
 }
 
 uint64_t ttm_report_unsure_bytes(const struct ttm_report *report)

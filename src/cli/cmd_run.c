@@ -35,7 +35,7 @@
 
 #define FRAMES_MAX 128
 #define LOG_STOP_MS 1000
-#define VERDICT_SIZE 160
+#define VERDICT_SIZE 192
 
 /* As a shell says it. */
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
@@ -47,6 +47,7 @@ enum {
     OPTION_NO_STACKS,
     OPTION_CONNECT,
     OPTION_FAIL_ON_LEAK,
+    OPTION_COUNT_PROGRAM_CACHE,
     OPTION_SUPPRESSIONS,
     OPTION_DEBUG_LOG,
     OPTION_HOLDERS,
@@ -75,6 +76,9 @@ static const struct ttm_option options[] = {
      .name = "fail-on-leak",
      .arg = "[=BYTES]",
      .help = "exit with 3 when suspects take more (64K, 2M)"},
+    {.id = OPTION_COUNT_PROGRAM_CACHE,
+     .name = "count-program-cache",
+     .help = "count a growing program cache as a leak too"},
     {.id = OPTION_SUPPRESSIONS,
      .name = "suppressions",
      .arg = "FILE",
@@ -99,6 +103,7 @@ struct run {
     const char *output;     /* NULL: named after the program's process */
     bool is_unrecorded;
     bool has_leak_limit;
+    bool counts_program_cache; /* towards that limit */
     uint64_t leak_limit_bytes;
     struct ttm_report_options judged; /* what counts as a leak */
     const char *suppressions_path;
@@ -128,6 +133,9 @@ static int take_option(struct run *run, const struct ttm_options *parsed, int id
     case OPTION_FAIL_ON_LEAK:
         run->has_leak_limit = true;
         return parsed->value ? ttm_options_bytes(parsed, &run->leak_limit_bytes) : 0;
+    case OPTION_COUNT_PROGRAM_CACHE:
+        run->counts_program_cache = true;
+        return 0;
     case OPTION_SUPPRESSIONS:
         run->suppressions_path = parsed->value;
         return 0;
@@ -191,6 +199,8 @@ static int parse(struct run *run, int argc, char **argv)
         return ttm_options_complain(&parsed, "--output and --no-record exclude each other");
     if (run->connect && run->debug_log_path)
         return ttm_options_complain(&parsed, "--debug-log and --connect exclude each other");
+    if (run->counts_program_cache && !run->has_leak_limit)
+        return ttm_options_complain(&parsed, "--count-program-cache needs --fail-on-leak");
     if (run->has_holders && run->python_frames == 0)
         return ttm_options_complain(&parsed, "--holders needs Python frames");
     return refuse_for_server(run, &parsed);
@@ -454,11 +464,16 @@ static bool analyse(struct run *run, const char *path, struct ttm_report *ret)
     return true;
 }
 
-/* What suspects take. In a recording that was cut, what was freed later is among them. */
-static uint64_t leaked_bytes(const struct ttm_report *report, const struct ttm_departed *departed,
-                             bool is_cut)
+/* What counts as leaked. In a recording that was cut, what was freed later is among it. */
+static uint64_t leaked_bytes(const struct run *run, const struct ttm_report *report,
+                             const struct ttm_departed *departed, bool is_cut)
 {
-    const uint64_t bytes = report ? ttm_report_leaked_bytes(report) : 0;
+    uint64_t bytes = 0;
+
+    if (report && run->counts_program_cache)
+        bytes = ttm_report_leaked_or_cached_bytes(report);
+    else if (report)
+        bytes = ttm_report_leaked_bytes(report);
     const uint64_t remaining = departed->sums.remaining_footprint_bytes;
 
     return is_cut && bytes > remaining ? remaining : bytes;
@@ -497,7 +512,7 @@ static bool has_leaked(const struct run *run, const struct ttm_report *report,
 {
     char leaked[TTM_NUMBER_SIZE], limit[TTM_NUMBER_SIZE], number[TTM_NUMBER_SIZE];
     char known[48] = "", doubt[TTM_NUMBER_SIZE + 16] = "";
-    const uint64_t bytes = leaked_bytes(report, departed, is_cut);
+    const uint64_t bytes = leaked_bytes(run, report, departed, is_cut);
     const uint64_t unsure = report ? ttm_report_unsure_bytes(report) : 0;
     const bool is_over = bytes > run->leak_limit_bytes;
 
@@ -505,8 +520,9 @@ static bool has_leaked(const struct run *run, const struct ttm_report *report,
         (void)snprintf(known, sizeof(known), ", %u suppressed", report->suppressed);
     if (unsure > 0)
         (void)snprintf(doubt, sizeof(doubt), ", %s unsure", ttm_format_bytes(unsure, number));
-    (void)snprintf(text, VERDICT_SIZE, "%s: suspects take %s of a device, the limit is %s%s%s",
+    (void)snprintf(text, VERDICT_SIZE, "%s: suspects%s take %s of a device, the limit is %s%s%s",
                    is_over ? "leaks found" : "no leaks over the limit",
+                   run->counts_program_cache ? " and the growing program cache" : "",
                    ttm_format_bytes(bytes, leaked), ttm_format_bytes(run->leak_limit_bytes, limit),
                    known, doubt);
     if (!report)
@@ -629,7 +645,8 @@ static int run_command(int argc, char **argv)
 const struct ttm_command ttm_command_run = {
     .name = "run",
     .synopsis = "[-o FILE | --no-record] [--python-frames N]\n"
-                "                  [--native-frames N] [--no-stacks] [--fail-on-leak[=BYTES]]\n"
+                "                  [--native-frames N] [--no-stacks]\n"
+                "                  [--fail-on-leak[=BYTES] [--count-program-cache]]\n"
                 "                  [--after-mark NAME | --warmup SECONDS] [--suppressions FILE]\n"
                 "                  [--holders] [--debug-log FILE] [--connect SOCKET]\n"
                 "                  [--] CMD [ARG…]",

@@ -13,6 +13,7 @@
 #include "cli/report_causes.h"
 #include "cli/report_rows.h"
 #include "cli/report_sheet.h"
+#include "cli/report_words.h"
 #include "cli/source_line.h"
 #include "wire/region.h"
 
@@ -507,16 +508,29 @@ static size_t rows_of_suspects(const struct ttm_report_row *rows, uint32_t from,
 
 /* Operation and age of what is no suspect, where all the other rows fit below it all the same. */
 static bool has_room_for_particulars(const struct sheet *sheet, const struct ttm_report_row *row,
-                                     size_t others)
+                                     size_t others, bool has_advice)
 {
     return sheet->choice->at == TTM_AT_REMAINING && sheet->choice->top == 0 &&
-           sheet->rows >= others * 2 + 4 + sheet->below + rows_of_reasons(sheet, row, false);
+           sheet->rows >= others * 2 + 4 + sheet->below + rows_of_reasons(sheet, row, has_advice);
+}
+
+/* Of what is no suspect. Advice is for a program cache that grows. Returns whether there is room. */
+static bool put_innocent(struct sheet *sheet, const struct ttm_report_row *row, size_t others,
+                         bool has_advice)
+{
+    if (!sheet->choice->is_unfolded && !has_room_for_particulars(sheet, row, others, has_advice))
+        return false;
+    put_particulars(sheet, row);
+    if (has_advice)
+        put_advice(sheet, row->origin);
+    return true;
 }
 
 static void put_list(struct sheet *sheet, const struct ttm_report_row *rows, uint32_t count)
 {
     const struct ttm_report_choice *choice = sheet->choice;
-    bool has_room = true; /* for particulars, from the first row on as far as it goes */
+    bool has_room = true;    /* for particulars, from the first row on as far as it goes */
+    bool is_advised = false; /* once, for all that the program cache has */
     uint64_t all_bytes = 0;
     uint32_t i;
 
@@ -539,9 +553,11 @@ static void put_list(struct sheet *sheet, const struct ttm_report_row *rows, uin
                         choice->is_unfolded    ? SIZE_MAX
                         : sheet->rows > others ? sheet->rows - others
                                                : 0);
-        else if (choice->is_unfolded ||
-                 (has_room = has_room_for_particulars(sheet, &rows[i], count - i - 1) && has_room))
-            put_particulars(sheet, &rows[i]);
+        else if (has_room) {
+            const bool has_advice = origin->verdict.is_growing_cache && !is_advised;
+            has_room = put_innocent(sheet, &rows[i], count - i - 1, has_advice);
+            is_advised |= has_advice;
+        }
         if (choice->is_unfolded)
             put_whole(sheet, origin);
     }
@@ -569,7 +585,6 @@ static void add_suspects(const struct sheet *sheet, struct suspects *sum,
                          const struct ttm_report_row *rows, uint32_t count)
 {
     const uint64_t before = sum->count;
-    uint64_t cbs = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         if (!rows[i].origin->verdict.is_suspect)
@@ -577,10 +592,8 @@ static void add_suspects(const struct sheet *sheet, struct suspects *sum,
         sum->count++;
         sum->over += rows[i].origin->verdict.is_over;
         sum->buffers += rows[i].judged.count;
-        *(rows[i].origin->region == TTM_REGION_CB ? &cbs : &sum->bytes) +=
-            rows[i].judged.footprint_bytes;
+        sum->bytes += rows[i].judged.footprint_bytes;
     }
-    sum->bytes += ttm_report_cb_taken(process, cbs);
     if (process->session_count > 1)
         sum->most_bytes += ttm_report_most_judged(process, is_suspect, sheet->choice);
     sum->processes += sum->count > before;
@@ -742,11 +755,50 @@ void ttm_report_hidden(struct sheet *sheet)
     end_line(sheet);
 }
 
-/* Of 'buffers' that are left so many are unsure, and so many have one cause. */
-static void put_no_suspects(const struct sheet *sheet, uint64_t buffers, uint64_t unsure,
-                            uint64_t caught)
+/* What is left of a process: buffers, some of which may be unsure, and what cached programs have. */
+struct left {
+    uint64_t buffers;
+    uint64_t unsure;
+    uint64_t caught; /* of those that have one cause */
+    uint64_t parts;   /* circular buffers and kernels */
+    uint64_t tensors; /* that programs keep */
+};
+
+static struct left count_left(const struct ttm_report_row *rows, uint32_t count)
+{
+    struct left left = {0};
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ttm_report_origin *origin = rows[i].origin;
+        uint64_t *sum = &left.buffers;
+        if (is_part_of_program(origin))
+            sum = origin->region < TTM_REGION_CB ? &left.tensors : &left.parts;
+        *sum += rows[i].held.count;
+        left.caught += rows[i].cause > 0 ? rows[i].held.count : 0;
+        left.unsure += origin->verdict.class == TTM_CLASS_UNSURE ? rows[i].held.count : 0;
+    }
+    return left;
+}
+
+/* Nothing is left but what the program cache has. */
+static void put_only_parts(const struct sheet *sheet, const struct left *left)
+{
+    struct ttm_text text;
+
+    ttm_text_init(&text);
+    ttm_text_append(&text, "no suspects");
+    ttm_report_part(sheet->choice, &text);
+    ttm_text_append(&text, ": ");
+    ttm_report_put_parts(&text, left->parts, left->tensors);
+    put_in(sheet, TTM_GREEN, ttm_text_string(&text));
+    sheet->out->failed |= text.failed;
+    ttm_text_done(&text);
+}
+
+static void put_no_suspects(const struct sheet *sheet, const struct left *found)
 {
     const char *left = ttm_report_is_narrowed(sheet->choice) ? "shown" : "left";
+    const uint64_t buffers = found->buffers, unsure = found->unsure, caught = found->caught;
     char number[TTM_NUMBER_SIZE], other[TTM_NUMBER_SIZE];
     struct ttm_text text;
 
@@ -775,23 +827,20 @@ static void put_no_suspects(const struct sheet *sheet, uint64_t buffers, uint64_
 static int put_sum_up(struct sheet *sheet, const struct ttm_report_row *rows, uint32_t count)
 {
     const uint32_t processes = processes_of(sheet);
+    const struct left left = count_left(rows, count);
     struct suspects suspects = {0};
-    uint64_t buffers = 0, unsure = 0, caught = 0;
     int r = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
-        buffers += rows[i].held.count;
-        caught += rows[i].cause > 0 ? rows[i].held.count : 0;
-        unsure += rows[i].origin->verdict.class == TTM_CLASS_UNSURE ? rows[i].held.count : 0;
-    }
     add_suspects(sheet, &suspects, sheet->process, rows, count);
     put(sheet, "  ");
     if (suspects.count > 0 && processes > 1)
         r = put_all_suspects(sheet, &suspects, processes);
     else if (suspects.count > 0)
         put_suspects(sheet, &suspects, 1);
-    else if (buffers > 0)
-        put_no_suspects(sheet, buffers, unsure, caught);
+    else if (left.buffers > 0)
+        put_no_suspects(sheet, &left);
+    else if (left.parts > 0 || left.tensors > 0)
+        put_only_parts(sheet, &left);
     else
         ttm_report_nothing(sheet);
     if (sheet->report->suppressed > 0)

@@ -52,3 +52,17 @@ struct ttm_report_amounts ttm_report_amounts(const struct ttm_report_device *dev
                                            row->peak_footprint_bytes};
     return (struct ttm_report_amounts){device->has_cbs ? there : 0, ttm_report_cb_peak(device)};
 }
+
+void ttm_report_put_parts(struct ttm_text *out, uint64_t parts, uint64_t tensors)
+{
+    char number[TTM_NUMBER_SIZE];
+
+    if (parts > 0)
+        ttm_text_format(out, "%s %s of cached programs%s", ttm_format_count(parts, number),
+                        parts == 1 ? "circular buffer or kernel" : "circular buffers and kernels",
+                        tensors > 0 ? ", and " : "");
+    if (tensors > 0)
+        ttm_text_format(out, "%s %s that %s", ttm_format_count(tensors, number),
+                        tensors == 1 ? "tensor" : "tensors",
+                        parts > 0 ? "they keep" : "cached programs keep");
+}

@@ -30,4 +30,10 @@ struct ttm_report_amounts {
 struct ttm_report_amounts ttm_report_amounts(const struct ttm_report_device *device,
                                              unsigned region);
 
+/*
+ * "6 circular buffers and kernels of cached programs, and 2 tensors that they keep": what the program
+ * cache has is never called a buffer, as it is nobody's to free. One of the counts is not 0.
+ */
+void ttm_report_put_parts(struct ttm_text *out, uint64_t parts, uint64_t tensors);
+
 #endif /* TTM_CLI_REPORT_WORDS_H */

@@ -5,6 +5,7 @@
 
 #include "cli/origin_text.h"
 #include "cli/report_text.h"
+#include "cli/report_words.h"
 #include "cli/run_sheet.h"
 #include "wire/region.h"
 
@@ -240,14 +241,14 @@ static void put_remained(const struct sheet *sheet)
 static void put_program_parts(const struct sheet *sheet)
 {
     const struct ttm_departed_sums *sums = &sheet->departed->sums;
-    char count[TTM_NUMBER_SIZE], sum[TTM_NUMBER_SIZE];
+    char sum[TTM_NUMBER_SIZE];
 
-    if (sums->program_parts > 0 && !sheet->is_brief)
-        ttm_text_format(sheet->out, "  besides %s %s of cached programs, %s\n",
-                        ttm_format_count(sums->program_parts, count),
-                        plural(sums->program_parts, "circular buffer or kernel",
-                               "circular buffers and kernels"),
-                        ttm_format_bytes(sums->program_footprint_bytes, sum));
+    if (sums->program_parts == 0 || sheet->is_brief)
+        return;
+    put(sheet, "  besides ");
+    ttm_report_put_parts(sheet->out, sums->program_parts - sums->program_buffers,
+                         sums->program_buffers);
+    ttm_text_format(sheet->out, ", %s\n", ttm_format_bytes(sums->program_footprint_bytes, sum));
 }
 
 /* What "nothing remains" means. */

@@ -5,7 +5,8 @@ usage: leak_programs.py CHIPS PROGRAM:STEPS…
 
 For each a line is printed: process id, program, steps. A line of code that leaks says so at its
 end: "leak: N", with how many remain of it, an expression of 'steps'; "shapes: N" that it fills the
-program cache; "unsure: N" and "steady: N" of which class they are. What is not marked is meant to
+program cache with at least that much, and "program_cache: N" with so many tensors, which is no leak;
+"unsure: N" and "steady: N" of which class they are. What is not marked is meant to
 stay or goes by itself. What a program returns is held until the device is closed.
 """
 
@@ -245,6 +246,31 @@ def shapes(dev: Any, steps: int) -> None:
     for step in range(steps):
         x = zeros(dev, 32, 32 * (step + 1))
         y = ttnn.softmax(x, dim=-1)  # shapes: steps
+
+
+@program
+def reshapes(dev: Any, steps: int) -> None:
+    """A reshape of tiles keeps a map in its program."""
+    for step in range(steps):
+        x = zeros(dev, 1, 32 * step + 32, 64)
+        y = ttnn.reshape(x, (1, 16 * step + 16, 128))  # program_cache: steps
+
+
+@program
+def reshapes_kept(dev: Any, steps: int) -> None:
+    """The same, and its results are kept: the maps are the cache's, the results a leak."""
+    for step in range(steps):
+        x = zeros(dev, 1, 32 * step + 32, 64)
+        KEPT.append(ttnn.reshape(x, (1, 16 * step + 16, 128)))  # leak: steps # program_cache: steps
+
+
+@program
+def reshapes_of_one_shape(dev: Any, steps: int) -> None:
+    """One program, and a leak of its results."""
+    x = zeros(dev, 1, 64, 64)
+    for _ in range(steps):
+        KEPT.append(ttnn.reshape(x, (1, 32, 128)))  # leak: steps # program_cache: 1
+        y = ttnn.add(x, x)
 
 
 @program

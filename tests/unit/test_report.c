@@ -334,6 +334,86 @@ static void what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary(void **s
     ttm_report_done(&scene.report);
 }
 
+/* A kind of allocation that stays with programs in their cache. */
+struct cached {
+    uint8_t region;
+    uint8_t kind;
+    uint8_t flags;
+    enum ttm_class class;
+};
+
+static const struct cached cached_kinds[] = {
+    {TTM_REGION_DRAM, TTM_BUFFER_OF_PROGRAM, 0, TTM_CLASS_PROGRAM_CACHE},
+    {TTM_REGION_L1_SMALL, TTM_BUFFER_OF_PROGRAM, 0, TTM_CLASS_PROGRAM_CACHE},
+    {TTM_REGION_CB, 0, TTM_SITE_PROGRAM, TTM_CLASS_CIRCULAR_BUFFER},
+    {TTM_REGION_KERNEL, TTM_KERNEL_APPLICATION, TTM_SITE_PROGRAM, TTM_CLASS_KERNEL},
+};
+
+/* In each step a new shape: a result that is freed, and something that its program keeps. */
+static void run_new_shapes(struct scene *scene, const struct cached *cached, unsigned steps,
+                           uint64_t *serials)
+{
+    const uint32_t origin = story_line(&scene->story, "x.py:5:step", "ttnn.reshape");
+
+    for (unsigned i = 0; i < steps; i++) {
+        run_steps(scene, 2);
+        const uint64_t result = story_birth(&scene->story, origin, TTM_REGION_DRAM, 64 * KIB);
+        struct ttm_recorded_life life =
+            story_life(&scene->story, origin, cached->region, (i + 1) * KIB);
+        life.kind = cached->kind;
+        life.flags = cached->flags;
+        story_must(ttm_encoder_birth(scene->story.enc, &life), "birth");
+        serials[i] = life.serial;
+        story_free(&scene->story, result);
+    }
+}
+
+static void what_the_program_cache_keeps_is_never_a_suspect_however_it_grows(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof(cached_kinds) / sizeof(cached_kinds[0]); k++) {
+        struct scene scene;
+        uint64_t serials[30];
+        unsigned found = 0;
+        begin_scene(&scene);
+        run_new_shapes(&scene, &cached_kinds[k], 30, serials);
+        end_scene(&scene);
+        for (uint32_t i = 0; i < scene.process->origin_count; i++) {
+            const struct ttm_report_origin *origin = &scene.process->origins[i];
+            assert_false(origin->verdict.is_suspect);
+            if (origin->remaining.count == 0)
+                continue;
+            found++;
+            assert_int_equal(origin->remaining.count, 30);
+            assert_int_equal(origin->allocs, 30); /* the results are others */
+            assert_int_equal(origin->verdict.class, cached_kinds[k].class);
+            assert_true(origin->verdict.is_growing_cache);
+            assert_non_null(strstr(origin->verdict.advice, "clear_program_cache()"));
+        }
+        assert_int_equal(found, 1);
+        assert_int_equal(ttm_report_leaked_bytes(&scene.report), 0);
+        assert_true(ttm_report_leaked_or_cached_bytes(&scene.report) > 0);
+        ttm_report_done(&scene.report);
+    }
+}
+
+static void a_program_cache_that_ends_with_its_device_has_not_grown(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof(cached_kinds) / sizeof(cached_kinds[0]); k++) {
+        struct scene scene;
+        uint64_t serials[30];
+        begin_scene(&scene);
+        run_new_shapes(&scene, &cached_kinds[k], 30, serials);
+        for (unsigned i = 0; i < 30; i++)
+            story_free(&scene.story, serials[i]);
+        end_scene(&scene);
+        for (uint32_t i = 0; i < scene.process->origin_count; i++)
+            assert_int_not_equal(scene.process->origins[i].verdict.class, TTM_CLASS_GROWING);
+        ttm_report_done(&scene.report);
+    }
+}
+
 /* What keeps an origin, as the program said it in that round. */
 static void say_keepers(struct scene *scene, uint32_t origin, uint8_t cause, uint16_t round,
                         const char *keeper)
@@ -1540,6 +1620,8 @@ int main(void)
         cmocka_unit_test(what_a_loop_keeps_is_growing_and_what_it_frees_is_temporary),
         cmocka_unit_test(the_last_word_on_what_keeps_an_origin_is_told_and_no_other),
         cmocka_unit_test(weights_of_one_comprehension_are_steady_also_at_the_very_end),
+        cmocka_unit_test(what_the_program_cache_keeps_is_never_a_suspect_however_it_grows),
+        cmocka_unit_test(a_program_cache_that_ends_with_its_device_has_not_grown),
         cmocka_unit_test(what_was_told_later_is_no_loop),
         cmocka_unit_test(births_of_one_size_without_an_origin_are_no_loop),
         cmocka_unit_test(births_of_one_moment_without_an_origin_are_no_loop),

@@ -96,19 +96,19 @@ function make_causes() {
 function make_verdict() {
     const p = process(), suspects = p.origins.filter((origin) => origin.suspect),
           verdict = $("verdict");
-    const left = p.origins.reduce((sum, origin) => sum + origin.remaining[0], p.more.remaining[0]);
+    /* What the program cache keeps is nobody's to free, and no buffer in a sentence. */
+    const is_cached = (origin) =>
+        ["program_cache", "circular_buffer", "kernel"].includes(origin.class);
+    const count_of = (origins) => origins.reduce((sum, origin) => sum + origin.remaining[0], 0);
+    const cached = count_of(p.origins.filter(is_cached)),
+          left = count_of(p.origins.filter((origin) => !is_cached(origin))) + p.more.remaining[0];
     /* Without what other sessions of a device left that does not grow. */
     const judged = (origin) => origin.judged || origin.remaining;
     const count = suspects.reduce((sum, origin) => sum + judged(origin)[0], 0);
     const unsure = p.origins.reduce(
         (sum, origin) => sum + (origin.class === "unsure" ? origin.remaining[0] : 0), 0);
     const caught = p.causes.reduce((sum, cause) => sum + cause.remaining[0], 0);
-    /* Circular buffers of cached programs share addresses: no more than there were at a time. */
-    const bytes_of = (is_cb) => suspects.reduce(
-        (sum, origin) => sum + ((origin.region === "CB") === is_cb ? judged(origin)[2] : 0), 0);
-    const most =
-        device_kinds().reduce((sum, kind) => sum + (kind.regions.CB ? kind.regions.CB.peak : 0), 0);
-    const bytes = bytes_of(false) + Math.min(bytes_of(true), most || Infinity);
+    const bytes = suspects.reduce((sum, origin) => sum + judged(origin)[2], 0);
     const kept =
         p.origins.filter((origin) => origin.class === "growing" && origin.remaining[0] === 0);
     const over = suspects.filter((origin) => origin.over).length,
@@ -132,6 +132,8 @@ function make_verdict() {
                            (unsure === 1 ? "is" : "are") + " unsure"
         : left > 0 ? "No suspects: the " + plural(left, "buffer", "buffers") + " left " +
                          (left === 1 ? "looks" : "look") + " intended"
+        : cached > 0 ? "No suspects: " + plural(cached, "allocation", "allocations") +
+                           " kept by the program cache"
         : p.missed ? "Nothing remains" + (p.complete ? "" : ", as far as was heard")
         : p.allocs > 0
             ? "Nothing remains: all that was allocated was freed" +
