@@ -34,6 +34,8 @@ class Origin:
     name: str
     context: str
     thread: str
+    # A program in the program cache keeps these buffers, and no Python object does.
+    is_of_program: bool = False
 
     @property
     def line(self) -> str:
@@ -128,10 +130,11 @@ class Diff:
 
     new: tuple[Change, ...]
     gone: tuple[Change, ...]
+    counts_program_cache: bool = False  # what cached programs have is among what is left
 
     @property
     def count(self) -> int:
-        """Of buffers that are new, without circular buffers and kernels."""
+        """Of buffers that are new, without what the program cache keeps."""
         return sum(change.count for change in self.new_buffers)
 
     @property
@@ -154,8 +157,14 @@ class Diff:
 
     @property
     def new_buffers(self) -> list[Change]:
-        """What is new, without circular buffers and kernels."""
-        return [change for change in self.new if change.origin.region in BUFFER_REGIONS]
+        """What is new, without what the program cache keeps, unless that is to count."""
+        if self.counts_program_cache:
+            return list(self.new)
+        return [
+            change
+            for change in self.new
+            if change.origin.region in BUFFER_REGIONS and not change.origin.is_of_program
+        ]
 
     def __str__(self) -> str:
         gone = sum(change.count for change in self.gone)
@@ -185,6 +194,7 @@ def _origin(row: dict[str, Any], buffer: dict[str, Any]) -> Origin:
         name=buffer["name"],
         context=buffer["context"],
         thread=origin["thread"],
+        is_of_program=origin["class"] == "program_cache",
     )
 
 
@@ -221,13 +231,17 @@ def snapshot() -> Snapshot:
     return Snapshot(tuple(_buffer(row, buffer) for buffer in row["buffers"]), peaks)
 
 
-def diff(before: Snapshot, after: Snapshot) -> Diff:
-    """What came and what went from one snapshot to the other."""
+def diff(before: Snapshot, after: Snapshot, count_program_cache: bool = False) -> Diff:
+    """
+    What came and what went from one snapshot to the other. What programs in the program cache have
+    (circular buffers, kernels, tensors that they keep) is listed, and counted only if asked for.
+    """
     old = {buffer.key for buffer in before.buffers}
     now = {buffer.key for buffer in after.buffers}
     return Diff(
         new=tuple(_by_origin(buffer for buffer in after.buffers if buffer.key not in old)),
         gone=tuple(_by_origin(buffer for buffer in before.buffers if buffer.key not in now)),
+        counts_program_cache=count_program_cache,
     )
 
 
@@ -273,10 +287,10 @@ def _source_line(where: str) -> str:
 
 def _by_line(changes: list[Change]) -> list[Change]:
     """Those of one line together, however it was reached."""
-    groups: dict[tuple[str, ...], list[Change]] = collections.defaultdict(list)
+    groups: dict[tuple[str | bool, ...], list[Change]] = collections.defaultdict(list)
     for change in changes:
         o = change.origin
-        groups[o.line, o.operation, o.region, o.name, o.context].append(change)
+        groups[o.line, o.operation, o.region, o.name, o.context, o.is_of_program].append(change)
     merged = [
         Change(group[0].origin, tuple(b for change in group for b in change.buffers))
         for group in groups.values()
@@ -289,6 +303,8 @@ def _describe_one(change: Change) -> str:
     file, _, function = origin.line.rpartition(":")
     words = [f"{file} {function}" if file else origin.line, origin.code, origin.operation]
     words += [origin.region, origin.name, origin.context]
+    if origin.is_of_program:
+        words.append("kept by the program cache")
     times = f"{change.count}×, " if change.count > 1 else ""
     words.append(f"{times}{human(change.footprint_bytes)}")
     return "  ".join(word for word in words if word)
@@ -324,17 +340,24 @@ def _held_by(found: list[Holders]) -> list[str]:
     return lines or ["  held by: no Python object that can be seen"]
 
 
+def _is_of_program(change: Change) -> bool:
+    return change.origin.is_of_program or change.origin.region not in BUFFER_REGIONS
+
+
 def _describe_held(changes: list[Change]) -> list[str]:
     """From which line, and held by whom."""
     from ttmem import _holders
 
-    # Of one line, one buffer is as good as another.
-    some = [change.buffers[:3] for change in changes[:SHOWN]]
+    # Of one line, one buffer is as good as another. What a cached program has, no object holds.
+    some = [[] if _is_of_program(change) else change.buffers[:3] for change in changes[:SHOWN]]
     places = [(buffer.address, buffer.region) for buffers in some for buffer in buffers]
     found = iter(_holders.who_holds_each(places))
     lines = []
     for change, buffers in zip(changes, some, strict=False):
-        held = _held_by([next(found) for _ in buffers])
+        if _is_of_program(change):
+            held = ["  held by: the program cache, until device.clear_program_cache()"]
+        else:
+            held = _held_by([next(found) for _ in buffers])
         lines += [f"  {_describe_one(change)}", *_callers(change.origin), *held]
     if len(changes) > SHOWN:
         lines.append(f"  … and {_count(len(changes) - SHOWN, 'other origin')}")
@@ -344,8 +367,9 @@ def _describe_held(changes: list[Change]) -> list[str]:
 def describe_leak(who: str, difference: Diff, limit: int = 0) -> str:
     """The text of a failure: how much, from which line, held by whom."""
     on = ", ".join(f"{human(size)} on device {d}" for d, size in difference.by_device().items())
+    noun = "allocation" if difference.counts_program_cache else "buffer"
     lines = [
-        f"device memory: {who} left {_count(difference.count, 'buffer')} behind "
+        f"device memory: {who} left {_count(difference.count, noun)} behind "
         f"({human(difference.bytes)} requested, {on})"
         + (f", the limit is {human(limit)}" if limit else "")
     ]
@@ -393,16 +417,21 @@ def taken_since(before: Snapshot, after: Snapshot) -> dict[tuple[int, str], int]
     }
 
 
-def left_since(before: Snapshot, limit: int, after: Snapshot | None = None) -> Diff | None:
+def left_since(
+    before: Snapshot,
+    limit: int,
+    after: Snapshot | None = None,
+    count_program_cache: bool = False,
+) -> Diff | None:
     """
     What is new since then, when it takes more than that on some device. Objects that only wait
     for Python's collector are collected first: they are late and not lost.
     """
-    difference = diff(before, after or snapshot())
+    difference = diff(before, after or snapshot(), count_program_cache)
     if difference.footprint_bytes <= limit:
         return None
     gc.collect()
-    difference = diff(before, snapshot())
+    difference = diff(before, snapshot(), count_program_cache)
     return difference if difference.footprint_bytes > limit else None
 
 
@@ -410,11 +439,13 @@ class no_leaks:  # noqa: N801, it is used like a function
     """
     `with ttmem.no_leaks(limit=0):` raises LeakError when the block leaves more than that many
     bytes (footprint, on any device; "10 MB" is fine) behind. What the block itself raises passes
-    on. Does nothing where nothing is tracked.
+    on. Does nothing where nothing is tracked. What the program cache keeps does not count, unless
+    'count_program_cache' says so.
     """
 
-    def __init__(self, limit: int | str = 0):
+    def __init__(self, limit: int | str = 0, count_program_cache: bool = False):
         self._limit = parse_bytes(limit)
+        self._count_program_cache = count_program_cache
         self._before: Snapshot | None = None
 
     def __enter__(self) -> no_leaks:
@@ -431,6 +462,6 @@ class no_leaks:  # noqa: N801, it is used like a function
         before, self._before = self._before, None
         if kind is not None or before is None or not before.is_tracked:
             return
-        left = left_since(before, self._limit)
+        left = left_since(before, self._limit, count_program_cache=self._count_program_cache)
         if left is not None:
             raise LeakError(describe_leak("the block", left), left)

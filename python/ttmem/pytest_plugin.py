@@ -6,6 +6,7 @@
 
     pytest --ttmem                         # a table: what each test took at most, and left behind
     pytest --ttmem-fail-on-leak            # no test may leave anything
+    pytest --ttmem-count-program-cache     # what the program cache keeps counts too
     pytest --ttmem-baseline FILE           # no test may leave more than it is known to
 
 What counts is the call of a test, after its fixtures were made and before they are undone. A test
@@ -44,6 +45,7 @@ class _State:
 
         self.is_showing = bool(option("ttmem"))
         self.is_checking_all = bool(option("ttmem_fail_on_leak"))
+        self.counts_program_cache = bool(option("ttmem_count_program_cache"))
         self.is_updating = bool(option("ttmem_update_baseline"))
         self.recordings = str(option("ttmem_recordings") or "")
         path = option("ttmem_baseline")
@@ -128,6 +130,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--ttmem-fail-on-leak",
         action="store_true",
         help="tests that leave buffers on a device fail, unless a mark allows it",
+    )
+    group.addoption(
+        "--ttmem-count-program-cache",
+        action="store_true",
+        help="what programs in the program cache keep counts as left by the test that made them",
     )
     group.addoption(
         "--ttmem-baseline",
@@ -221,7 +228,7 @@ def _look_at(item: pytest.Item, before: ttmem.Snapshot, limits: Limits) -> None:
     state = item.config.stash[_STATE]
     after = ttmem.snapshot()
     taken = _snapshot.taken_since(before, after)
-    left = _snapshot.left_since(before, 0, after)
+    left = _snapshot.left_since(before, 0, after, state.counts_program_cache)
     size = left.footprint_bytes if left else 0
     changes = left.new_buffers if left else []
     peak = max(taken.values(), default=0)

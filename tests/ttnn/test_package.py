@@ -329,7 +329,8 @@ def test_each_holder_is_found(start: Start, what: str) -> None:
 def run_examples(folder: Path, *args: str) -> tuple[int, str]:
     """The tests of examples/python, whose conftest imports ttnn."""
     place = folder / "examples"
-    shutil.copytree(EXAMPLES, place, ignore=shutil.ignore_patterns("__pycache__"))
+    if not place.exists():
+        shutil.copytree(EXAMPLES, place, ignore=shutil.ignore_patterns("__pycache__"))
     try:
         site = provision.pytest_folder(PYTHON)
     except provision.Unavailable as reason:
@@ -380,3 +381,43 @@ def test_a_limit_on_the_peak_is_that_of_the_runtime(folder: Path) -> None:
     assert status == 0, out
     (row,) = [line.split() for line in out.splitlines() if line.endswith("::test_fixed")]
     assert row[:2] == ["48.0", "KiB"], out
+
+
+RESHAPE = """
+import ttmem
+import ttnn
+
+
+def reshape(device, rows):
+    x = ttnn.zeros(
+        (1, rows, 64), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device
+    )
+    return ttnn.reshape(x, (1, rows // 2, 128))
+
+
+def test_reshape(device):
+    reshape(device, 64)
+
+
+def test_reshape_in_a_block(device):
+    with ttmem.no_leaks():
+        reshape(device, 96)
+
+
+def test_reshape_counted_in_a_block(device):
+    with ttmem.no_leaks(count_program_cache=True):
+        reshape(device, 128)
+"""
+
+
+def test_the_plugin_counts_what_the_program_cache_keeps_only_if_asked_to(folder: Path) -> None:
+    shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "examples/tests/test_reshape.py").write_text(RESHAPE, encoding="utf-8")
+    words = ("--ttmem-fail-on-leak", "-k", "reshape")
+    status, out = run_examples(folder, *words)
+    assert status == 1 and "1 failed, 2 passed" in out, out
+    assert "FAILED tests/test_reshape.py::test_reshape_counted_in_a_block" in out
+    status, out = run_examples(folder, *words, "--ttmem-count-program-cache")
+    assert status == 1 and "3 failed" in out, out
+    assert "kept by the program cache" in out
+    assert "held by: the program cache, until device.clear_program_cache()" in out
