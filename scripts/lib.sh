@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
 #
-# What ./run and ./check share: Debian packages, Python, build folders. Sourced by POSIX sh with
+# What ./run and ./check share: Debian packages, Meson, Python, build folders. Sourced by POSIX sh with
 # the working directory at the top of the source tree; defines functions and two lists, does
 # nothing by itself.
 
@@ -97,6 +97,56 @@ install_test_packages() {
         install_packages $BROWSER_PACKAGES || say "pages are not tried in a browser"
     fi
     return 0
+}
+
+# The oldest Meson that meson.build takes, as in its meson_version.
+MESON_MIN=1.0
+
+# is_version_at_least VERSION MIN: compares major and minor. "1.10.0.rc1" is newer than "1.2".
+is_version_at_least() {
+    awk -v have="$1" -v least="$2" 'BEGIN {
+        split(have, h, "."); split(least, l, ".")
+        exit !(h[1] + 0 > l[1] + 0 || (h[1] + 0 == l[1] + 0 && h[2] + 0 >= l[2] + 0))
+    }'
+}
+
+has_meson() {
+    is_version_at_least "$(meson --version 2>/dev/null || echo 0)" "$MESON_MIN"
+}
+
+# Puts a Meson of PyPI, and a ninja where there is none, into a folder of our own in the user's
+# cache, and that first on PATH. The system's Python and its packages stay as they are. It is a
+# virtual environment, as its programs find their Python by themselves: ninja calls Meson without us
+# when meson.build has changed.
+use_private_tools() {
+    tools=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tt-mem/meson-$MESON_MIN
+    PATH=$tools/bin:$PATH
+    export PATH
+    has_meson || set -- "$@" "meson>=$MESON_MIN"
+    command -v ninja >/dev/null 2>&1 || set -- "$@" ninja
+    [ $# -gt 0 ] || return 0
+    install_packages python3 python3-venv || return 1
+    say "installing from PyPI into $tools: $*"
+    quietly python3 -m venv "$tools" || return 1
+    quietly "$tools/bin/pip" install --disable-pip-version-check "$@"
+}
+
+# Finds a Meson that is new enough and a ninja: the system's, or else PyPI's, as Ubuntu 22.04 has
+# Meson 0.61 and Debian 11 has 0.56. Returns 1 after one line on stderr when there is neither.
+find_build_tools() {
+    if has_meson && command -v ninja >/dev/null 2>&1; then
+        return 0
+    fi
+    use_private_tools || true
+    if ! has_meson; then
+        say "cannot build: needs Meson $MESON_MIN or newer and found" \
+            "$(meson --version 2>/dev/null || echo none); 'pip install meson' gets one"
+        return 1
+    fi
+    if ! command -v ninja >/dev/null 2>&1; then
+        say "cannot build: there is no 'ninja' on PATH; 'pip install ninja' gets one"
+        return 1
+    fi
 }
 
 # Prints a Python 3 that has pytest: the system's own first, as the one on PATH may be a version

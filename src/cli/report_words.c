@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/older_headers.h"
 #include "wire/region.h"
 
 uint64_t ttm_report_span_ns(const struct ttm_report *report,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/older_headers.h"
 #include "cli/report_text.h"
 #include "cli/run_sheet.h"
 #include "ring/producer.h"

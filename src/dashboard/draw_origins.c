@@ -188,9 +188,8 @@ static void put_map_cell(struct ttm_grid *grid, size_t row, size_t column, enum 
         [CELL_SOME_OWN] = {0x2584, '+', TTM_STYLE_WARN},
     };
 
-    ttm_grid_put(grid, row, column,
-                 grid->has_utf8 ? looks[cell].glyph : (uint32_t)looks[cell].ascii,
-                 looks[cell].style);
+    const uint32_t ascii = (uint32_t)looks[cell].ascii;
+    ttm_grid_put(grid, row, column, grid->has_utf8 ? looks[cell].glyph : ascii, looks[cell].style);
 }
 
 /* What is selected is seen wherever there is any of it, and others before what is free. */

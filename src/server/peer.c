@@ -12,10 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 /* Linux 6.5; older headers lack it */
-#endif
+#include "base/older_headers.h"
 
 int ttm_peer_open_pidfd(int fd, pid_t pid, uint64_t accepted_ns)
 {

@@ -3,10 +3,10 @@
 
 #include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/older_headers.h"
 #include "recording/recorder.h"
 #include "wire/life_row.h"
 

@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/older_headers.h"
 #include "base/seed.h"
 #include "server/record.h"
 #include "server/state.h"

@@ -43,8 +43,10 @@ static int epoll_of(const struct ttm_session *session)
 
 static uint32_t wanted_events(const struct ttm_session *session)
 {
-    return (session->is_paused || session->is_closing ? 0 : EPOLLIN) |
-           (session->wants_out ? EPOLLOUT : 0);
+    const uint32_t in = session->is_paused || session->is_closing ? 0 : EPOLLIN;
+    const uint32_t out = session->wants_out ? EPOLLOUT : 0;
+
+    return in | out;
 }
 
 static void update_watch(struct ttm_session *session)

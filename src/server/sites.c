@@ -37,7 +37,7 @@ static unsigned class_of(const struct ttm_site_counts *counts)
     if (bytes < 8)
         return (unsigned)bytes;
     const unsigned top = 63 - (unsigned)__builtin_clzll(bytes);
-    return top << 3 | (bytes >> (top - 3) & 7);
+    return top << 3 | (unsigned)(bytes >> (top - 3) & 7);
 }
 
 static void count_classes(struct picking *picking, const struct ttm_process *proc)

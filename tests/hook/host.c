@@ -33,6 +33,8 @@
 
 #include <ttmem/ttmem.h>
 
+#include "base/older_headers.h"
+
 #define REGIONS 5
 #define BUFFERS_MAX 100000
 #define LIBRARIES_MAX 2

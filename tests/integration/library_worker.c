@@ -56,6 +56,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/older_headers.h"
 #include "client/guest.h"
 #include "wire/origin.h"
 

@@ -13,7 +13,6 @@
 #include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/older_headers.h"
 #include "cli/top_feed.h"
 #include "client/original_client.h"
 #include "dashboard/draw.h"
@@ -249,7 +249,7 @@ static uint64_t heap_bytes(void)
 {
     const struct mallinfo2 info = mallinfo2();
 
-    return info.uordblks + info.hblkhd;
+    return (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
 }
 
 static uint64_t resident_bytes(void)

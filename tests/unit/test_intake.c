@@ -508,7 +508,8 @@ static void next_told(struct program *program, struct ttm_told *told, uint32_t n
             which = random_below(&program->random, 32);
         /* One that is live already, or has no serial, is not taken: see telling.c. */
         struct ttm_record record = birth(program, which == 8 || which == 9 ? 0 : which);
-        record.flags |= which == 13 ? TTM_RECORD_PROGRAM : 0;
+        if (which == 13)
+            record.flags |= TTM_RECORD_PROGRAM;
         if (random_below(&program->random, 30) == 0)
             record.bytes = TTM_LIFE_BYTES_MAX + 1;
         if (record.time_ns == 0)
