@@ -7,8 +7,8 @@
  * at before anything is done to it. Not for anonymous files (eventfds): they all look
  * the same.
  *
- * Where such a program has no standard input, output or error, that number stays free:
- * it would read or overwrite what is ours.
+ * Such a program may also count on the numbers that it gets: its first open() is to return 3, and one
+ * that has no standard output is not to write into what is ours. So ours have high numbers.
  */
 #ifndef TTM_BASE_OWN_FD_H
 #define TTM_BASE_OWN_FD_H
@@ -16,8 +16,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/*
+ * Below this limit (ulimit -n) nothing is opened: a tracked process takes seven for as long as it runs
+ * and two more now and then, and the program is to have most of them.
+ */
+#define TTM_OWN_FD_LIMIT_MIN 32
+
+/* A higher number would have the kernel keep a large table, and copy it with each fork(). */
+#define TTM_OWN_FD_TOP 1024
+#define TTM_OWN_FD_ROOM 64 /* of the numbers below the limit, so many are ours if they are free */
 
 struct ttm_own_fd {
     int fd; /* -1: none */
@@ -27,26 +38,52 @@ struct ttm_own_fd {
 
 #define TTM_OWN_FD_NONE ((struct ttm_own_fd){.fd = -1})
 
-/*
- * For a descriptor that was just made, with close-on-exec: the same file, under a number that is
- * not that of a standard stream. Returns it or a negative errno, and then it is closed. A negative
- * one is returned as it is.
- */
-static inline int ttm_own_fd_beside_standard(int fd)
+/* True if the program may have enough files open for both of us. */
+static inline bool ttm_own_fd_is_allowed(void)
 {
-    if (fd < 0 || fd > STDERR_FILENO)
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= TTM_OWN_FD_LIMIT_MIN;
+}
+
+/* The lowest number that is to be ours. */
+static inline int ttm_own_fd_lowest(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return STDERR_FILENO + 1;
+    const int top = limit.rlim_cur < TTM_OWN_FD_TOP ? (int)limit.rlim_cur : TTM_OWN_FD_TOP;
+    const int lowest = top >= 2 * TTM_OWN_FD_ROOM ? top - TTM_OWN_FD_ROOM : top / 2;
+    return lowest > STDERR_FILENO ? lowest : STDERR_FILENO + 1;
+}
+
+/*
+ * For a descriptor that was just made, with close-on-exec: the same file under a high number, or
+ * where all of those are in use, under one that is not that of a standard stream. Returns it or a
+ * negative errno, and then it is closed. A negative one is returned as it is.
+ */
+static inline int ttm_own_fd_move_up(int fd)
+{
+    const int lowest = fd < 0 ? 0 : ttm_own_fd_lowest();
+
+    if (fd < 0 || fd >= lowest)
         return fd;
-    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+    if (moved < 0 && fd > STDERR_FILENO)
+        return fd;
+    if (moved < 0)
+        moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     const int r = moved < 0 ? -errno : moved;
     (void)close(fd);
     return r;
 }
 
 /* Both ends of a pipe or a pair of sockets, likewise. Returns 0 or a negative errno. */
-static inline int ttm_own_fd_pair_beside_standard(int fds[2])
+static inline int ttm_own_fd_pair_move_up(int fds[2])
 {
-    fds[0] = ttm_own_fd_beside_standard(fds[0]);
-    fds[1] = ttm_own_fd_beside_standard(fds[1]);
+    fds[0] = ttm_own_fd_move_up(fds[0]);
+    fds[1] = ttm_own_fd_move_up(fds[1]);
     if (fds[0] >= 0 && fds[1] >= 0)
         return 0;
     const int r = fds[0] < 0 ? fds[0] : fds[1];

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 /* Besides those of real time. Faults are our own, SIGTTIN and SIGTTOU stop us as anybody. */
 static const int forwarded[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM,
@@ -58,8 +59,11 @@ static void become(const struct ttm_child *child, char *const argv[], char *cons
     (void)sigprocmask(SIG_SETMASK, &child->mask, NULL);
     (void)execvpe(argv[0], argv, envp);
     const int error = errno;
-    (void)!write(error_fd, &error, sizeof(error));
-    _exit(127);
+    if (error_fd >= 0)
+        (void)!write(error_fd, &error, sizeof(error));
+    else
+        ttm_log("cannot run '%s': %s", argv[0], strerror(error));
+    _exit(ttm_child_cannot_run_status(error));
 }
 
 /* What the new process says before it becomes the program: nothing, when all went well. */
@@ -74,11 +78,17 @@ static int read_error(int fd)
     return n == sizeof(error) ? -error : 0;
 }
 
+int ttm_child_cannot_run_status(int error)
+{
+    return error == ENOENT ? 127 : 126;
+}
+
 int ttm_child_start(struct ttm_child *child, char *const argv[], char *const envp[])
 {
-    int error_pipe[2];
+    int error_pipe[2] = {-1, -1};
 
-    if (pipe2(error_pipe, O_CLOEXEC) < 0)
+    /* Where no more files may be open, the new process says by itself what is wrong. */
+    if (pipe2(error_pipe, O_CLOEXEC) < 0 && errno != EMFILE && errno != ENFILE)
         return -errno;
     (void)signal(SIGCHLD, SIG_DFL); /* who ignores it has no children to wait for */
     (void)pthread_sigmask(SIG_BLOCK, &child->taken, NULL);
@@ -86,10 +96,12 @@ int ttm_child_start(struct ttm_child *child, char *const argv[], char *const env
     if (child->pid == 0)
         become(child, argv, envp, error_pipe[1]);
     int r = child->pid < 0 ? -errno : 0;
-    (void)close(error_pipe[1]);
-    if (r == 0)
-        r = read_error(error_pipe[0]);
-    (void)close(error_pipe[0]);
+    if (error_pipe[0] >= 0) {
+        (void)close(error_pipe[1]);
+        if (r == 0)
+            r = read_error(error_pipe[0]);
+        (void)close(error_pipe[0]);
+    }
     if (r == 0)
         return 0;
     if (child->pid > 0)

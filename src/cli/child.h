@@ -49,6 +49,9 @@ void ttm_child_init(struct ttm_child *child);
  */
 int ttm_child_start(struct ttm_child *child, char *const argv[], char *const envp[]);
 
+/* What a shell exits with when a program cannot be run because of that errno: 127 or 126. */
+int ttm_child_cannot_run_status(int error);
+
 /*
  * Passes signals on until the program has ended. Its number stays taken until
  * ttm_child_reap(), so that nobody can mistake another process for it.

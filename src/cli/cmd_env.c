@@ -19,16 +19,22 @@ static const struct ttm_option options[] = {
 
 static int print_environment(const char *hook)
 {
-    struct ttm_text preload, out;
+    struct ttm_text preload, asan, out;
 
     ttm_text_init(&preload);
+    ttm_text_init(&asan);
     ttm_text_init(&out);
     ttm_preload_append(&preload, hook, getenv("LD_PRELOAD"));
     ttm_text_append(&out, "export LD_PRELOAD=");
     ttm_shell_word_append(&out, ttm_text_string(&preload));
+    ttm_text_append(&out, " ASAN_OPTIONS=");
+    ttm_asan_options_append(&asan, getenv("ASAN_OPTIONS"));
+    ttm_shell_word_append(&out, ttm_text_string(&asan));
     ttm_text_append(&out, " TT_ALLOC_TRACKING_ENABLED=1\n");
-    const int r = ttm_text_failed(&preload) ? -ENOMEM : ttm_terminal_print(&out);
+    const bool has_failed = ttm_text_failed(&preload) || ttm_text_failed(&asan);
+    const int r = has_failed ? -ENOMEM : ttm_terminal_print(&out);
     ttm_text_done(&preload);
+    ttm_text_done(&asan);
     ttm_text_done(&out);
     return r < 0 ? ttm_ask_unwritten(r) : TTM_EXIT_OK;
 }

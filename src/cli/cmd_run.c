@@ -37,9 +37,6 @@
 #define LOG_STOP_MS 1000
 #define VERDICT_SIZE 192
 
-/* As a shell says it. */
-enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
-
 enum {
     OPTION_NO_RECORD = 256,
     OPTION_PYTHON_FRAMES,
@@ -241,6 +238,11 @@ static void set_preload(struct run *run)
     if (!ttm_text_failed(&preload))
         ttm_env_set(&run->env, "LD_PRELOAD", ttm_text_string(&preload));
     ttm_text_done(&preload);
+    ttm_text_init(&preload);
+    ttm_asan_options_append(&preload, ttm_env_get(&run->env, "ASAN_OPTIONS"));
+    if (!ttm_text_failed(&preload))
+        ttm_env_set(&run->env, "ASAN_OPTIONS", ttm_text_string(&preload));
+    ttm_text_done(&preload);
 }
 
 static void set_environment(struct run *run, const char *socket_path)
@@ -375,7 +377,7 @@ static int start_program(struct run *run)
     if (r == 0)
         return 0;
     ttm_log("cannot run '%s': %s", run->argv[0], strerror(-r));
-    return r == -ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
+    return ttm_child_cannot_run_status(-r);
 }
 
 /* On one line: a script behind -c may have many. */

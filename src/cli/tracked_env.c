@@ -119,6 +119,20 @@ void ttm_preload_append(struct ttm_text *out, const char *hook, const char *befo
     }
 }
 
+/* ---- ASAN_OPTIONS ---- */
+
+#define LINK_ORDER "verify_asan_link_order"
+
+void ttm_asan_options_append(struct ttm_text *out, const char *before)
+{
+    const bool has_any = before && before[0];
+
+    if (has_any)
+        ttm_text_append(out, before);
+    if (!has_any || !strstr(before, LINK_ORDER))
+        ttm_text_format(out, "%s%s=0", has_any ? ":" : "", LINK_ORDER);
+}
+
 void ttm_shell_word_append(struct ttm_text *out, const char *text)
 {
     bool is_plain = text[0] != '\0';

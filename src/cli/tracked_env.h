@@ -32,6 +32,15 @@ int ttm_hook_say_missing(int r, const char *path);
  */
 void ttm_preload_append(struct ttm_text *out, const char *hook, const char *before);
 
+/*
+ * What ASAN_OPTIONS is to be, from what it was ('before', may be NULL). A program that was built with
+ * the shared runtime of AddressSanitizer ends at once when another library was preloaded; this option
+ * is there for libraries that go into every program and take the place of nothing that the runtime
+ * does. Not LD_PRELOAD with the runtime first: each child would get it too, built with it or not.
+ * One who has set the option keeps it.
+ */
+void ttm_asan_options_append(struct ttm_text *out, const char *before);
+
 /* Text as one word of a shell, in single quotes where it needs any. */
 void ttm_shell_word_append(struct ttm_text *out, const char *text);
 

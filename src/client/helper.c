@@ -120,7 +120,7 @@ static int connect_to(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    fd = ttm_own_fd_beside_standard(fd);
+    fd = ttm_own_fd_move_up(fd);
     if (fd < 0)
         return fd;
     if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0) {
@@ -532,7 +532,7 @@ static int make_pipe(struct ttm_helper *helper)
     helper->nudge_read = helper->nudge_write = helper->connection = TTM_OWN_FD_NONE;
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
-    const int r = ttm_own_fd_pair_beside_standard(fds);
+    const int r = ttm_own_fd_pair_move_up(fds);
     if (r < 0)
         return r;
     helper->nudge_read = ttm_own_fd_of(fds[0]);
@@ -587,6 +587,13 @@ int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
         close_pipe(helper);
     }
     return r;
+}
+
+void ttm_helper_introduce(struct ttm_helper *helper, struct ttm_tracker *tracker)
+{
+    helper->tracker = tracker;
+    helper->nudge_read = helper->nudge_write = helper->connection = TTM_OWN_FD_NONE;
+    connect_and_introduce(helper);
 }
 
 void ttm_helper_nudge(const struct ttm_helper *helper)

@@ -54,6 +54,9 @@ int ttm_helper_start(struct ttm_helper *helper, struct ttm_tracker *tracker,
 /* On a thread of the program: the environment may name another server by now. */
 void ttm_helper_look_at_environment(struct ttm_helper *helper);
 
+/* Connects to a server and hands over the segment, for a process that is about to exit. No thread. */
+void ttm_helper_introduce(struct ttm_helper *helper, struct ttm_tracker *tracker);
+
 /* Ends the thread and waits for it; it never waits for long itself. */
 void ttm_helper_stop(struct ttm_helper *helper);
 

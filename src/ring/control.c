@@ -25,11 +25,13 @@ int ttm_control_new(bool is_wanted)
 
     if (!ttm_file_limit_allows(PAGE))
         return -EFBIG;
+    if (!ttm_own_fd_is_allowed())
+        return -EMFILE;
     int fd = memfd_create(TTM_CONTROL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0)
         return -errno;
-    fd = ttm_own_fd_beside_standard(fd);
+    fd = ttm_own_fd_move_up(fd);
     if (fd < 0)
         return fd;
     if (ftruncate(fd, PAGE) < 0 ||

@@ -44,7 +44,7 @@ static int make_memfd(void)
 
     if (fd < 0)
         return -errno;
-    fd = ttm_own_fd_beside_standard(fd);
+    fd = ttm_own_fd_move_up(fd);
     if (fd < 0)
         return fd;
     if (ftruncate(fd, (off_t)segment_bytes()) < 0 ||
@@ -64,6 +64,8 @@ int ttm_producer_new(struct ttm_producer *ret)
 
     if (!ttm_producer_is_allowed())
         return -EFBIG;
+    if (!ttm_own_fd_is_allowed())
+        return -EMFILE;
     fd = make_memfd();
     if (fd < 0)
         return fd;
@@ -71,7 +73,7 @@ int ttm_producer_new(struct ttm_producer *ret)
         r = -errno;
         goto fail;
     }
-    r = ttm_own_fd_pair_beside_standard(wake);
+    r = ttm_own_fd_pair_move_up(wake);
     if (r < 0)
         goto fail;
     mem = mmap(NULL, segment_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -50,6 +50,21 @@ def test_a_shell_takes_it_over(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
+        ("", "verify_asan_link_order=0"),
+        ("detect_leaks=0", "detect_leaks=0:verify_asan_link_order=0"),
+        ("verify_asan_link_order=1", "verify_asan_link_order=1"),
+        ("log_path='/tmp/my log'", "log_path='/tmp/my log':verify_asan_link_order=0"),
+    ],
+)
+def test_programs_of_address_sanitizer_bear_a_library_before_its_own(
+    folder: Path, before: str, after: str
+) -> None:
+    assert taken_over(env_of(Place(folder), ASAN_OPTIONS=before).out)["ASAN_OPTIONS"] == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
         ("/lib/a.so", "{hook}:/lib/a.so"),
         ("/lib/a.so /lib/b.so", "{hook}:/lib/a.so /lib/b.so"),
         ("{hook}", "{hook}"),
@@ -69,7 +84,9 @@ def test_what_is_preloaded_already_stays(folder: Path, before: str, after: str) 
 def test_taken_over_twice_it_is_the_same(folder: Path) -> None:
     place = Place(folder)
     once = env_of(place).out
-    assert env_of(place, LD_PRELOAD=taken_over(once)["PRELOAD"]).out == once
+    env = taken_over(once)
+    again = env_of(place, LD_PRELOAD=env["PRELOAD"], ASAN_OPTIONS=env["ASAN_OPTIONS"])
+    assert again.out == once
 
 
 def test_it_is_found_in_the_library_folder_beside_the_programs(folder: Path) -> None:

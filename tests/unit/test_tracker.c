@@ -1004,14 +1004,20 @@ static int lowest_free_fd(void)
 static void a_program_that_is_out_of_fds_is_refused_and_keeps_what_it_had(void **state)
 {
     const int first = lowest_free_fd();
+    int taken[TTM_OWN_FD_LIMIT_MIN];
     struct rlimit limit, small;
     (void)state;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    for (int fds = 0; fds < 2; fds++) { /* the segment, its eventfd */
-        small = (struct rlimit){.rlim_cur = (rlim_t)(first + fds), .rlim_max = limit.rlim_max};
+    small = (struct rlimit){.rlim_cur = TTM_OWN_FD_LIMIT_MIN, .rlim_max = limit.rlim_max};
+    for (int left = 0; left < 3; left++) { /* the segment, and two ends of what wakes */
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
+        const int count = TTM_OWN_FD_LIMIT_MIN - first - left;
+        for (int i = 0; i < count; i++)
+            taken[i] = dup(STDERR_FILENO);
         const int r = ttm_tracker_init(&tracker, 1);
+        for (int i = 0; i < count; i++)
+            (void)close(taken[i]);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
         assert_int_equal(r, -EMFILE);
         assert_int_equal(lowest_free_fd(), first);
