@@ -410,6 +410,7 @@ static void print_summary(const struct run *run, const struct ttm_child_end *end
         .command = ttm_text_string(&command),
         .end = *end,
         .program = run->program,
+        .fd_limit = run->child.fds.rlim_cur,
         .is_untracked = run->is_untracked,
         .departed = departed,
         .server = run->connect,

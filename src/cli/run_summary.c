@@ -6,11 +6,13 @@
  */
 #include "cli/run_summary.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/older_headers.h"
+#include "base/own_fd.h"
 #include "cli/report_text.h"
 #include "cli/run_sheet.h"
 #include "ring/producer.h"
@@ -42,36 +44,43 @@ static size_t put_command(const struct sheet *sheet, const char *command, size_t
 
 /* ---- the head ---- */
 
+/* "exited 1", "was killed by SIGSEGV"; in 'was' other words for that: "exit 1", "killed by …". */
+static void name_end(const struct ttm_child_end *end, bool is_verb, char ret[64])
+{
+    const char *name = end->signal > 0 ? sigabbrev_np(end->signal) : NULL;
+    const char *was = is_verb ? "was " : "";
+
+    if (end->signal == 0)
+        (void)snprintf(ret, 64, "%s %d", is_verb ? "exited" : "exit", end->exit_code);
+    else if (name)
+        (void)snprintf(ret, 64, "%skilled by SIG%s", was, name);
+    else
+        (void)snprintf(ret, 64, "%skilled by signal %d", was, end->signal);
+}
+
 static void put_end(const struct sheet *sheet)
 {
     const struct ttm_child_end *end = &sheet->summary->end;
+    const enum ttm_colour colour = ttm_child_status(end) == 0 ? TTM_PLAIN : TTM_RED;
+    const bool is_tracked = ttm_departed_has_news(sheet->departed);
+    const char *core = end->has_dumped_core ? " (core dumped)" : "";
     char duration[TTM_NUMBER_SIZE], how[64];
-    const char *name = end->signal > 0 ? sigabbrev_np(end->signal) : NULL;
 
-    ttm_text_format(sheet->out, " ended after %s, ",
-                    ttm_format_duration(end->duration_ns, duration));
-    if (end->signal == 0)
-        (void)snprintf(how, sizeof(how), "exit %d", end->exit_code);
-    else if (name)
-        (void)snprintf(how, sizeof(how), "killed by SIG%s", name);
+    name_end(end, !is_tracked, how);
+    (void)ttm_format_duration(end->duration_ns, duration);
+    if (is_tracked)
+        ttm_text_format(sheet->out, " ended after %s, ", duration);
     else
-        (void)snprintf(how, sizeof(how), "killed by signal %d", end->signal);
-    put_in(sheet, ttm_child_status(end) == 0 ? TTM_PLAIN : TTM_RED, how);
-    if (end->has_dumped_core)
-        put(sheet, " (core dumped)");
+        put(sheet, " ");
+    put_in(sheet, colour, how);
+    put(sheet, core);
+    if (!is_tracked)
+        ttm_text_format(sheet->out, " after %s", duration);
 }
 
-/* Why nothing was heard of it. */
-static const char *reason_of(const struct ttm_run_summary *summary)
+/* Why the program itself keeps the hook out, or NULL. */
+static const char *obstacle_of(const struct ttm_run_summary *summary)
 {
-    const char *trouble = ttm_departed_trouble(summary->departed);
-
-    if (trouble)
-        return trouble;
-    if (summary->is_untracked)
-        return "it was not tracked";
-    if (summary->is_server_gone)
-        return "the server has gone, nothing is known of it";
     switch (summary->program) {
     case TTM_PROGRAM_STATIC:
         return "not tracked: it is linked statically";
@@ -84,7 +93,51 @@ static const char *reason_of(const struct ttm_run_summary *summary)
     }
     if (!ttm_producer_is_allowed())
         return "not tracked: what tracking shares is larger than files may be (ulimit -f)";
-    return "it reported no TT-Metal";
+    return NULL;
+}
+
+/* Of a program in which TT-Metal was loaded, and no device was open. */
+static void put_idle_runtime(const struct sheet *sheet)
+{
+    const struct ttm_departed *d = sheet->departed;
+    const char *what = "was loaded, but no device was opened";
+
+    if (d->opening[0] != '\0')
+        what = d->opening;
+    else if (d->is_runtime_off)
+        what = "was loaded, but tracking was off";
+    ttm_text_append_safe(sheet->out, d->runtime);
+    put(sheet, d->opening[0] != '\0' ? ": " : " ");
+    ttm_text_append_safe(sheet->out, what);
+    put(sheet, ", so nothing was tracked");
+}
+
+/* Why nothing was tracked. */
+static void put_reason(const struct sheet *sheet)
+{
+    const struct ttm_run_summary *summary = sheet->summary;
+    const char *trouble = ttm_departed_trouble(summary->departed);
+    const char *obstacle = obstacle_of(summary);
+
+    if (trouble)
+        ttm_text_append_safe(sheet->out, trouble);
+    else if (summary->is_untracked)
+        put(sheet, "it was not tracked");
+    else if (summary->is_server_gone)
+        put(sheet, "the server has gone, nothing is known of it");
+    else if (summary->departed->runtime[0] != '\0')
+        put_idle_runtime(sheet);
+    else if (obstacle)
+        put(sheet, obstacle);
+    else if (summary->fd_limit < TTM_OWN_FD_LIMIT_MIN)
+        ttm_text_format(sheet->out,
+                        "not tracked: it may have %" PRIu64 " files open, tracking needs %d "
+                        "(ulimit -n)",
+                        summary->fd_limit, TTM_OWN_FD_LIMIT_MIN);
+    else if (summary->end.signal > 0 || summary->server)
+        put(sheet, "no TT-Metal device was opened, so nothing was tracked");
+    else
+        put(sheet, "no TT-Metal library was loaded, so nothing was tracked");
 }
 
 static void put_lost(const struct sheet *sheet)
@@ -144,19 +197,21 @@ static void put_head(const struct sheet *sheet)
     if (is_heard_of)
         put_counts(&part);
     else
-        ttm_text_append_safe(part.out, reason_of(sheet->summary));
+        put_reason(&part);
     const size_t end_width = ttm_terminal_width(ttm_text_string(&end)) + strlen("tt-mem: ");
     const size_t heard_width = ttm_terminal_width(ttm_text_string(&heard)) + strlen(" - ");
-    const size_t taken = is_heard_of ? end_width : end_width + heard_width;
-    const size_t room = within(width > taken ? width - taken : 0, COMMAND_MIN, COMMAND_MAX);
+    const size_t room = within(width > end_width ? width - end_width : 0, COMMAND_MIN, COMMAND_MAX);
 
     put(sheet, "tt-mem: ");
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_BOLD);
     const size_t command_width = put_command(sheet, sheet->summary->command, room, false);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_PLAIN);
     put(sheet, ttm_text_string(&end));
-    const bool is_one_line = !is_heard_of || end_width + command_width + heard_width <= width;
-    put(sheet, is_one_line ? ttm_terminal_dot(sheet->terminal) : "\n  ");
+    const bool is_too_wide = end_width + command_width + heard_width > width;
+    if (!is_heard_of) /* what is not read on a terminal stays one line, however long */
+        put(sheet, is_too_wide && sheet->terminal->is_terminal ? ";\n  " : "; ");
+    else
+        put(sheet, is_too_wide ? "\n  " : ttm_terminal_dot(sheet->terminal));
     put(sheet, ttm_text_string(&heard));
     put(sheet, "\n");
     part_done(sheet, &end);

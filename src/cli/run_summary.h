@@ -22,6 +22,7 @@ struct ttm_run_summary {
     const char *command; /* as it was typed */
     struct ttm_child_end end;
     enum ttm_program program;
+    uint64_t fd_limit; /* how many files it may have open */
     bool is_untracked; /* what was wrong has been said when it started */
     const struct ttm_departed *departed;
     /*

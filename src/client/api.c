@@ -114,6 +114,15 @@ void ttmem_guest_say(const char *runtime, const char *trouble)
                           memory_order_release);
 }
 
+void ttmem_guest_say_opening(const char *outcome)
+{
+    if (!ttm_switch_is_on())
+        return;
+    /* release: the note is whole before its number is there. */
+    atomic_store_explicit(&ttm_own_tracker.producer.segment->opening_note,
+                          outcome[0] ? note_text(outcome) : 0, memory_order_release);
+}
+
 /* ---- contexts ---- */
 
 /* Those of an earlier spell of tracking have gone. */

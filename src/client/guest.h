@@ -140,6 +140,18 @@ TTMEM_EXPORT void ttmem_guest_close(uint16_t allocator, uint8_t region, uint64_t
  */
 TTMEM_EXPORT void ttmem_guest_say(const char *runtime, const char *trouble);
 
+/*
+ * Why this process has no device although it opened one ("opening a device failed: no such device"),
+ * "" once it has one. One line.
+ */
+TTMEM_EXPORT void ttmem_guest_say_opening(const char *outcome);
+
+/*
+ * What this process was, as it exits, for one that tracking was wanted in and that never reported
+ * anything. Connects to the server, and starts no thread.
+ */
+TTMEM_EXPORT void ttmem_guest_say_at_exit(const char *runtime);
+
 /* A live allocation of an allocator that has a Python stack in its origin. */
 struct ttmem_guest_live {
     uint64_t id;

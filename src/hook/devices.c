@@ -7,6 +7,7 @@
 #include "hook/allocators.h"
 #include "hook/buffers.h"
 #include "hook/keepers.h"
+#include "hook/opening.h"
 #include "hook/origins.h"
 #include "hook/programs.h"
 #include "hook/ptr_map.h"
@@ -78,6 +79,7 @@ static void chip_set(const void *device, uintptr_t value)
 
 static void meet(const struct ttm_runtime *runtime, const struct ttm_chips *chips)
 {
+    ttm_opening_done();
     for (uint32_t i = 0; i < chips->count; i++) {
         pthread_mutex_lock(&lock);
         const bool is_new = chip_add(chips->devices[i], (uintptr_t)chips->ids[i] + 1) == 0;

@@ -21,6 +21,7 @@
 #include "hook/lanes.h"
 #include "hook/layouts.h"
 #include "hook/making.h"
+#include "hook/opening.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
 #include "hook/tracking.h"
@@ -372,3 +373,61 @@ EXPORT void _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distribut
     if (original)
         original(impl);
 }
+
+/* Comes before a device is opened, or anything else is asked of the devices. */
+EXPORT void _ZN2tt8tt_metal12MetalEnvImpl23initialize_base_objectsEv(void *self);
+EXPORT void _ZN2tt8tt_metal12MetalEnvImpl23initialize_base_objectsEv(void *self)
+{
+    const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_FIND_DEVICES);
+    const method_fn original = (method_fn)(uintptr_t)runtime->originals[TTM_HOOK_FIND_DEVICES];
+
+    UNWOUND_BY(ttm_opening_search_unwound);
+    if (original)
+        original(self);
+    __asm__ volatile("" : : : "memory"); /* a call, and no jump that leaves no frame */
+}
+
+#if defined(__x86_64__)
+
+struct l1_bank_remap {
+    const uint32_t *data;
+    uint64_t count;
+};
+
+/* All that open a device: the memory for what they return, which devices, and five options. */
+typedef void *(*open_fn)(void *ret, uintptr_t which, uint64_t l1_small, uint64_t trace,
+                         uint64_t queues, const void *dispatch, struct l1_bank_remap remap,
+                         uint64_t worker_l1);
+
+/* Calls the original, from a frame that an exception is heard in. */
+#define OPENING(point, name)                                                                       \
+    EXPORT void *name(void *ret, uintptr_t which, uint64_t l1_small, uint64_t trace,               \
+                      uint64_t queues, const void *dispatch, struct l1_bank_remap remap,           \
+                      uint64_t worker_l1);                                                         \
+    EXPORT void *name(void *ret, uintptr_t which, uint64_t l1_small, uint64_t trace,               \
+                      uint64_t queues, const void *dispatch, struct l1_bank_remap remap,           \
+                      uint64_t worker_l1)                                                          \
+    {                                                                                              \
+        const struct ttm_runtime *runtime = ttm_runtime_of(CALLER, TTM_HOOK_##point);              \
+        const open_fn original = (open_fn)(uintptr_t)runtime->originals[TTM_HOOK_##point];         \
+                                                                                                   \
+        UNWOUND_BY(ttm_opening_unwound);                                                           \
+        if (runtime->metal)                                                                        \
+            ttm_opening_begin();                                                                   \
+        void *result =                                                                             \
+            original ? original(ret, which, l1_small, trace, queues, dispatch, remap, worker_l1)   \
+                     : ret;                                                                        \
+        __asm__ volatile("" : : "r"(result));                                                      \
+        return result;                                                                             \
+    }
+
+/* clang-format off */
+OPENING(CREATE_MESH,
+        _ZN2tt8tt_metal11distributed10MeshDevice6createERKNS1_16MeshDeviceConfigEmmmRKNS0_18DispatchCoreConfigESt4spanIKjLm18446744073709551615EEm)
+OPENING(CREATE_UNIT_MESH,
+        _ZN2tt8tt_metal11distributed10MeshDevice16create_unit_meshEimmmRKNS0_18DispatchCoreConfigESt4spanIKjLm18446744073709551615EEm)
+OPENING(CREATE_UNIT_MESHES,
+        _ZN2tt8tt_metal11distributed10MeshDevice18create_unit_meshesERKSt6vectorIiSaIiEEmmmRKNS0_18DispatchCoreConfigESt4spanIKjLm18446744073709551615EEm)
+/* clang-format on */
+
+#endif

@@ -11,9 +11,11 @@
 
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <unordered_map>
 #include <unordered_set>
 #include <unwind.h>
@@ -594,6 +596,42 @@ bool has_frame(const ttm_frame *frame)
     return search.is_found;
 }
 
+// "GNUCC++" and 0: thrown by libstdc++, and not rethrown from a std::exception_ptr.
+constexpr std::uint64_t GNU_EXCEPTION = 0x474e5543432b2b00;
+
+// Its type is the first word of what the C++ ABI keeps before the exception, ten words.
+constexpr std::size_t TYPE_BEFORE = 10 * sizeof(void *);
+
+// TT-Metal writes "TT_FATAL @ FILE:LINE: CONDITION", "info:", what it means, "backtrace:", the trace.
+std::string one_line(const std::string &text)
+{
+    static const std::string info = "info:\n";
+    const std::size_t at = text.find(info);
+    const std::size_t begin = at == std::string::npos ? 0 : at + info.size();
+
+    std::string line = text.substr(begin, text.find('\n', begin) - begin);
+    if (!line.empty() && line.back() == '.')
+        line.pop_back();
+    return line;
+}
+
+bool exception_reason(const _Unwind_Exception *exception, char *ret, std::size_t size)
+{
+    if (exception->exception_class != GNU_EXCEPTION)
+        return false;
+    return ask([&] {
+        const std::type_info *type = nullptr;
+        const char *at = reinterpret_cast<const char *>(exception);
+        std::memcpy(&type, at - TYPE_BEFORE, sizeof(type));
+        void *object = const_cast<_Unwind_Exception *>(exception) + 1;
+        if (!typeid(std::exception).__do_catch(type, &object, 1))
+            return false;
+        const std::string line = one_line(static_cast<const std::exception *>(object)->what());
+        std::snprintf(ret, size, "%s", line.c_str());
+        return !line.empty();
+    });
+}
+
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const ttm_metal ttm_metal_table = {
@@ -621,4 +659,5 @@ extern "C" __attribute__((visibility("default"))) const ttm_metal ttm_metal_tabl
     unwound_frame,
     frame_of,
     has_frame,
+    exception_reason,
 };

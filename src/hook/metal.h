@@ -12,6 +12,7 @@
 #define TTM_HOOK_METAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <ttmem/ttmem.h>
@@ -19,6 +20,7 @@
 #include "hook/runtime.h"
 
 struct _Unwind_Context;
+struct _Unwind_Exception;
 struct ttm_registers;
 
 #ifdef __cplusplus
@@ -136,6 +138,11 @@ struct ttm_metal {
     bool (*frame_of)(const void *address, struct ttm_frame *ret);
     /* True if it is on the stack of this thread: its function has not returned. */
     bool (*has_frame)(const struct ttm_frame *frame);
+    /*
+     * What an exception on its way says, in one line and without the backtrace that TT-Metal adds. False
+     * for one that is not a std::exception, or not of this C++.
+     */
+    bool (*exception_reason)(const struct _Unwind_Exception *, char *ret, size_t size);
 };
 
 /* Loads libttmem-metal.so from where this library lies; NULL when it cannot. Once. */

@@ -35,7 +35,22 @@
     X(WORKLOAD_END, _ZN2tt8tt_metal11distributed16MeshWorkloadImplD1Ev) \
     X(MESH_INITIALIZED, _ZN2tt8tt_metal9Inspector23mesh_device_initializedEPKNS0_11distributed14MeshDeviceImplE) \
     X(DEVICE_CLOSE, _ZN2tt8tt_metal6Device5closeEv) \
-    X(MESH_CLOSE, _ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE)
+    X(MESH_CLOSE, _ZN2tt8tt_metal11distributed14MeshDeviceImpl10close_implEPNS1_10MeshDeviceE) \
+    X(FIND_DEVICES, _ZN2tt8tt_metal12MetalEnvImpl23initialize_base_objectsEv) \
+    TTM_INTERPOSED_OPENINGS(X)
+
+/*
+ * X(label, name): those that open a device. They return an object in memory of the caller's, which C can
+ * pass on where that memory is the first argument, as in the ABI of x86-64.
+ */
+#if defined(__x86_64__)
+#define TTM_INTERPOSED_OPENINGS(X) \
+    X(CREATE_MESH, _ZN2tt8tt_metal11distributed10MeshDevice6createERKNS1_16MeshDeviceConfigEmmmRKNS0_18DispatchCoreConfigESt4spanIKjLm18446744073709551615EEm) \
+    X(CREATE_UNIT_MESH, _ZN2tt8tt_metal11distributed10MeshDevice16create_unit_meshEimmmRKNS0_18DispatchCoreConfigESt4spanIKjLm18446744073709551615EEm) \
+    X(CREATE_UNIT_MESHES, _ZN2tt8tt_metal11distributed10MeshDevice18create_unit_meshesERKSt6vectorIiSaIiEEmmmRKNS0_18DispatchCoreConfigESt4spanIKjLm18446744073709551615EEm)
+#else
+#define TTM_INTERPOSED_OPENINGS(X)
+#endif
 
 /* X(label, name, is_required): the functions that the hook calls. */
 #define TTM_ASKED(X) \

@@ -19,13 +19,9 @@
 #define OLDEST_MINOR 79 /* as TTM_RELEASES_KNOWN has it in words */
 #define NEWEST_MINOR 81
 
-static bool site_of(void *library, char *ret, size_t size)
+static bool site_of(const char *library, char *ret, size_t size)
 {
-    struct link_map *map = NULL;
-
-    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
-        return false;
-    if ((size_t)snprintf(ret, size, "%s", map->l_name) >= size)
+    if ((size_t)snprintf(ret, size, "%s", library) >= size)
         return false;
     for (uint32_t i = 0; i < LEVELS_ABOVE; i++) {
         char *slash = strrchr(ret, '/');
@@ -66,6 +62,14 @@ static enum ttm_release_age age_of(const char *version)
 }
 
 enum ttm_release_age ttm_release_name(void *library, char *ret, size_t size)
+{
+    struct link_map *map = NULL;
+
+    return ttm_release_name_at(dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "", ret,
+                               size);
+}
+
+enum ttm_release_age ttm_release_name_at(const char *library, char *ret, size_t size)
 {
     static char site[PATH_MAX]; /* one caller at a time, whose stack is not ours to fill */
     char version[32] = "";

@@ -22,4 +22,7 @@ enum ttm_release_age {
  */
 enum ttm_release_age ttm_release_name(void *library, char *ret, size_t size);
 
+/* The same of one that was loaded from that path. */
+enum ttm_release_age ttm_release_name_at(const char *library, char *ret, size_t size);
+
 #endif /* TTM_HOOK_RELEASE_H */

@@ -15,6 +15,7 @@
 #include "hook/gate.h"
 #include "hook/hot.h"
 #include "hook/keepers.h"
+#include "hook/opening.h"
 #include "hook/origins.h"
 #include "hook/programs.h"
 #include "hook/runtime.h"
@@ -64,6 +65,7 @@ static void catch_up(void)
     const int saved_errno = errno;
 
     ttm_runtime_say();
+    ttm_opening_say();
     (void)ttm_gate_close(); /* in vain: then as exact as can be */
     const struct ttm_runtime *runtime = ttm_runtime_tracked();
     begin_anew(runtime);
@@ -140,6 +142,7 @@ static void forget_in_child(void)
     ttm_allocators_after_fork();
     ttm_buffers_after_fork();
     ttm_devices_after_fork();
+    ttm_opening_after_fork();
     ttm_programs_after_fork();
     ttm_workloads_after_fork();
 }

@@ -248,10 +248,24 @@ void ttm_departed_put_process(struct ttm_departed *departed,
 /* Whether it ever did anything that a reader would want to know. */
 static bool is_of_interest(const struct ttm_process *proc)
 {
-    return proc->device_count > 0 || proc->sites.count > 0 || proc->counters.lost_events > 0 ||
-           proc->counters.untracked > 0 || ttm_process_refused(&proc->counters) > 0 ||
-           proc->story.failure_count > 0 || proc->runtime[0] != '\0' || proc->trouble[0] != '\0' ||
-           proc->counters.server_trouble;
+    const bool has_missed = proc->runtime[0] != '\0' && proc->counters.has_gap;
+
+    return has_missed || proc->device_count > 0 || proc->sites.count > 0 ||
+           proc->counters.lost_events > 0 || proc->counters.untracked > 0 ||
+           ttm_process_refused(&proc->counters) > 0 || proc->story.failure_count > 0 ||
+           proc->counters.server_trouble ||
+           (proc->trouble[0] != '\0' && proc->opening[0] == '\0');
+}
+
+void ttm_departed_put_runtime(struct ttm_departed *departed, const char *runtime,
+                              const char *opening, bool is_off)
+{
+    /* One that failed to open a device says more than one that opened none. */
+    if (runtime[0] == '\0' || departed->opening[0] != '\0')
+        return;
+    (void)snprintf(departed->runtime, sizeof(departed->runtime), "%s", runtime);
+    (void)snprintf(departed->opening, sizeof(departed->opening), "%s", opening);
+    departed->is_runtime_off = is_off;
 }
 
 void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *reg,
@@ -270,8 +284,12 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
     };
     struct translation translation = {.departed = departed, .proc = proc};
 
-    if (!is_of_interest(proc))
+    if (!is_of_interest(proc)) {
+        ttm_departed_put_runtime(departed, proc->runtime, proc->opening,
+                                 proc->counters.is_disabled);
+        departed->off_count += proc->runtime[0] != '\0' && proc->counters.is_disabled;
         return;
+    }
     memcpy(process.command, proc->info.command, sizeof(process.command));
     memcpy(process.trouble, proc->trouble, sizeof(process.trouble));
     if (process.trouble[0] == '\0' && proc->counters.server_trouble)

@@ -66,9 +66,13 @@ struct ttm_departed {
     uint32_t process_count;
     uint32_t processes_left_out; /* over the bound; in the sums they are */
     uint32_t running_count;
-    uint32_t inexact_count;              /* ended before they could make good what was lost */
-    uint32_t gap_count;                  /* were not listened to without a break */
-    uint32_t off_count;                  /* in which tracking was off in the end */
+    uint32_t inexact_count; /* ended before they could make good what was lost */
+    uint32_t gap_count;     /* were not listened to without a break */
+    uint32_t off_count;     /* in which tracking was off in the end */
+    /* Of a process with TT-Metal that had no device, of which nothing else is kept. */
+    char runtime[TTM_STRING_MAX + 1];    /* "ttnn 0.81.1", "" when there was none */
+    char opening[TTM_STRING_MAX + 1];    /* what came of opening a device; "": it opened none */
+    bool is_runtime_off;                 /* tracking was off in it */
     struct ttm_departed_device *devices; /* by id, ascending */
     uint32_t device_count;
     struct ttm_remains_set remains;
@@ -90,6 +94,13 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
 /* For who knows of processes from elsewhere: adds one with its sums. */
 void ttm_departed_put_process(struct ttm_departed *departed,
                               const struct ttm_departed_process *process);
+
+/*
+ * Notes the TT-Metal of a process that had no device, and 'opening', what came of opening one ("": it
+ * opened none). The first that failed to open one is kept, else the last.
+ */
+void ttm_departed_put_runtime(struct ttm_departed *departed, const char *runtime,
+                              const char *opening, bool is_off);
 
 /* The device of that id, new and empty if need be; NULL when memory is short. Borrowed. */
 struct ttm_departed_device *ttm_departed_device_of(struct ttm_departed *departed, uint16_t id);

@@ -98,6 +98,7 @@ struct ttm_process {
     char runtime[TTM_STRING_MAX + 1]; /* "ttnn 0.81.1" */
     char trouble[TTM_STRING_MAX + 1]; /* why something in it is not tracked */
     uint32_t trouble_note;            /* that says it, 0: none */
+    char opening[TTM_STRING_MAX + 1]; /* why it has no device although it opened one, or "" */
     struct ttm_process_device *devices;
     uint32_t device_count;
     uint64_t bytes;         /* of its lives, once per life; an alias adds nothing */

@@ -380,4 +380,5 @@ void ttm_ring_reader_process(const struct ttm_ring_reader *reader, struct ttm_pr
     ret->notes_left_out = atomic_load_explicit(&segment->notes_left_out, memory_order_relaxed);
     ret->runtime_note = atomic_load_explicit(&segment->runtime_note, memory_order_acquire);
     ret->trouble_note = atomic_load_explicit(&segment->trouble_note, memory_order_acquire);
+    ret->opening_note = atomic_load_explicit(&segment->opening_note, memory_order_acquire);
 }

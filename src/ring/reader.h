@@ -113,6 +113,7 @@ struct ttm_process_state {
     uint64_t notes_left_out;
     uint32_t runtime_note;
     uint32_t trouble_note;
+    uint32_t opening_note;
 };
 
 void ttm_ring_reader_process(const struct ttm_ring_reader *reader, struct ttm_process_state *ret);

@@ -151,6 +151,7 @@ struct ttm_segment {
     _Atomic uint64_t senseless;      /* of 'untracked': those with values that nothing can have */
     _Atomic uint64_t unknown_frees;  /* of 'unknown_ends': by a program of which all is known */
     _Atomic uint64_t notes_left_out; /* notes for which there was no room */
+    _Atomic uint32_t opening_note;   /* why it has no device although it opened one, a string */
     struct ttm_device_cell devices[TTM_SEGMENT_DEVICES];
 };
 
@@ -168,6 +169,7 @@ _Static_assert(offsetof(struct ttm_segment, reader_sleep) == 128, "layout");
 _Static_assert(offsetof(struct ttm_segment, unknown_ends) == 192, "layout");
 _Static_assert(offsetof(struct ttm_segment, senseless) == 216, "layout");
 _Static_assert(offsetof(struct ttm_segment, notes_left_out) == 232, "layout");
+_Static_assert(offsetof(struct ttm_segment, opening_note) == 240, "layout");
 _Static_assert(offsetof(struct ttm_segment, devices) == 256, "layout");
 _Static_assert(sizeof(struct ttm_device_cell) == 64, "layout");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "atomics cross processes");

@@ -303,6 +303,7 @@ void ttm_tracked_refresh(struct ttm_tracked *tracked)
     process->counters.ring_permille = (uint16_t)ttm_ring_reader_fill(&tracked->reader);
     ttm_notes_text(&tracked->notes, state.runtime_note, process->runtime);
     ttm_notes_text(&tracked->notes, state.trouble_note, process->trouble);
+    ttm_notes_text(&tracked->notes, state.opening_note, process->opening);
     process->trouble_note = process->trouble[0] != '\0' ? state.trouble_note : 0;
     count_rate(tracked, 0);
     ttm_resident_sum(tracked);

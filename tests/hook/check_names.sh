@@ -17,7 +17,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
 {
-    sed -n '/define TTM_INTERPOSED(X)/,/^$/s/.*X([A-Z_]*, \([A-Za-z0-9_]*\)).*/\1/p' "$2"
+    sed -n '/define TTM_INTERPOSED/,/^$/s/.*X([A-Z_]*, \([A-Za-z0-9_]*\)).*/\1/p' "$2"
     sed -n 's/^ *\([A-Za-z0-9_]*\);.*/\1/p' "$3"
 } | sort >"$work/listed"
 # The runtime of a sanitizer shows names of its own.

@@ -332,6 +332,8 @@ std::vector<CoreRange> Kernel::logical_coreranges() const
     return {{{0, 0}, {1, 0}}};
 }
 
+class DispatchCoreConfig {};
+
 namespace distributed {
 
 class MeshCoordinate {
@@ -399,6 +401,12 @@ bool MeshDeviceImpl::close_impl(MeshDevice *)
 class MeshDevice : public IDevice {
   public:
     MeshDevice();
+    static std::shared_ptr<MeshDevice> create_unit_mesh(int device_id, std::size_t l1_small_size,
+                                                        std::size_t trace_region_size,
+                                                        std::size_t num_command_queues,
+                                                        const DispatchCoreConfig &config,
+                                                        std::span<const std::uint32_t> remap,
+                                                        std::size_t worker_l1_size);
     ~MeshDevice() override;
     std::vector<IDevice *> get_devices() const;
     std::vector<int> get_device_ids() const;
@@ -598,6 +606,56 @@ std::shared_ptr<distributed::MeshDevice> Device::get_mesh_device()
 } // namespace tt_metal
 } // namespace tt
 
+// Comes before a device is opened, and finds none with this set.
+static bool has_no_devices;
+
+namespace tt {
+namespace tt_metal {
+
+class MetalEnvImpl {
+  public:
+    void initialize_base_objects();
+};
+void MetalEnvImpl::initialize_base_objects()
+{
+    if (has_no_devices)
+        throw std::runtime_error("TT_FATAL @ cluster.cpp:129: chips > 0\ninfo:\nNo chips here.\n"
+                                 "backtrace:\n --- main");
+}
+
+namespace distributed {
+
+// Device 0 is there, and no other. Throws when its arguments are not those of open_by_id().
+std::shared_ptr<MeshDevice> MeshDevice::create_unit_mesh(int device_id, std::size_t l1_small_size,
+                                                         std::size_t trace_region_size,
+                                                         std::size_t num_command_queues,
+                                                         const DispatchCoreConfig &,
+                                                         std::span<const std::uint32_t> remap,
+                                                         std::size_t worker_l1_size)
+{
+    if (l1_small_size != 1 || trace_region_size != 2 || num_command_queues != 3 ||
+        remap.size() != 2 || remap[1] != 5 || worker_l1_size != 6)
+        throw std::logic_error("other arguments than those of the caller");
+    if (device_id != 0)
+        throw std::runtime_error("there is no device " + std::to_string(device_id));
+    auto made = std::make_shared<MeshDevice>();
+    made->impl_.devices_.push_back(std::make_unique<Device>(0));
+    Inspector::mesh_device_initialized(&made->impl_);
+    return made;
+}
+
+} // namespace distributed
+} // namespace tt_metal
+} // namespace tt
+
+static void open_by_id(int id)
+{
+    static const std::uint32_t remap[] = {4, 5};
+
+    MetalEnvImpl().initialize_base_objects();
+    mesh = distributed::MeshDevice::create_unit_mesh(id, 1, 2, 3, DispatchCoreConfig(), remap, 6);
+}
+
 // What the host calls: each is a thing that a program does with the real library.
 extern "C" {
 
@@ -607,6 +665,28 @@ void fake_open(int chips)
     for (int i = 0; i < chips; i++)
         mesh->impl_.devices_.push_back(std::make_unique<Device>(i));
     Inspector::mesh_device_initialized(&mesh->impl_);
+}
+
+// Opens a device as ttnn does. Returns whether that threw. Not heard by a caller: it ends the program.
+int fake_open_by_id(int id)
+{
+    try {
+        open_by_id(id);
+    } catch (const std::runtime_error &) {
+        return 1;
+    }
+    return 0;
+}
+
+void fake_open_by_id_or_abort(int id)
+{
+    open_by_id(id);
+}
+
+int fake_lose_devices(int is_lost)
+{
+    has_no_devices = is_lost != 0;
+    return 0;
 }
 
 // Chips that cannot be closed: all stays as it is. Returns whether that was thrown as it should be.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import programs
+import pytest
 from basics import PATIENCE_S, TT_MEM, wait_for
 from programs import HOOK, PYTHON, Program, assert_exact, collect, tracked_holds
 from tracked import row_of
@@ -260,11 +261,11 @@ if __name__ == "__main__":
 """
 
 
-def run_under_us(folder: Path, program: str) -> tuple[int, str, str]:
-    """`tt-mem run` on a Python program that starts others."""
-    env = programs.environment(folder, programs.N150, XDG_RUNTIME_DIR=str(folder))
+def run_under_us(folder: Path, *args: str, **extra: str | None) -> tuple[int, str, str]:
+    """`tt-mem run` on a Python program."""
+    env = programs.environment(folder, programs.N150, XDG_RUNTIME_DIR=str(folder), **extra)
     done = subprocess.run(
-        [TT_MEM, "run", "--no-record", PYTHON, program],
+        [TT_MEM, "run", "--no-record", PYTHON, *args],
         cwd=folder,
         env=env,
         capture_output=True,
@@ -292,6 +293,27 @@ def test_workers_of_a_pool(folder: Path) -> None:
     assert (status, out) == (0, "[2, 3]\n[2, 3]\n"), err
     assert "tracked on 1 device · 10 allocations, 10 frees, nothing lost" in err, err
     assert "device 0  n150 wormhole_b0" in err and "nothing remains" in err, err
+
+
+OPENING = "import sys, ttnn; ttnn.open_device(device_id=int(sys.argv[1]))"
+NO_CLUSTER = {"TT_METAL_MOCK_CLUSTER_DESC_PATH": "/not/there.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("program", "env", "status", "said"),
+    [
+        (["-c", "import ttnn"], {}, 0, " was loaded, but no device was opened"),
+        (["-c", OPENING, "5"], {}, 1, r": opening a device failed \(.*chip 5 not found\)"),
+        (["-c", OPENING, "0"], NO_CLUSTER, 1, r": finding devices failed \(.*/not/there.yaml\)"),
+    ],
+)
+def test_what_came_of_a_program_without_a_device_is_said(
+    folder: Path, program: list[str], env: dict[str, str | None], status: int, said: str
+) -> None:
+    ended, _, err = run_under_us(folder, *program, **env)
+    last = err.splitlines()[-1]
+    assert ended == status and "libttmem" not in err, err
+    assert re.search(rf"; ttnn [\d.]+{said}, so nothing was tracked$", last), last
 
 
 def test_the_hook_needs_no_cxx_library() -> None:

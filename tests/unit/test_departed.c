@@ -385,6 +385,26 @@ static void one_that_never_did_anything_is_left_out(void **state)
     assert_true(ttm_departed_has_news(&departed));
 }
 
+static void one_with_tt_metal_and_no_device_is_left_out_but_for_what_became_of_it(void **state)
+{
+    struct ttm_process *process = new_process(1, "import");
+    (void)state;
+
+    (void)snprintf(process->runtime, sizeof(process->runtime), "ttnn 0.81.1");
+    ttm_departed_add(&departed, reg, process, false);
+    assert_false(ttm_departed_has_news(&departed));
+    assert_string_equal(departed.runtime, "ttnn 0.81.1");
+    assert_string_equal(departed.opening, "");
+    (void)snprintf(process->opening, sizeof(process->opening), "opening a device failed");
+    (void)snprintf(process->trouble, sizeof(process->trouble), "it is tracked in part");
+    ttm_departed_add(&departed, reg, process, false);
+    assert_false(ttm_departed_has_news(&departed));
+    assert_string_equal(departed.opening, "opening a device failed");
+    give_birth(process, 0, TTM_REGION_DRAM, 1, 100); /* by libttmem itself: it has news */
+    ttm_departed_add(&departed, reg, process, false);
+    assert_true(ttm_departed_has_news(&departed));
+}
+
 static void what_ended_with_its_device_remained_too(void **state)
 {
     struct ttm_process *one = new_process(1, "one"), *two = new_process(2, "two");
@@ -569,6 +589,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_ended_with_tracking_off_is_not_exact, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(one_that_never_did_anything_is_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            one_with_tt_metal_and_no_device_is_left_out_but_for_what_became_of_it, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(what_ended_with_its_device_remained_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts_of_programs_are_in_the_sums_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(buffers_that_programs_keep_are_counted_apart, set_up,

@@ -23,6 +23,7 @@ static int set_up(void **state)
         .command = "/usr/bin/python decode.py",
         .end = {.duration_ns = 12400 * TTM_NS_PER_MS},
         .departed = &departed,
+        .fd_limit = 1024,
     };
     return 0;
 }
@@ -101,7 +102,8 @@ static void a_program_that_was_not_heard_of_is_one_line(void **state)
     (void)state;
     assert_string_equal(
         text_on(&plain),
-        "tt-mem: python decode.py ended after 12.4 s, exit 0 · it reported no TT-Metal\n");
+        "tt-mem: python decode.py exited 0 after 12.4 s; no TT-Metal library was loaded, so "
+        "nothing was tracked\n");
     summary.program = TTM_PROGRAM_STATIC;
     assert_has(text_on(&plain), "linked statically\n");
     summary.program = TTM_PROGRAM_PRIVILEGED;
@@ -113,13 +115,48 @@ static void a_program_that_was_not_heard_of_is_one_line(void **state)
     assert_int_equal(count_lines(text_on(&plain)), 1);
 }
 
+static void a_program_that_may_open_few_files_is_said_to_be(void **state)
+{
+    (void)state;
+    summary.fd_limit = 4;
+    assert_has(text_on(&plain),
+               " exited 0 after 12.4 s; not tracked: it may have 4 files open, tracking needs 32 "
+               "(ulimit -n)\n");
+}
+
+static void what_became_of_a_tt_metal_without_a_device_is_said(void **state)
+{
+    (void)state;
+    ttm_departed_put_runtime(&departed, "", "", false); /* a process without one */
+    assert_has(text_on(&plain), "; no TT-Metal library was loaded, so nothing was tracked\n");
+    ttm_departed_put_runtime(&departed, "ttnn 0.81.1", "", true);
+    assert_has(text_on(&plain),
+               "; ttnn 0.81.1 was loaded, but tracking was off, so nothing was tracked\n");
+    ttm_departed_put_runtime(&departed, "ttnn 0.81.1", "", false);
+    assert_has(text_on(&plain),
+               "; ttnn 0.81.1 was loaded, but no device was opened, so nothing was tracked\n");
+    ttm_departed_put_runtime(&departed, "ttnn 0.81.1", "opening a device failed: none\033", false);
+    ttm_departed_put_runtime(&departed, "ttnn 0.81.1", "", false); /* says less */
+    assert_has(text_on(&plain), "; ttnn 0.81.1: opening a device failed: none\\x1b, so nothing was "
+                                "tracked\n");
+    assert_int_equal(count_lines(text_on(&plain)), 1);
+}
+
+static void one_that_was_killed_may_have_loaded_it(void **state)
+{
+    (void)state;
+    summary.end.signal = SIGKILL;
+    assert_has(text_on(&plain), " was killed by SIGKILL after 12.4 s; no TT-Metal device was "
+                                "opened, so nothing was tracked\n");
+}
+
 static void a_program_that_could_not_be_tracked_is_one_line_too(void **state)
 {
     (void)state;
     add_process(1, 0, 0, 0);
     (void)snprintf(departed.processes[0].trouble, sizeof(departed.processes[0].trouble),
                    "ttnn 0.78.2 is not tracked: too\033old");
-    assert_string_equal(text_on(&plain), "tt-mem: python deco… ended after 12.4 s, exit 0 · "
+    assert_string_equal(text_on(&plain), "tt-mem: python decode.py exited 0 after 12.4 s; "
                                          "ttnn 0.78.2 is not tracked: too\\x1bold\n");
     summary.leak_verdict = "leaks were not looked for";
     assert_has(text_on(&plain), "\n  leaks were not looked for\n");
@@ -129,22 +166,28 @@ static void a_program_that_could_not_be_tracked_is_one_line_too(void **state)
     assert_has(text_on(&plain), "device 0");
 }
 
-static void a_long_command_is_cut_and_the_line_stays_one(void **state)
+static void a_long_command_is_cut_and_a_terminal_gets_two_lines(void **state)
 {
+    struct ttm_terminal terminal = plain;
     (void)state;
+
     summary.command = "python -m pytest tests/a/long/path/to/a/test/file.py -k one_of_them -x -q";
     const char *string = text_on(&plain);
     assert_int_equal(count_lines(string), 1);
-    assert_true(ttm_terminal_width(string) <= 80 + 1);
-    assert_has(string, "python -m pytest t…");
-    assert_has(string, " ended after 12.4 s, exit 0 · it reported no TT-Metal\n");
+    assert_has(string, "tt-mem: python -m pytest tests/a/long/");
+    assert_has(string, "… exited 0 after 12.4 s; no TT-Metal");
+    terminal.is_terminal = true;
+    string = text_on(&terminal);
+    assert_has(string, " exited 0 after 12.4 s;\n  no TT-Metal library was loaded, so nothing was "
+                       "tracked\n");
+    assert_true(ttm_terminal_width(string) <= 2 * (80 + 1));
 }
 
 static void how_it_ended_is_said(void **state)
 {
     (void)state;
     summary.end.exit_code = 3;
-    assert_has(text_on(&plain), "exit 3");
+    assert_has(text_on(&plain), " exited 3 after ");
     summary.end = (struct ttm_child_end){.signal = SIGSEGV, .has_dumped_core = true};
     assert_has(text_on(&plain), "killed by SIGSEGV (core dumped)");
     summary.end = (struct ttm_child_end){.signal = SIGRTMIN + 1};
@@ -561,9 +604,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_program_that_was_not_heard_of_is_one_line, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_program_that_may_open_few_files_is_said_to_be, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_became_of_a_tt_metal_without_a_device_is_said, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(one_that_was_killed_may_have_loaded_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_program_that_could_not_be_tracked_is_one_line_too, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_long_command_is_cut_and_the_line_stays_one, set_up,
+        cmocka_unit_test_setup_teardown(a_long_command_is_cut_and_a_terminal_gets_two_lines, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(how_it_ended_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_remains_is_said_in_one_line, set_up, tear_down),
