@@ -593,6 +593,7 @@ void ttm_helper_introduce(struct ttm_helper *helper, struct ttm_tracker *tracker
 {
     helper->tracker = tracker;
     helper->nudge_read = helper->nudge_write = helper->connection = TTM_OWN_FD_NONE;
+    (void)pthread_mutex_init(&helper->places_lock, NULL);
     ttm_helper_look_at_environment(helper);
     connect_and_introduce(helper);
 }

@@ -83,8 +83,8 @@ def test_it_is_heard_of_in_a_child_of_a_script_too(folder: Path) -> None:
 def test_a_device_that_cannot_be_opened_is_named_with_the_reason(folder: Path) -> None:
     result = run_metal(folder, "open_by_id=5")
     assert (result.status, result.out) == (0, "1\n")
-    told = "TT-Metal: opening a device failed (there is no device 5)"
-    assert reason(result) == f"{told}, {NOTHING}"
+    said = "TT-Metal: opening a device failed (there is no device 5)"
+    assert reason(result) == f"{said}, {NOTHING}"
 
 
 def test_a_machine_without_devices_is_named_by_what_tt_metal_says(folder: Path) -> None:
@@ -135,8 +135,9 @@ def test_the_files_of_a_tracked_program_are_3_and_on(folder: Path) -> None:
 
 SHOWS_FILES = """
 import os
-ours = [int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")]
-print(*(fd for fd in ours if fd > 2))
+folder = "/proc/self/fd"
+files = [int(name) for name in os.listdir(folder) if os.path.exists(f"{folder}/{name}")]
+print(*(fd for fd in files if fd > 2))
 """
 
 
@@ -148,7 +149,9 @@ def files_of_tracked(folder: Path, limit: int) -> list[int]:
     return [int(word) for word in result.out.splitlines()[1].split()]
 
 
-@pytest.mark.parametrize(("limit", "lowest"), [(4096, 960), (1024, 960), (200, 136), (64, 32), (32, 16)])
+@pytest.mark.parametrize(
+    ("limit", "lowest"), [(4096, 960), (1024, 960), (200, 136), (64, 32), (32, 16)]
+)
 def test_what_is_ours_has_high_numbers(folder: Path, limit: int, lowest: int) -> None:
     files = files_of_tracked(folder, limit)
     assert len(files) >= 6 and min(files) >= lowest, files
@@ -202,7 +205,7 @@ int main(int argc, char **argv)
 
 
 def build(folder: Path, command: list[str]) -> Path:
-    """A program that is built so, or a skip where that cannot be built or does not run by itself."""
+    """A program that is built so, or a skip where it cannot be built or does not run alone."""
     if shutil.which(command[0]) is None:
         pytest.skip(f"needs {command[0]}")
     program = folder / "program"
@@ -212,7 +215,8 @@ def build(folder: Path, command: list[str]) -> Path:
     done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"{' '.join(command)} does not build here")
-    alone = subprocess.run([program], env=clean_env(LD_PRELOAD=None), capture_output=True, check=False)
+    env = clean_env(LD_PRELOAD=None)
+    alone = subprocess.run([program], env=env, capture_output=True, check=False)
     if alone.returncode != 0:
         pytest.skip(f"what {' '.join(command)} builds does not run here")
     return program
@@ -257,5 +261,6 @@ def test_a_shell_with_our_environment_runs_them(folder: Path) -> None:
     program = build(folder, SANITIZED["gcc-address"])
     script = f'eval "$({shutil.which(TT_MEM) or TT_MEM} env)"; {program}'
     env = clean_env(XDG_RUNTIME_DIR=str(folder), LD_PRELOAD=None, ASAN_OPTIONS=None)
-    done = subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, check=False)
+    line = ["sh", "-c", script]
+    done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stdout.startswith("0x"), done
