@@ -147,10 +147,10 @@ TTMEM_EXPORT void ttmem_guest_say(const char *runtime, const char *trouble);
 TTMEM_EXPORT void ttmem_guest_say_opening(const char *outcome);
 
 /*
- * What this process was, as it exits, for one that tracking was wanted in and that never reported
- * anything. Connects to the server, and starts no thread.
+ * What this process was, as it exits, for one that never reported anything: 'runtime' as above, and
+ * 'outcome' as for ttmem_guest_say_opening(). Connects to the server, and starts no thread.
  */
-TTMEM_EXPORT void ttmem_guest_say_at_exit(const char *runtime);
+TTMEM_EXPORT void ttmem_guest_say_at_exit(const char *runtime, const char *outcome);
 
 /* A live allocation of an allocator that has a Python stack in its origin. */
 struct ttmem_guest_live {

@@ -388,19 +388,25 @@ int ttmem_is_enabled(void)
     return is_wanted();
 }
 
-void ttmem_guest_say_at_exit(const char *runtime)
+/* The number of a note with that text, 0 for "". */
+static uint32_t note_of(const char *text)
+{
+    const uint32_t length = (uint32_t)strlen(text);
+
+    return length > 0 ? ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_STRING, text, length) : 0;
+}
+
+void ttmem_guest_say_at_exit(const char *runtime, const char *outcome)
 {
     int cancel;
 
     if (!lock(&cancel))
         return;
-    map_control();
-    if (is_wanted() && !is_on() && !has_helper && !is_barred && make_tracker() == 0) {
-        const uint32_t length = (uint32_t)strlen(runtime);
-        const uint32_t note = ttm_tracker_note(&ttm_own_tracker, TTM_NOTE_STRING, runtime, length);
-        /* release: the note is whole before its number is there. */
-        atomic_store_explicit(&ttm_own_tracker.producer.segment->runtime_note, note,
-                              memory_order_release);
+    if (!has_tracker && !is_barred && make_tracker() == 0) {
+        struct ttm_segment *segment = ttm_own_tracker.producer.segment;
+        /* release, both: the notes are whole before their numbers are there. */
+        atomic_store_explicit(&segment->runtime_note, note_of(runtime), memory_order_release);
+        atomic_store_explicit(&segment->opening_note, note_of(outcome), memory_order_release);
         ttm_helper_introduce(&helper, &ttm_own_tracker);
     }
     unlock(cancel);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
 
@@ -139,19 +140,28 @@ static int look_for_metal(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
+/* True if the server is that of a 'tt-mem run', which wants to know why nothing was tracked. */
+static bool is_in_run(void)
+{
+    const char *socket = getenv("TTMEM_SOCKET");
+
+    return socket && strstr(socket, "/tt-mem.run.");
+}
+
 /*
  * When the program exits. What was heard has been reported; a process that was never heard of says that
- * it had TT-Metal, if it did.
+ * it had TT-Metal, if it did. One in which tracking is off says so to 'tt-mem run' alone.
  */
 __attribute__((destructor)) static void say_at_exit(void)
 {
     static char path[PATH_MAX], release[64];
     const int saved_errno = errno;
+    const bool is_wanted = ttmem_is_enabled() != 0;
 
-    if (is_without_device() && !ttm_runtime_tracked() &&
+    if ((is_wanted ? is_without_device() && !ttm_runtime_tracked() : is_in_run()) &&
         dl_iterate_phdr(look_for_metal, path) == 1) {
         (void)ttm_release_name_at(path, release, sizeof(release));
-        ttmem_guest_say_at_exit(release);
+        ttmem_guest_say_at_exit(release, is_wanted ? "" : "tracking was off");
     }
     errno = saved_errno;
 }

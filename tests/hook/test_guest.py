@@ -114,6 +114,14 @@ def test_a_device_that_opens_in_the_end_is_tracked_and_the_failures_are_no_troub
     assert "tracked on 1 device" in result.err and "failed" not in result.err
 
 
+def test_a_program_that_switches_tracking_off_is_said_to(folder: Path) -> None:
+    program = f"{sys.executable} -c '{METAL_PROGRAM}' {METAL} open_by_id=0"
+    script = f"TT_ALLOC_TRACKING_ENABLED=0 {program}"
+    result = run(folder, "sh", "-c", script)
+    assert result.out == "0\n"
+    assert reason(result) == f"TT-Metal: tracking was off, {NOTHING}"
+
+
 # ---- its files ----
 
 OPENS_A_FILE = """
