@@ -263,15 +263,22 @@ static enum ttm_class class_of(const struct ttm_answer_site *site)
 /* Whether something grows its past tells, which a recording has. */
 static void put_class(struct ttm_json *json, const struct ttm_answer_site *site)
 {
-    const bool is_unsure = class_of(site) == TTM_CLASS_UNSURE;
+    const enum ttm_class class = class_of(site);
+    const char *why = "", *advice = "";
 
-    ttm_json_put_string(json, "class", ttm_class_name(class_of(site)));
+    if (class == TTM_CLASS_UNSURE) {
+        why = "one moment does not tell whether it grows";
+        advice = "record it and see tt-mem report, which judges by its past";
+    } else if (class == TTM_CLASS_PROGRAM_CACHE) {
+        why = "programs in the program cache keep it";
+        advice = "meant to stay while the programs are used again; device.clear_program_cache() "
+                 "gives it back";
+    }
+    ttm_json_put_string(json, "class", ttm_class_name(class));
     ttm_json_put_bool(json, "suspect", false);
     ttm_json_put_null(json, "cause");
-    ttm_json_put_string(json, "why", is_unsure ? "one moment does not tell whether it grows" : "");
-    ttm_json_put_string(json, "advice",
-                        is_unsure ? "record it and see tt-mem report, which judges by its past"
-                                  : "");
+    ttm_json_put_string(json, "why", why);
+    ttm_json_put_string(json, "advice", advice);
 }
 
 static void put_empty_array(struct ttm_json *json, const char *key)

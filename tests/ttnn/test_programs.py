@@ -258,6 +258,7 @@ def kept_by_cache(server: Any, program: Program) -> dict[str, int]:
     counts: dict[str, int] = {}
     for origin in row["origins"] if row else []:
         if origin["class"] == "program_cache":
+            assert not origin["suspect"] and "clear_program_cache()" in origin["advice"]
             counts[origin["region"]] = counts.get(origin["region"], 0) + origin["remaining"]
     return counts
 
