@@ -759,7 +759,7 @@ void ttm_report_hidden(struct sheet *sheet)
 struct left {
     uint64_t buffers;
     uint64_t unsure;
-    uint64_t caught; /* of those that have one cause */
+    uint64_t caught;  /* of those that have one cause */
     uint64_t parts;   /* circular buffers and kernels */
     uint64_t tensors; /* that programs keep */
 };

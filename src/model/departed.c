@@ -253,8 +253,7 @@ static bool is_of_interest(const struct ttm_process *proc)
     return has_missed || proc->device_count > 0 || proc->sites.count > 0 ||
            proc->counters.lost_events > 0 || proc->counters.untracked > 0 ||
            ttm_process_refused(&proc->counters) > 0 || proc->story.failure_count > 0 ||
-           proc->counters.server_trouble ||
-           (proc->trouble[0] != '\0' && proc->opening[0] == '\0');
+           proc->counters.server_trouble || (proc->trouble[0] != '\0' && proc->opening[0] == '\0');
 }
 
 void ttm_departed_put_runtime(struct ttm_departed *departed, const char *runtime,

@@ -97,8 +97,8 @@ function make_verdict() {
     const p = process(), suspects = p.origins.filter((origin) => origin.suspect),
           verdict = $("verdict");
     /* What the program cache keeps is nobody's to free, and no buffer in a sentence. */
-    const is_cached = (origin) =>
-        ["program_cache", "circular_buffer", "kernel"].includes(origin.class);
+    const is_cached =
+        (origin) => ["program_cache", "circular_buffer", "kernel"].includes(origin.class);
     const count_of = (origins) => origins.reduce((sum, origin) => sum + origin.remaining[0], 0);
     const cached = count_of(p.origins.filter(is_cached)),
           left = count_of(p.origins.filter((origin) => !is_cached(origin))) + p.more.remaining[0];
@@ -160,7 +160,10 @@ function clash_text(failure) {
            bytes_text(failure.largest);
 }
 
-const verdict_words = {fragmented: "fragmented, not exhausted", exhausted: "exhausted"};
+const verdict_words = {
+    fragmented: "fragmented, not exhausted",
+    exhausted: "exhausted"
+};
 
 function wanted_of(failure) {
     if (failure.clash)

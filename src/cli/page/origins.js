@@ -158,10 +158,12 @@ function holders_of(origin) {
         return null;
     const is_done = origin.holders_search === "done";
     if (origin.holders.length > 0)
-        return make("p", "holders", "Held by " + origin.holders.join(", ") +
-                                        (is_done ? "" : " (search for holders not finished)"));
-    return make("p", "holders", is_done ? "Held by no Python object that could be seen"
-                                        : "Search for holders not finished");
+        return make("p", "holders",
+                    "Held by " + origin.holders.join(", ") +
+                        (is_done ? "" : " (search for holders not finished)"));
+    return make("p", "holders",
+                is_done ? "Held by no Python object that could be seen"
+                        : "Search for holders not finished");
 }
 
 function make_detail(origin) {
