@@ -880,25 +880,51 @@ static uint64_t first_mark_ns(const struct reading *reading)
     return first_ns;
 }
 
+/*
+ * True if nothing was heard of the process but that it was there: one that has TT-Metal loaded and
+ * opened no device, as the parent of workers.
+ */
+static bool is_idle_process(const struct ttm_ledger *ledger)
+{
+    const struct ttm_recorded_counters *counters = &ledger->counters;
+
+    return ledger->device_count == 0 && ledger->births == 0 && ledger->marks_ever == 0 &&
+           ledger->failures_ever == 0 && ledger->lost_events == 0 && counters->lost_events == 0 &&
+           counters->unknown_frees == 0 && counters->refused == 0 && counters->untracked == 0 &&
+           counters->trouble == 0;
+}
+
+/* How many have done anything; all of them where none has. */
+static uint32_t count_shown(const struct reading *reading)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < reading->ledgers.count; i++)
+        count += !is_idle_process(ledger_at(reading, i));
+    return count > 0 ? count : reading->ledgers.count;
+}
+
 static int make_report(const struct reading *reading)
 {
     struct ttm_report *report = reading->report;
     const uint64_t mark_ns = first_mark_ns(reading);
+    const uint32_t total = count_shown(reading);
     int r = 0;
 
-    report->processes =
-        ttm_arena_take(&report->arena, reading->ledgers.count, sizeof(report->processes[0]));
+    report->processes = ttm_arena_take(&report->arena, total, sizeof(report->processes[0]));
     if (!report->processes)
         return -ENOMEM;
     for (uint32_t i = 0; r == 0 && i < reading->ledgers.count; i++) {
+        if (total < reading->ledgers.count && is_idle_process(ledger_at(reading, i)))
+            continue;
         const uint32_t cells = ledger_at(reading, i)->cell_count;
         struct making making = {
             .ledger = ledger_at(reading, i),
             .options = reading->options,
             .report = report,
-            .process = &report->processes[i],
+            .process = &report->processes[report->process_count],
             .first_users_ns = UINT64_MAX,
-            .process_total = reading->ledgers.count,
+            .process_total = total,
             .l1_base = UINT64_MAX,
             .mark_ns = mark_ns,
             .named = malloc((cells + 1) * sizeof(struct named)),

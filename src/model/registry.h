@@ -159,7 +159,7 @@ int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_
 
 /* Without parts of programs, which the program cache keeps on purpose. */
 struct ttm_departure {
-    uint64_t lives;
+    uint64_t lives;        /* but for those that stay with a program */
     uint64_t bytes;        /* of its lives, once per life; an alias adds nothing */
     uint64_t closed;       /* that had ended with their device */
     uint64_t closed_bytes; /* likewise */

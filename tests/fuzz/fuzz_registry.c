@@ -124,9 +124,9 @@ static void end_process(struct machine *m)
 
     if (!*p)
         return;
-    const uint64_t held = (*p)->lives.store.live;
+    const uint64_t held = (*p)->lives.store.live, parts = (*p)->program_parts;
     ttm_registry_end_process(m->reg, *p, &departure);
-    MUST(departure.lives == held);
+    MUST(departure.lives + parts == held);
     m->live -= held;
     *p = NULL;
 }

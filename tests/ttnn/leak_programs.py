@@ -262,6 +262,7 @@ def reshapes_kept(dev: Any, steps: int) -> None:
     for step in range(steps):
         x = zeros(dev, 1, 32 * step + 32, 64)
         KEPT.append(ttnn.reshape(x, (1, 16 * step + 16, 128)))  # leak: steps # program_cache: steps
+        y = ttnn.add(KEPT[0], KEPT[0])
 
 
 @program

@@ -661,7 +661,9 @@ def test_a_program_with_too_many_objects_is_not_held_up(folder: Path) -> None:
     """More than are gone through: the search is unfinished, and nothing happens."""
     program = """
     HEAP = [[] for _ in range(4_100_000)]
-    for _ in range(20): KEPT.append(new(device))
+    for _ in range(20):
+        KEPT.append(new(device))
+        ttnn.add(KEPT[0], KEPT[0])
     import time
     begin = time.process_time()
     ttnn.close_device(device)

@@ -13,7 +13,7 @@ import provision
 import pytest
 from basics import PATIENCE_S, TT_MEM, wait_for
 from clusters import N150, N300, T3K, Cluster
-from commands import run_json
+from commands import run_json, run_ok
 from programs import PYTHON, Program, assert_exact, environment, tracked_holds
 from test_processes import CHURN, STOP
 from tracked import row_of
@@ -191,8 +191,9 @@ ttmem.mark("after warm-up")
         timeout=PATIENCE_S * 2,
         check=False,
     )
-    said = " ".join((done.stdout + done.stderr).split())
-    assert 'ttnn.zeros · "kv" · in decode/layer_0 · 30 were born' in said
+    assert done.returncode == 0, done.stderr
+    said = " ".join(run_ok("report", recording, "--all").out.split())
+    assert 'ttnn.zeros · "kv" · in decode/layer_0 · 30 were allocated' in said
     (process,) = run_json("report", recording, "--json")["processes"]
     (origin,) = process["origins"]
     assert (origin["name"], origin["context"]) == ("kv", "decode/layer_0")
