@@ -32,4 +32,25 @@ static inline uint64_t ttm_clock_wall_ns(void)
     return ttm_clock_read_ns(CLOCK_REALTIME);
 }
 
+/*
+ * What has to be added to a time of the clock 'id' to get the wall clock's. The clocks are read one
+ * after the other; a pause in between, as when the process is stopped, would count as a difference,
+ * so they are read again where that took long.
+ */
+static inline uint64_t ttm_clock_wall_offset_ns(clockid_t id)
+{
+    uint64_t best_ns = UINT64_MAX, offset_ns = 0;
+
+    for (int i = 0; i < 4 && best_ns > TTM_NS_PER_MS / 10; i++) {
+        const uint64_t before_ns = ttm_clock_read_ns(id);
+        const uint64_t wall_ns = ttm_clock_wall_ns();
+        const uint64_t took_ns = ttm_clock_read_ns(id) - before_ns;
+        if (took_ns < best_ns) {
+            best_ns = took_ns;
+            offset_ns = wall_ns - before_ns;
+        }
+    }
+    return offset_ns;
+}
+
 #endif /* TTM_BASE_CLOCK_H */

@@ -188,7 +188,7 @@ static int new_client(struct ttm_session *session, enum ttm_source source, int p
     if (!client)
         return -ENOMEM;
     if (session->pid > 0) {
-        const uint64_t boot_ns = ttm_clock_wall_ns() - ttm_clock_read_ns(CLOCK_BOOTTIME);
+        const uint64_t boot_ns = ttm_clock_wall_offset_ns(CLOCK_BOOTTIME);
         ttm_peer_command(session->pid, info.command);
         const uint64_t start_ns = ttm_peer_start_ns(session->pid);
         info.start_ns = start_ns > 0 ? boot_ns + start_ns : 0;

@@ -23,7 +23,7 @@ static struct ttm_encoder *encoder_of(const struct ttm_client *client)
  */
 static uint64_t recorded_start_ns(const struct ttm_encoder *encoder, uint64_t start_wall_ns)
 {
-    const uint64_t now_offset_ns = ttm_clock_wall_ns() - ttm_clock_monotonic_ns();
+    const uint64_t now_offset_ns = ttm_clock_wall_offset_ns(CLOCK_MONOTONIC);
 
     if (start_wall_ns == 0)
         return 0;

@@ -566,7 +566,7 @@ static bool do_chores(struct ttm_server *server)
 {
     bool has_more = false;
 
-    server->wall_offset_ns = ttm_clock_wall_ns() - server->now_ns;
+    server->wall_offset_ns = ttm_clock_wall_offset_ns(CLOCK_MONOTONIC);
     server->check_budget = CHECKED_PER_TURN;
     end_silences(server);
     TTM_LIST_FOR_EACH_SAFE(pos, &server->busy) {
