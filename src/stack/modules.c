@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -34,7 +35,51 @@ static struct {
     unsigned ours_count;
     char program[TTM_MODULE_PATH_MAX]; /* the loader has no name for it */
     uint16_t program_length;
+    uintptr_t program_start; /* from its first segment to its last */
+    uintptr_t program_end;
 } loader;
+
+/*
+ * Finds out where the program itself lies. Its segments may have gaps between them, as linkers of
+ * Ubuntu 22.04 leave; the loader then answers with the one segment that holds an address, and the
+ * unwind tables lie in another.
+ */
+static void measure_program(void)
+{
+    const Elf64_Phdr *segments = (const Elf64_Phdr *)getauxval(AT_PHDR);
+    const unsigned count = (unsigned)getauxval(AT_PHNUM);
+    uintptr_t bias = 0, start = UINTPTR_MAX, end = 0;
+    bool has_bias = false;
+
+    for (unsigned i = 0; segments && i < count; i++) {
+        const uintptr_t segment_end = segments[i].p_vaddr + segments[i].p_memsz;
+        if (segments[i].p_type == PT_PHDR) {
+            bias = (uintptr_t)segments - segments[i].p_vaddr;
+            has_bias = true;
+        }
+        if (segments[i].p_type != PT_LOAD)
+            continue;
+        start = segments[i].p_vaddr < start ? segments[i].p_vaddr : start;
+        end = segment_end > end ? segment_end : end;
+    }
+    loader.program_start = has_bias && end > 0 ? bias + start : 0;
+    loader.program_end = has_bias ? bias + end : 0;
+}
+
+/* Which module an address lies in; of the program itself, all of it. Takes no lock. */
+static bool find_object(uintptr_t address, struct found_object *ret)
+{
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is a number here
+    if (!loader.find || loader.find((void *)address, ret) != 0 || !ret->link_map)
+        return false;
+    if ((uintptr_t)ret->map_start >= loader.program_start &&
+        (uintptr_t)ret->map_end <= loader.program_end) {
+        ret->map_start =
+            (void *)loader.program_start;          // NOLINT(performance-no-int-to-ptr): as above
+        ret->map_end = (void *)loader.program_end; // NOLINT(performance-no-int-to-ptr): as above
+    }
+    return true;
+}
 
 int ttm_modules_start(const void *const ours[], unsigned count)
 {
@@ -46,6 +91,7 @@ int ttm_modules_start(const void *const ours[], unsigned count)
 
     const ssize_t n = readlink("/proc/self/exe", loader.program, sizeof(loader.program));
     loader.program_length = n > 0 ? (uint16_t)n : 0;
+    measure_program();
 
     if (!symbol)
         return -ENOSYS;
@@ -98,7 +144,7 @@ struct ttm_module *ttm_modules_find(struct ttm_modules *modules, uintptr_t addre
             return module;
         }
     }
-    if (!loader.find || loader.find((void *)address, &object) != 0 || !object.link_map)
+    if (!find_object(address, &object))
         return NULL;
     return add(modules, &object);
 }
@@ -109,7 +155,7 @@ bool ttm_modules_are_current(const struct ttm_modules *modules)
 
     for (unsigned i = 0; i < modules->count; i++) {
         const struct ttm_module *module = &modules->list[i];
-        if (loader.find((void *)module->start, &object) != 0 || object.link_map != module->handle ||
+        if (!find_object(module->start, &object) || object.link_map != module->handle ||
             (uintptr_t)object.map_start != module->start ||
             (uintptr_t)object.map_end != module->end)
             return false;
@@ -173,7 +219,7 @@ uint32_t ttm_module_make_note(struct ttm_module *module, ttm_stack_note_fn note,
 {
     /* A module that has gone since it came into the list must not be asked for its name. */
     struct found_object object;
-    if (loader.find((void *)module->start, &object) != 0 || object.link_map != module->handle)
+    if (!find_object(module->start, &object) || object.link_map != module->handle)
         return 0;
 
     const char *name = object.link_map->l_name;
