@@ -86,6 +86,7 @@ static bool is_device_of(const struct statx *st, const struct stat *known)
 static int open_like(const struct stat *known, const char *path, int flags, struct statx *ret)
 {
     char self[64];
+    *ret = (struct statx){0};
     const int found = open(path, O_PATH | O_CLOEXEC);
 
     if (found < 0)
@@ -118,7 +119,7 @@ static int stat_memfd(struct stat *ret)
 static int find_page(const char *root, pid_t pid, int flags)
 {
     char folder[4096], path[4352], target[sizeof(LINK_TEXT) + 8];
-    struct stat memfd;
+    struct stat memfd = {0};
     struct statx page;
     int found = stat_memfd(&memfd);
 
@@ -203,7 +204,7 @@ static void nudge(const struct ttm_control_view *view, const char *root)
     const int number = atomic_load_explicit(&view->control->nudge_fd, memory_order_acquire);
     const uint64_t inode = atomic_load_explicit(&view->control->nudge_inode, memory_order_relaxed);
     char path[4352];
-    struct stat pipe;
+    struct stat pipe = {0};
     struct statx st;
 
     if (number < 0 || inode == 0 || stat_pipe(&pipe) < 0)
