@@ -67,7 +67,11 @@ static inline const char *sigabbrev_np(int number)
         [SIGIO] = "POLL",   [SIGPWR] = "PWR",       [SIGSYS] = "SYS",
     };
 
-    return number > 0 && (size_t)number < sizeof(names) / sizeof(names[0]) ? names[number] : NULL;
+    const int count = (int)(sizeof(names) / sizeof(names[0]));
+
+    if (number <= 0 || number >= count)
+        return NULL;
+    return names[number];
 }
 #endif
 

@@ -620,9 +620,11 @@ bool exception_reason(const _Unwind_Exception *exception, char *ret, std::size_t
     if (exception->exception_class != GNU_EXCEPTION)
         return false;
     return ask([&] {
-        const std::type_info *type = nullptr;
+        std::uintptr_t word = 0;
         const char *at = reinterpret_cast<const char *>(exception);
-        std::memcpy(&type, at - TYPE_BEFORE, sizeof(type));
+        std::memcpy(&word, at - TYPE_BEFORE, sizeof(word));
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): the ABI keeps a pointer there
+        const auto *type = reinterpret_cast<const std::type_info *>(word);
         void *object = const_cast<_Unwind_Exception *>(exception) + 1;
         if (!typeid(std::exception).__do_catch(type, &object, 1))
             return false;

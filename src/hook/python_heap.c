@@ -89,7 +89,9 @@ static void *take_pages(size_t bytes)
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    return memory != MAP_FAILED ? memory : NULL;
+    if (memory == MAP_FAILED)
+        return NULL;
+    return memory;
 }
 
 static void give_pages(void *memory, size_t bytes)
@@ -420,7 +422,7 @@ static bool sort_edges(struct pass *pass)
     graph->object_count = count_bits(&graph->table);
     graph->offsets = calloc(graph->object_count + 1u, sizeof(graph->offsets[0]));
     graph->referrers = malloc((graph->edge_count + 1u) * sizeof(graph->referrers[0]));
-    uint32_t *numbers = malloc((graph->edge_count + 1u) * sizeof(numbers[0]));
+    uint32_t *numbers = calloc(graph->edge_count + 1u, sizeof(numbers[0]));
     const bool is_fine = graph->offsets && graph->referrers && numbers;
 
     for (uint32_t i = 0; is_fine && i < graph->edge_count; i++) {

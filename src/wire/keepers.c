@@ -23,7 +23,7 @@ static size_t put_tail(const struct ttm_keepers_note *note, uint8_t *buf)
 {
     put_le32(buf, note->search);
     for (uint8_t i = 0; i < note->count; i++)
-        put_le32(buf + TAIL + i * 4u, note->roots[i]);
+        put_le32(buf + TAIL + (size_t)i * 4, note->roots[i]);
     return TAIL + note->count * 4u;
 }
 
@@ -35,7 +35,7 @@ static int read_tail(const uint8_t *buf, size_t len, struct ttm_keepers_note *no
         return -EBADMSG;
     note->search = buf[0] < TTM_SEARCH_COUNT ? buf[0] : TTM_SEARCH_UNFINISHED;
     for (uint8_t i = 0; i < note->count; i++)
-        note->roots[i] = get_le32(buf + TAIL + i * 4u);
+        note->roots[i] = get_le32(buf + TAIL + (size_t)i * 4);
     return 0;
 }
 
