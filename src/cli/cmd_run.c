@@ -592,7 +592,8 @@ static int run_program(struct run *run)
         .recording_bytes = bytes,
         .recording_stopped = is_cut ? strerror(-error) : NULL,
     };
-    print_summary(run, &end, departed, &summary);
+    if (!run->is_untracked || verdict[0]) /* else all there is to say was said at the start */
+        print_summary(run, &end, departed, &summary);
     ttm_report_done(&report);
     drop_folder(run, path);
     free(path);
