@@ -32,7 +32,7 @@ static uint64_t refusals(const struct ttm_status *status)
 
     for (unsigned i = TTM_COUNTER_REFUSED_DEVICE; i <= TTM_COUNTER_REFUSED_MEMORY; i++)
         sum += status->counter[i];
-    return sum;
+    return sum + status->counter[TTM_COUNTER_REFUSED_SHARE];
 }
 
 static void put_count(struct ttm_text *out, const char *label, uint64_t count)
@@ -57,6 +57,7 @@ static void put_troubles(struct ttm_text *out, const struct ttm_status *status)
         {TTM_COUNTER_REFUSED_SIZE, "refused: size"},
         {TTM_COUNTER_REFUSED_TYPE, "refused: message type"},
         {TTM_COUNTER_REFUSED_MEMORY, "refused: memory short"},
+        {TTM_COUNTER_REFUSED_SHARE, "refused: over a user's share"},
         {TTM_COUNTER_CLOSED_GARBAGE, "closed: garbage"},
         {TTM_COUNTER_CLOSED_SLOW, "closed: too slow"},
         {TTM_COUNTER_TORN_MESSAGES, "torn messages"},

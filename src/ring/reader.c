@@ -105,10 +105,19 @@ fail:
     return r;
 }
 
+/* Pieces, as other threads may wait for the lock of our address space meanwhile. */
+#define UNMAP_AT_ONCE ((uint64_t)8 << 20)
+
+static void unmap(void *memory, uint64_t bytes)
+{
+    for (uint64_t at = 0; at < bytes; at += UNMAP_AT_ONCE)
+        (void)munmap((char *)memory + at, bytes - at < UNMAP_AT_ONCE ? bytes - at : UNMAP_AT_ONCE);
+}
+
 void ttm_ring_reader_close(struct ttm_ring_reader *reader)
 {
     if (reader->segment)
-        (void)munmap(reader->segment, reader->bytes);
+        unmap(reader->segment, reader->bytes);
     free(reader->heads);
     free(reader->marks);
     free(reader->goals);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ static void ignore_event(struct ttm_watch *watch, uint32_t events)
     (void)events;
 }
 
-/* All that its program has said is taken in, whoever wants to know is told, and it is gone. */
+/* What its program has left was read; whoever wants to know is told, and it is gone. */
 static void end_program(struct ttm_client *client)
 {
     struct ttm_server *server = client->server;
@@ -32,7 +33,6 @@ static void end_program(struct ttm_client *client)
     struct ttm_departure departure;
 
     if (client->tracked) {
-        ttm_tracked_drain(client->tracked);
         client->process->counters.is_inexact = ttm_tracked_is_behind(client->tracked);
         ttm_tracked_refresh(client->tracked);
         ttm_tracked_free(client->tracked);
@@ -60,39 +60,46 @@ static void end_client(struct ttm_client *client)
     }
     client->pidfd = -1;
     client->watch.handle = ignore_event; /* one for its pidfd may be under way */
+    client->account->processes--;
+    ttm_list_remove(&client->pid_link);
     ttm_list_remove(&client->link);
     ttm_list_append(&server->dead_clients, &client->link);
 }
 
-int ttm_client_renew(struct ttm_client *client)
+/* Nothing connects to it any more. What its rings have is read in the loop's own time. */
+static void drain(struct ttm_client *client)
 {
-    struct ttm_process_info info = client->process->info;
-    struct ttm_process *process;
+    if (client->is_draining)
+        return;
+    client->is_draining = true;
+    client->is_leaving = true;
+    if (client->pidfd >= 0)
+        (void)epoll_ctl(client->server->epoll_fd, EPOLL_CTL_DEL, client->pidfd, NULL);
+    if (client->tracked && ttm_tracked_begin_drain(client->tracked))
+        return;
+    end_client(client);
+}
 
-    ttm_peer_command(client->pid, info.command);
-    if (ttm_registry_add_process(client->server->reg, &info, &process) < 0)
-        return -ENOMEM;
-    process->has_serials = client->process->has_serials;
-    process->counters.connections = client->process->counters.connections;
-    end_program(client);
-    client->process = process;
-    ttm_record_process(client);
-    return 0;
+void ttm_client_drained(struct ttm_client *client)
+{
+    end_client(client);
 }
 
 void ttm_client_end(struct ttm_client *client)
 {
     if (client->session_count == 0 && !client->is_leaving)
-        end_client(client);
+        drain(client);
 }
 
 void ttm_client_free(struct ttm_client *client)
 {
     ttm_u64_set_done(&client->recorded_notes);
     ttm_list_remove(&client->link);
+    ttm_list_remove(&client->pid_link);
     ttm_tracked_free(client->tracked);
     if (client->pidfd >= 0)
         (void)close(client->pidfd);
+    ttm_account_unref(client->account);
     free(client);
 }
 
@@ -104,7 +111,7 @@ static void leave(struct ttm_client *client)
     client->is_leaving = true;
     (void)epoll_ctl(client->server->epoll_fd, EPOLL_CTL_DEL, client->pidfd, NULL);
     if (client->session_count == 0) {
-        end_client(client);
+        drain(client);
         return;
     }
     uint32_t left = client->session_count;
@@ -130,7 +137,7 @@ void ttm_client_drop_session(struct ttm_session *session)
     client->session_count--;
     client->process->counters.connections--;
     if (client->session_count == 0 && (client->is_leaving || client->pidfd < 0))
-        end_client(client);
+        drain(client);
 }
 
 void ttm_client_lack_memory(struct ttm_client *client)
@@ -144,6 +151,11 @@ void ttm_client_lack_memory(struct ttm_client *client)
     server->is_short = true;
 }
 
+static struct ttm_list *bucket_of(struct ttm_server *server, pid_t pid)
+{
+    return &server->clients_by_pid[(uint32_t)pid & (TTM_PID_BUCKETS - 1)];
+}
+
 /*
  * The process with that number, whoever its user was when it connected. Two clients of one process
  * differ in their user: it has changed its user, and what it said as one must not be seen or freed
@@ -152,8 +164,8 @@ void ttm_client_lack_memory(struct ttm_client *client)
 static struct ttm_client *find_client(struct ttm_server *server, pid_t pid, enum ttm_source source,
                                       uid_t uid, bool is_user)
 {
-    TTM_LIST_FOR_EACH(pos, &server->clients) {
-        struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
+    TTM_LIST_FOR_EACH(pos, bucket_of(server, pid)) {
+        struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, pid_link);
         if (client->pid == pid && client->pidfd >= 0 && !client->is_leaving &&
             client->process->info.source == source && (client->uid == uid) == is_user)
             return client;
@@ -171,28 +183,49 @@ static void end_as_other_user(struct ttm_session *session, enum ttm_source sourc
         find_client(session->server, session->pid, source, session->uid, false);
 
     if (client && client->session_count == 0)
-        end_client(client);
+        drain(client);
 }
 
-static int new_client(struct ttm_session *session, enum ttm_source source, int pidfd,
-                      struct ttm_client **ret)
+/* A pidfd of the process behind the session, -1: there is none. */
+static int open_pidfd(const struct ttm_session *session)
 {
-    struct ttm_server *server = session->server;
+    bool is_sure;
+    const int pidfd = ttm_peer_open_pidfd(session->fd, session->pid, &is_sure);
+
+    if (pidfd < 0 || is_sure ||
+        (session->facts && session->facts->start_ns <= session->accepted_ns))
+        return pidfd;
+    (void)close(pidfd);
+    return -1;
+}
+
+static struct ttm_process_info describe(const struct ttm_session *session, enum ttm_source source)
+{
+    const struct ttm_peer_facts *facts = session->facts;
     struct ttm_process_info info = {
         .pid = session->pid,
         .uid = session->uid,
         .source = (uint8_t)source,
     };
-    struct ttm_client *client = calloc(1, sizeof(*client));
 
+    if (!facts)
+        return info;
+    if (facts->start_ns > 0)
+        info.start_ns = ttm_clock_wall_offset_ns(CLOCK_BOOTTIME) + facts->start_ns;
+    memcpy(info.command, facts->command, sizeof(info.command));
+    return info;
+}
+
+static int new_client(struct ttm_session *session, enum ttm_source source, struct ttm_client **ret)
+{
+    struct ttm_server *server = session->server;
+    const struct ttm_process_info info = describe(session, source);
+
+    if (!ttm_account_has_room(session->account, session->account->processes, 1, TTM_USER_PROCESSES))
+        return -EUSERS;
+    struct ttm_client *client = calloc(1, sizeof(*client));
     if (!client)
         return -ENOMEM;
-    if (session->pid > 0) {
-        const uint64_t boot_ns = ttm_clock_wall_offset_ns(CLOCK_BOOTTIME);
-        ttm_peer_command(session->pid, info.command);
-        const uint64_t start_ns = ttm_peer_start_ns(session->pid);
-        info.start_ns = start_ns > 0 ? boot_ns + start_ns : 0;
-    }
     if (ttm_registry_add_process(server->reg, &info, &client->process) < 0) {
         free(client);
         return -ENOMEM;
@@ -200,20 +233,31 @@ static int new_client(struct ttm_session *session, enum ttm_source source, int p
     client->process->has_serials = source == TTM_SOURCE_TRACKED;
     client->watch.handle = handle_pidfd;
     client->server = server;
+    client->account = ttm_account_ref(session->account);
+    client->account->processes++;
     client->pid = session->pid;
     client->uid = session->uid;
-    client->pidfd = pidfd;
+    client->pidfd = open_pidfd(session);
     ttm_u64_set_init(&client->recorded_notes, server->reg->seed);
     ttm_record_process(client);
     ttm_list_init(&client->sessions);
     ttm_list_append(&server->clients, &client->link);
-    if (pidfd >= 0 &&
-        ttm_server_watch(server, server->epoll_fd, pidfd, EPOLLIN, &client->watch) < 0) {
-        (void)close(pidfd);
+    ttm_list_append(bucket_of(server, client->pid), &client->pid_link);
+    if (client->pidfd >= 0 &&
+        ttm_server_watch(server, server->epoll_fd, client->pidfd, EPOLLIN, &client->watch) < 0) {
+        (void)close(client->pidfd);
         client->pidfd = -1;
     }
     *ret = client;
     return 0;
+}
+
+static void add_session(struct ttm_client *client, struct ttm_session *session)
+{
+    session->client = client;
+    client->session_count++;
+    client->process->counters.connections++;
+    ttm_list_append(&client->sessions, &session->client_link);
 }
 
 int ttm_client_of(struct ttm_session *session, enum ttm_source source, struct ttm_client **ret)
@@ -233,18 +277,25 @@ int ttm_client_of(struct ttm_session *session, enum ttm_source source, struct tt
         client = NULL;
     }
     if (!client) {
-        const int pidfd = ttm_peer_open_pidfd(session->fd, session->pid, session->accepted_ns);
-        const int r = new_client(session, source, pidfd, &client);
-        if (r < 0) {
-            if (pidfd >= 0)
-                (void)close(pidfd);
+        const int r = new_client(session, source, &client);
+        if (r < 0)
             return r;
-        }
     }
-    session->client = client;
-    client->session_count++;
-    client->process->counters.connections++;
-    ttm_list_append(&client->sessions, &session->client_link);
+    add_session(client, session);
+    *ret = client;
+    return 0;
+}
+
+int ttm_client_replace(struct ttm_session *session, struct ttm_client **ret)
+{
+    struct ttm_client *before = session->client, *client;
+    const int r = new_client(session, (enum ttm_source)before->process->info.source, &client);
+
+    if (r < 0)
+        return r;
+    ttm_client_drop_session(session);
+    add_session(client, session);
+    leave(before);
     *ret = client;
     return 0;
 }

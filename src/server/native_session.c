@@ -653,6 +653,13 @@ void ttm_native_done(struct ttm_session *session)
     session->totals_interval_ms = 0;
 }
 
+static const char *why_not_attached(int r)
+{
+    return r == -ENOMEM   ? "memory is short"
+           : r == -EUSERS ? "your user has as many tracked processes as one may have"
+                          : "the segment makes no sense";
+}
+
 static void take_attach(struct ttm_session *session, const struct ttm_frame *frame)
 {
     const int segment_fd = session->fds[0], wake_fd = session->fds[1];
@@ -666,7 +673,7 @@ static void take_attach(struct ttm_session *session, const struct ttm_frame *fra
     const uint64_t run = ttm_attach_decode(frame->payload, frame->length);
     const int r = ttm_tracked_attach(session, segment_fd, wake_fd, run);
     if (r < 0)
-        say_error(session, r == -ENOMEM ? "memory is short" : "the segment makes no sense");
+        say_error(session, why_not_attached(r));
 }
 
 static void take_request(struct ttm_session *session, const struct ttm_frame *frame)
@@ -751,6 +758,10 @@ static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_
             return n;
         if (n == 0)
             return (long)used;
+        if (frame.type == TTM_FRAME_ATTACH && session->has_said_hello && !ttm_facts_ask(session)) {
+            ttm_session_await_facts(session);
+            return (long)used;
+        }
         if (ttm_queue_length(&session->out) >= TTM_OUT_HIGH || session->had_sites) {
             session->has_requests = true;
             set_busy(session);

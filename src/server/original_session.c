@@ -35,6 +35,8 @@ static enum ttm_counter reason_of(int r)
         return TTM_COUNTER_REFUSED_SIZE;
     case -EINVAL:
         return TTM_COUNTER_REFUSED_REGION;
+    case -EUSERS:
+        return TTM_COUNTER_REFUSED_SHARE;
     default:
         return TTM_COUNTER_REFUSED_MEMORY;
     }
@@ -88,7 +90,7 @@ static void take_birth(struct ttm_session *session, const struct ttm_original_me
 
     int r = ttm_client_of(session, TTM_SOURCE_ORIGINAL, &client);
     if (r < 0) {
-        refuse(session, TTM_COUNTER_REFUSED_MEMORY);
+        refuse(session, reason_of(r));
         return;
     }
     if (!is_device(msg->device_id)) {
@@ -139,7 +141,7 @@ static void take_end(struct ttm_session *session, const struct ttm_original_mess
 
     int r = ttm_client_of(session, TTM_SOURCE_ORIGINAL, &client);
     if (r < 0) {
-        refuse(session, TTM_COUNTER_REFUSED_MEMORY);
+        refuse(session, reason_of(r));
         return;
     }
     if (!is_device(msg->device_id)) {

@@ -14,11 +14,14 @@
 #include "base/clock.h"
 #include "base/older_headers.h"
 
-int ttm_peer_open_pidfd(int fd, pid_t pid, uint64_t accepted_ns)
+#define MAPS_BYTES_MAX (1u << 20) /* some ten thousand mappings */
+
+int ttm_peer_open_pidfd(int fd, pid_t pid, bool *ret_is_sure)
 {
     int pidfd = -1;
     socklen_t size = sizeof(pidfd);
 
+    *ret_is_sure = true;
     if (pid <= 0)
         return -1;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
@@ -26,13 +29,8 @@ int ttm_peer_open_pidfd(int fd, pid_t pid, uint64_t accepted_ns)
     if (errno !=
         ENOPROTOOPT) /* the kernel knows the option, so it knows that the process is gone */
         return -1;
-    /* An older kernel: by number. Whoever started after the connection was made is somebody else. */
-    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (pidfd >= 0 && ttm_peer_start_ns(pid) > accepted_ns) {
-        (void)close(pidfd);
-        pidfd = -1;
-    }
-    return pidfd;
+    *ret_is_sure = false; /* an older kernel: by number */
+    return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
 bool ttm_peer_has_ended(int pidfd)
@@ -56,7 +54,7 @@ static size_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
-uint64_t ttm_peer_start_ns(pid_t pid)
+static uint64_t read_start_ns(pid_t pid)
 {
     char stat[1024];
 
@@ -95,7 +93,7 @@ static int64_t read_clock_offset_ns(pid_t pid)
     return seconds * (int64_t)TTM_NS_PER_S + strtoll(at, NULL, 10);
 }
 
-int64_t ttm_peer_clock_ahead_ns(pid_t pid)
+static int64_t read_clock_ahead_ns(pid_t pid)
 {
     char process[16], own[64], theirs[64], childrens[64];
 
@@ -126,45 +124,59 @@ static size_t drop_cut_character(char *text, size_t n)
     return at - 1;
 }
 
-void ttm_peer_command(pid_t pid, char ret[TTM_STRING_MAX + 1])
+void ttm_peer_read_command(pid_t pid, char ret[TTM_STRING_MAX + 1])
 {
-    size_t n = read_proc(pid, "cmdline", ret, TTM_STRING_MAX + 1);
+    char text[TTM_STRING_MAX + 1];
+    size_t n = read_proc(pid, "cmdline", text, sizeof(text));
 
     if (n == TTM_STRING_MAX)
-        n = drop_cut_character(ret, n);
-
-    while (n > 0 && ret[n - 1] == '\0')
+        n = drop_cut_character(text, n);
+    while (n > 0 && text[n - 1] == '\0')
         n--;
     for (size_t i = 0; i < n; i++) {
-        if (ret[i] == '\0')
-            ret[i] = ' ';
+        if (text[i] == '\0')
+            text[i] = ' ';
     }
-    if (n == 0) {
-        n = read_proc(pid, "comm", ret, TTM_STRING_MAX + 1);
-        ret[n] = '\0';
-        ret[strcspn(ret, "\n")] = '\0';
+    if (n == 0)
+        return;
+    memcpy(ret, text, n);
+    ret[n] = '\0';
+}
+
+void ttm_peer_read_facts(pid_t pid, struct ttm_peer_facts *ret)
+{
+    ret->start_ns = read_start_ns(pid);
+    ret->clock_ahead_ns = read_clock_ahead_ns(pid);
+    ret->command[read_proc(pid, "comm", ret->command, sizeof(ret->command))] = '\0';
+    ret->command[strcspn(ret->command, "\n")] = '\0';
+}
+
+/* Of a line of /proc/PID/maps: "7f12-7f34 rw-s 00000000 00:01 12345 /memfd:tt-mem (deleted)". */
+static uint64_t inode_of_mapping(const char *line)
+{
+    const char *at = line;
+
+    for (int field = 0; at && field < 4; field++) {
+        at = strchr(at, ' ');
+        at = at ? at + strspn(at, " ") : NULL;
     }
+    return at ? strtoull(at, NULL, 10) : 0;
 }
 
 bool ttm_peer_has_unmapped(pid_t pid, uint64_t inode)
 {
     char path[64], line[512];
-    bool is_mapped = false, has_lines = false;
+    bool is_mapped = false;
+    size_t bytes = 0;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
     FILE *file = fopen(path, "re");
     if (!file)
         return false;
-    while (!is_mapped && fgets(line, sizeof(line), file)) {
-        const char *at = line;
-        has_lines = true;
-        /* 7f12-7f34 rw-s 00000000 00:01 12345 /memfd:tt-mem (deleted) */
-        for (int field = 0; at && field < 4; field++) {
-            at = strchr(at, ' ');
-            at = at ? at + strspn(at, " ") : NULL;
-        }
-        is_mapped = at && strtoull(at, NULL, 10) == inode;
+    while (!is_mapped && bytes < MAPS_BYTES_MAX && fgets(line, sizeof(line), file)) {
+        bytes += strlen(line);
+        is_mapped = inode_of_mapping(line) == inode;
     }
     (void)fclose(file);
-    return has_lines && !is_mapped;
+    return bytes > 0 && bytes < MAPS_BYTES_MAX && !is_mapped;
 }

@@ -35,10 +35,12 @@
 
 #define EVENTS_PER_POLL 64
 #define ACCEPTS_PER_TURN 64
-#define ACCEPT_PAUSE_NS (100 * TTM_NS_PER_MS)
+#define ACCEPT_PAUSE_NS (10 * TTM_NS_PER_MS)
+#define SPARE_SESSIONS 64 /* beside the most: taken to be refused, and to find out whose they are */
 #define CHECKED_PER_TURN 8192 /* lives, over all who have asked for a check */
 #define SETTLE_TURNS 4096     /* for one that never stops reporting; a turn takes what is there */
-#define OWN_FDS 32ull         /* kept for the server itself and the commands it prints with */
+#define OWN_FDS 160ull /* kept for the server itself, the commands it prints with, and spare ones */
+#define FDS_PER_SESSION 3 /* itself, a pidfd, a socket that wakes us */
 
 int ttm_server_watch(struct ttm_server *server, int epoll_fd, int fd, uint32_t events,
                      struct ttm_watch *watch)
@@ -107,7 +109,8 @@ static void refuse_more(struct ttm_server *server, int listen_fd)
 static void accept_some(struct ttm_server *server, int listen_fd, bool is_original)
 {
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        if (server->counter[TTM_COUNTER_CONNECTIONS] >= server->session_max) {
+        /* Those that are to be closed have their file still. */
+        if (server->open_connections >= server->session_max + SPARE_SESSIONS) {
             refuse_more(server, listen_fd);
             return;
         }
@@ -143,6 +146,12 @@ static void handle_legacy_listener(struct ttm_watch *watch, uint32_t events)
     accept_some(server, server->legacy.fd, true);
 }
 
+static void handle_workers(struct ttm_watch *watch, uint32_t events)
+{
+    (void)events;
+    ttm_workers_finish(TTM_CONTAINER_OF(watch, struct ttm_server, workers_watch)->workers);
+}
+
 static void handle_signal(struct ttm_watch *watch, uint32_t events)
 {
     struct ttm_server *server = TTM_CONTAINER_OF(watch, struct ttm_server, signal_watch);
@@ -170,6 +179,9 @@ static int watch_all(struct ttm_server *server)
     if (r == 0)
         r = ttm_server_watch(server, server->epoll_fd, server->stop_fd, EPOLLIN,
                              &server->stop_watch);
+    if (r == 0)
+        r = ttm_server_watch(server, server->epoll_fd, ttm_workers_fd(server->workers), EPOLLIN,
+                             &server->workers_watch);
     if (r == 0 && server->signal_fd >= 0)
         r = ttm_server_watch(server, server->epoll_fd, server->signal_fd, EPOLLIN,
                              &server->signal_watch);
@@ -245,6 +257,10 @@ static void init_lists(struct ttm_server *server)
     ttm_list_init(&server->sessions);
     ttm_list_init(&server->dead);
     ttm_list_init(&server->clients);
+    for (size_t i = 0; i < TTM_PID_BUCKETS; i++)
+        ttm_list_init(&server->clients_by_pid[i]);
+    ttm_list_init(&server->accounts);
+    ttm_list_init(&server->questions);
     ttm_list_init(&server->dead_clients);
     ttm_list_init(&server->quiet);
     ttm_list_init(&server->dirty);
@@ -273,15 +289,17 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
     server->reserve_fd = -1;
     server->native_watch.handle = handle_native_listener;
     server->legacy_watch.handle = handle_legacy_listener;
+    server->workers_watch.handle = handle_workers;
     server->signal_watch.handle = handle_signal;
     server->stop_watch.handle = handle_stop;
     server->is_accepting = true;
     server->uid = geteuid();
     server->start_ns = ttm_clock_monotonic_ns();
     const uint64_t fds = raise_fd_limit();
-    server->session_max = fds > 2 * OWN_FDS ? (fds - OWN_FDS) / 2 : OWN_FDS / 2;
+    server->session_max = fds > 2 * OWN_FDS ? (fds - OWN_FDS) / FDS_PER_SESSION : OWN_FDS / 8;
     server->reg = ttm_registry_new(ttm_seed_random());
-    if (!server->reg) {
+    if (!server->reg || ttm_workers_new(&server->workers) < 0 ||
+        !(server->closer = ttm_worker_new(server->workers))) {
         r = -ENOMEM;
         goto fail;
     }
@@ -307,10 +325,8 @@ static void free_dead(struct ttm_server *server)
         ttm_session_free(TTM_CONTAINER_OF(pos, struct ttm_session, link));
     TTM_LIST_FOR_EACH_SAFE(pos, &server->dead_clients)
         ttm_client_free(TTM_CONTAINER_OF(pos, struct ttm_client, link));
-    TTM_LIST_FOR_EACH_SAFE(pos, &server->dead_rings) {
-        ttm_list_remove(pos);
-        free(TTM_CONTAINER_OF(pos, struct ttm_tracked, active_link));
-    }
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->dead_rings)
+        ttm_tracked_close(TTM_CONTAINER_OF(pos, struct ttm_tracked, active_link));
 }
 
 /* Where a word is left for the next server, -1: nowhere. */
@@ -346,6 +362,8 @@ void ttm_server_free(struct ttm_server *server)
     TTM_LIST_FOR_EACH_SAFE(pos, &server->clients)
         ttm_client_free(TTM_CONTAINER_OF(pos, struct ttm_client, link));
     free_dead(server);
+    ttm_worker_release(server->closer);
+    ttm_workers_free(server->workers); /* frees what was being closed, and with it the accounts */
     ttm_ticket_expire(server, UINT64_MAX);
     ttm_registry_free(server->reg);
     ttm_listener_close(&server->native);
@@ -527,9 +545,33 @@ static uint64_t read_segment(struct ttm_server *server, struct ttm_tracked *trac
     return pause_ns;
 }
 
-/* Each segment that has something, once; any of them may go meanwhile, and others come. */
+/* Reads a segment, in its user's time. Returns as ttm_tracked_read(). */
+static uint64_t visit_segment(struct ttm_server *server, struct ttm_tracked *tracked)
+{
+    struct ttm_account *account = ttm_account_ref(tracked->account);
+    const uint64_t began_ns = ttm_clock_monotonic_ns();
+
+    uint64_t pause_ns = ttm_telling_comes_first(tracked) ? PACE_NS : read_segment(server, tracked);
+    if (!ttm_tracked_is_gone(tracked) && tracked->drain_until_ns != 0) {
+        if (ttm_tracked_is_drained(tracked))
+            ttm_client_drained(tracked->client);
+        else
+            pause_ns = 0;
+    }
+    ttm_account_spend(account, began_ns);
+    ttm_account_unref(account);
+    return pause_ns;
+}
+
+/*
+ * Each segment that has something, once; any of them may go meanwhile, and others come. Those whose
+ * user has had its time keep their place at the front.
+ */
 static void read_rings(struct ttm_server *server)
 {
+    struct ttm_list waiting;
+
+    ttm_list_init(&waiting);
     server->rings_pause_ns = UINT64_MAX;
     server->rings_pass++;
     while (!ttm_list_is_empty(&server->rings)) {
@@ -537,13 +579,22 @@ static void read_rings(struct ttm_server *server)
             TTM_CONTAINER_OF(server->rings.next, struct ttm_tracked, active_link);
         if (tracked->rings_pass == server->rings_pass)
             break;
-        tracked->rings_pass = server->rings_pass;
         ttm_list_remove(&tracked->active_link);
+        if (!ttm_account_has_time(tracked->account)) {
+            server->has_waiting = true;
+            ttm_list_append(&waiting, &tracked->active_link);
+            continue;
+        }
+        tracked->rings_pass = server->rings_pass;
         ttm_list_append(&server->rings, &tracked->active_link);
-        const uint64_t pause_ns =
-            ttm_telling_comes_first(tracked) ? PACE_NS : read_segment(server, tracked);
+        const uint64_t pause_ns = visit_segment(server, tracked);
         if (pause_ns < server->rings_pause_ns)
             server->rings_pause_ns = pause_ns;
+    }
+    while (!ttm_list_is_empty(&waiting)) {
+        struct ttm_list *last = waiting.prev;
+        ttm_list_remove(last);
+        ttm_list_append(server->rings.next, last); /* before the first */
     }
     if (server->rings_pause_ns == 0)
         server->has_backlog = true;
@@ -561,18 +612,55 @@ static void end_silences(struct ttm_server *server)
     }
 }
 
+/*
+ * Answers under way, each once, and the next time the others first. Returns whether there is more.
+ */
+static bool work_on_answers(struct ttm_server *server)
+{
+    struct ttm_list *last = server->busy.prev;
+    bool has_more = false, is_last = ttm_list_is_empty(&server->busy);
+
+    while (!is_last) {
+        struct ttm_list *pos = server->busy.next;
+        struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, busy_link);
+        is_last = pos == last;
+        ttm_list_remove(pos);
+        ttm_list_append(&server->busy, pos);
+        if (!ttm_account_has_time(session->account)) {
+            server->has_waiting = true;
+            continue;
+        }
+        const uint64_t began_ns = ttm_clock_monotonic_ns();
+        has_more |= ttm_native_work(session);
+        ttm_account_spend(session->account, began_ns);
+    }
+    return has_more;
+}
+
+/* A new turn: each user has its time again. */
+static void begin_shares(struct ttm_server *server)
+{
+    const bool has_waiting = server->has_waiting;
+
+    server->turn++;
+    server->has_waiting = false;
+    if (!has_waiting)
+        return;
+    TTM_LIST_FOR_EACH_SAFE(pos, &server->accounts)
+        ttm_account_end_wait(TTM_CONTAINER_OF(pos, struct ttm_account, link));
+}
+
 /* What is due without anybody having asked just now. Returns whether more waits to be done. */
 static bool do_chores(struct ttm_server *server)
 {
     bool has_more = false;
 
+    begin_shares(server);
     server->wall_offset_ns = ttm_clock_wall_offset_ns(CLOCK_MONOTONIC);
     server->check_budget = CHECKED_PER_TURN;
     end_silences(server);
-    TTM_LIST_FOR_EACH_SAFE(pos, &server->busy) {
-        struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, busy_link);
-        has_more |= ttm_native_work(session);
-    }
+    ttm_facts_expire(server);
+    has_more |= work_on_answers(server);
     has_more |= ttm_registry_reclaim(server->reg);
     ttm_ticket_expire(server, server->now_ns);
     ttm_ticket_print_late(server);
@@ -615,6 +703,7 @@ static uint64_t next_chore_ns(const struct ttm_server *server)
         due_ns = sooner(due_ns, server->accept_again_ns);
     if (!ttm_list_is_empty(&server->alone))
         due_ns = sooner(due_ns, server->visit_alone_ns);
+    due_ns = sooner(due_ns, ttm_facts_due_ns(server));
     due_ns = sooner(due_ns, ttm_record_due_ns(server));
     return sooner(due_ns, ttm_heritage_due_ns(&server->heritage, server->to_be_told));
 }
@@ -622,7 +711,7 @@ static uint64_t next_chore_ns(const struct ttm_server *server)
 /* How long the loop may sleep. */
 static uint64_t sleep_ns(const struct ttm_server *server)
 {
-    if (server->has_backlog)
+    if (server->has_backlog || server->has_waiting)
         return 0;
     const uint64_t due_ns = next_chore_ns(server);
     uint64_t wait_ns = due_ns == UINT64_MAX      ? FOR_EVER
@@ -688,6 +777,12 @@ int ttm_server_run(struct ttm_server *server)
     return r < 0 ? r : 0;
 }
 
+/* Whether there is something to be read or to be waited for. */
+static bool is_unsettled(const struct ttm_server *server)
+{
+    return server->has_backlog || server->has_waiting || !ttm_list_is_empty(&server->questions);
+}
+
 void ttm_server_settle(struct ttm_server *server)
 {
     uint64_t count;
@@ -695,9 +790,10 @@ void ttm_server_settle(struct ttm_server *server)
 
     (void)!read(server->stop_fd, &count, sizeof(count)); /* or it would be an event in each turn */
     begin_turn(server);
-    for (int i = 0; i < SETTLE_TURNS && (events > 0 || server->has_backlog); i++) {
+    for (int i = 0; i < SETTLE_TURNS && (events > 0 || is_unsettled(server)); i++) {
         (void)do_chores(server);
-        events = poll_first_row(server, 0);
+        const bool is_idle = events == 0 && !server->has_backlog && !server->has_waiting;
+        events = poll_first_row(server, is_idle ? TTM_NS_PER_MS : 0);
         read_rows(server);
     }
     free_dead(server);

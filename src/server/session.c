@@ -27,6 +27,9 @@
 #define BURST_READS 16
 #define BURST_NS (2 * TTM_NS_PER_MS)
 
+/* Of sessions that wait for their user's next turn, so many go on in it. */
+#define GO_ON_PER_TURN 32
+
 static void handle_session(struct ttm_watch *watch, uint32_t events);
 static void drop_fds(struct ttm_session *session);
 
@@ -53,23 +56,40 @@ static void update_watch(struct ttm_session *session)
 {
     struct epoll_event ev = {.events = wanted_events(session), .data.ptr = &session->watch};
 
-    if (!session->is_dead)
+    if (session->is_watched)
         (void)epoll_ctl(epoll_of(session), EPOLL_CTL_MOD, session->fd, &ev);
+}
+
+static void end_watch(struct ttm_session *session)
+{
+    if (session->is_watched)
+        (void)epoll_ctl(epoll_of(session), EPOLL_CTL_DEL, session->fd, NULL);
+    session->is_watched = false;
+}
+
+/* Unless it waits for something else than its peer. Returns whether it could be. */
+static bool begin_watch(struct ttm_session *session)
+{
+    if (session->is_dead || session->is_watched || session->awaits_facts ||
+        !ttm_list_is_empty(&session->wait_link))
+        return true;
+    session->is_watched = ttm_server_watch(session->server, epoll_of(session), session->fd,
+                                           wanted_events(session), &session->watch) == 0;
+    return session->is_watched;
 }
 
 static void set_bulk(struct ttm_session *session, bool is_bulk)
 {
     if (session->is_bulk == is_bulk)
         return;
-    (void)epoll_ctl(epoll_of(session), EPOLL_CTL_DEL, session->fd, NULL);
+    end_watch(session);
     session->is_bulk = is_bulk;
     session->burst_reads = 0;
     session->last_pass = session->server->pass;
     ttm_list_remove(&session->bulk_link);
     if (is_bulk)
         ttm_list_append(&session->server->bulk, &session->bulk_link);
-    if (ttm_server_watch(session->server, epoll_of(session), session->fd, wanted_events(session),
-                         &session->watch) < 0)
+    if (!begin_watch(session))
         ttm_session_close(session);
 }
 
@@ -83,7 +103,73 @@ static int ask_peer(struct ttm_session *session)
         return -errno;
     session->pid = cred.pid;
     session->uid = cred.uid;
-    return 0;
+    session->account = ttm_account_of(session->server, cred.uid);
+    return session->account ? 0 : -ENOMEM;
+}
+
+/*
+ * All connections are taken. Whoever has the most gives one up for a user who has fewer, so that
+ * each user always gets in. Returns whether that was possible.
+ */
+static bool make_room(struct ttm_server *server, const struct ttm_account *account)
+{
+    struct ttm_account *largest = NULL;
+
+    TTM_LIST_FOR_EACH(pos, &server->accounts) {
+        struct ttm_account *other = TTM_CONTAINER_OF(pos, struct ttm_account, link);
+        if (!other->is_privileged && (!largest || other->connections > largest->connections))
+            largest = other;
+    }
+    if (!largest || largest == account || ttm_list_is_empty(&largest->sessions) ||
+        largest->connections <= account->connections + 1)
+        return false;
+    server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
+    ttm_session_close(TTM_CONTAINER_OF(largest->sessions.prev, struct ttm_session, account_link));
+    return true;
+}
+
+static bool may_connect(const struct ttm_session *session)
+{
+    const struct ttm_server *server = session->server;
+    const struct ttm_account *account = session->account;
+    const uint64_t most = server->session_max / 4 * 3;
+
+    return ttm_account_has_room(account, account->connections, 1,
+                                most < TTM_USER_CONNECTIONS ? most : TTM_USER_CONNECTIONS) &&
+           ttm_account_has_room(account, account->files, 0, TTM_USER_FILES) &&
+           (server->open_connections < server->session_max || make_room(session->server, account));
+}
+
+static void init_session(struct ttm_session *session)
+{
+    session->watch.handle = handle_session;
+    session->fds[0] = session->fds[1] = -1;
+    session->accepted_ns = ttm_clock_read_ns(CLOCK_BOOTTIME);
+    session->opened_ns = ttm_clock_monotonic_ns();
+    ttm_list_init(&session->link);
+    ttm_list_init(&session->quiet_link);
+    ttm_list_init(&session->client_link);
+    ttm_list_init(&session->dirty_link);
+    ttm_list_init(&session->busy_link);
+    ttm_list_init(&session->bulk_link);
+    ttm_list_init(&session->account_link);
+    ttm_list_init(&session->wait_link);
+    ttm_list_init(&session->tail_link);
+    ttm_queue_init(&session->in);
+    ttm_queue_init(&session->out);
+    ttm_original_reader_init(&session->reader);
+}
+
+/* It is one of the server's, and of its user's. */
+static void enter(struct ttm_session *session)
+{
+    struct ttm_server *server = session->server;
+
+    ttm_list_append(&server->sessions, &session->link);
+    ttm_list_append(&session->account->sessions, &session->account_link);
+    session->account->connections++;
+    server->open_connections++;
+    server->counter[TTM_COUNTER_CONNECTIONS]++;
 }
 
 void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
@@ -95,29 +181,19 @@ void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
         server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
         return;
     }
-    session->watch.handle = handle_session;
     session->server = server;
     session->fd = fd;
     session->is_original = is_original;
-    session->fds[0] = session->fds[1] = -1;
-    session->accepted_ns = ttm_clock_read_ns(CLOCK_BOOTTIME);
-    session->opened_ns = ttm_clock_monotonic_ns();
-    ttm_list_init(&session->quiet_link);
-    ttm_list_init(&session->client_link);
-    ttm_list_init(&session->dirty_link);
-    ttm_list_init(&session->busy_link);
-    ttm_list_init(&session->bulk_link);
-    ttm_list_init(&session->tail_link);
-    ttm_queue_init(&session->in);
-    ttm_queue_init(&session->out);
-    ttm_original_reader_init(&session->reader);
-    ttm_list_append(&server->sessions, &session->link);
-    server->counter[TTM_COUNTER_CONNECTIONS]++;
-    const bool is_known = ask_peer(session) == 0;
-    const bool is_own = is_known && (session->uid == 0 || session->uid == server->uid);
-    const uint64_t max = server->session_max - (is_own ? 0 : TTM_SESSIONS_KEPT);
-    if (!is_known || server->counter[TTM_COUNTER_CONNECTIONS] > max ||
-        ttm_server_watch(server, server->epoll_fd, fd, EPOLLIN, &session->watch) < 0) {
+    init_session(session);
+    if (ask_peer(session) < 0) {
+        (void)close(fd);
+        server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
+        free(session);
+        return;
+    }
+    const bool may = may_connect(session);
+    enter(session);
+    if (!may || !begin_watch(session)) {
         server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
         ttm_session_close(session);
         return;
@@ -131,20 +207,21 @@ void ttm_session_close(struct ttm_session *session)
 
     if (session->is_dead)
         return;
-    session->is_dead = true;
-    session->watch.handle = ignore_event;
-    server->counter[TTM_COUNTER_CONNECTIONS]--;
     /*
      * Closing alone does not end the watch while a process that was forked from ours, and has not
      * come to exec() yet, has the same socket open.
      */
-    (void)epoll_ctl(session->is_bulk ? server->bulk_fd : server->epoll_fd, EPOLL_CTL_DEL,
-                    session->fd, NULL);
-    (void)close(session->fd);
+    end_watch(session);
+    session->is_dead = true;
+    session->watch.handle = ignore_event;
+    server->counter[TTM_COUNTER_CONNECTIONS]--;
     ttm_list_remove(&session->quiet_link);
     ttm_list_remove(&session->dirty_link);
     ttm_list_remove(&session->busy_link);
     ttm_list_remove(&session->bulk_link);
+    ttm_list_remove(&session->account_link);
+    ttm_list_remove(&session->wait_link);
+    ttm_facts_forget(session);
     ttm_tail_leave(session);
     ttm_native_done(session);
     drop_fds(session);
@@ -155,12 +232,31 @@ void ttm_session_close(struct ttm_session *session)
     ttm_list_append(&server->dead, &session->link);
 }
 
+/* Closes files that are on their way to us, too, which can last. */
+static void close_connection(struct ttm_job *job)
+{
+    (void)close(TTM_CONTAINER_OF(job, struct ttm_session, closing)->fd);
+}
+
+static void finish_closing(struct ttm_job *job)
+{
+    struct ttm_session *session = TTM_CONTAINER_OF(job, struct ttm_session, closing);
+
+    session->account->connections--;
+    session->server->open_connections--;
+    ttm_account_unref(session->account);
+    free(session);
+}
+
 void ttm_session_free(struct ttm_session *session)
 {
     ttm_list_remove(&session->link);
     ttm_queue_done(&session->in);
     ttm_queue_done(&session->out);
-    free(session);
+    free(session->facts);
+    session->facts = NULL;
+    session->closing = (struct ttm_job){.run = close_connection, .finish = finish_closing};
+    ttm_worker_add(session->server->closer, &session->closing);
 }
 
 bool ttm_session_may_see(const struct ttm_session *session, uid_t uid)
@@ -212,7 +308,8 @@ static void give_up_output(struct ttm_session *session)
 void ttm_session_flush(struct ttm_session *session)
 {
     ttm_list_remove(&session->dirty_link);
-    if (session->is_dead)
+    /* Of a peer that is gone by now an attachment may wait, which counts all the same. */
+    if (session->is_dead || session->awaits_facts)
         return;
     while (ttm_queue_length(&session->out) > 0) {
         const ssize_t n = send(session->fd, ttm_queue_front(&session->out),
@@ -326,26 +423,53 @@ static void take_input(struct ttm_session *session, size_t length)
     }
     if (session->is_dead)
         return;
+    if (!session->awaits_facts)
+        drop_fds(session); /* that were not claimed by what came with them */
     await_silence(session);
     watch_rate(session, length);
 }
 
 static void drop_fds(struct ttm_session *session)
 {
+    int fds[2];
+    size_t count = 0;
+
     for (size_t i = 0; i < 2; i++) {
         if (session->fds[i] >= 0)
-            (void)close(session->fds[i]);
+            fds[count++] = session->fds[i];
         session->fds[i] = -1;
     }
+    ttm_account_close_files(session->account, fds, count);
 }
 
-/* A tracked process sends its segment along; whatever else is sent along is closed. */
-static ssize_t receive_with_fds(struct ttm_session *session, size_t size)
+/* Two files may be a segment and what belongs to it; any others are not wanted. */
+static void receive_fds(struct ttm_session *session, const struct cmsghdr *c)
+{
+    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    int fds[TTM_RECEIVED_FDS];
+    size_t kept = 0;
+
+    if (count > TTM_RECEIVED_FDS)
+        return; /* the kernel sends no more */
+    memcpy(fds, CMSG_DATA(c), count * sizeof(fds[0]));
+    if (count >= 2 && !session->is_original) {
+        drop_fds(session);
+        memcpy(session->fds, fds, sizeof(session->fds));
+        kept = 2;
+    }
+    ttm_account_close_files(session->account, fds + kept, count - kept);
+}
+
+/*
+ * There is room for all files that a message can bring: what the kernel has no room for it closes
+ * in our thread, which its owner can make last.
+ */
+static ssize_t receive(struct ttm_session *session, size_t size)
 {
     struct ttm_server *server = session->server;
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        char bytes[CMSG_SPACE(TTM_RECEIVED_FDS * sizeof(int))];
     } control;
     struct iovec iov = {.iov_base = server->slice, .iov_len = size};
     struct msghdr msg = {
@@ -357,11 +481,8 @@ static ssize_t receive_with_fds(struct ttm_session *session, size_t size)
     const ssize_t n = recvmsg(session->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     for (struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL; c; c = CMSG_NXTHDR(&msg, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        drop_fds(session);
-        memcpy(session->fds, CMSG_DATA(c), (count < 2 ? count : 2) * sizeof(int));
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+            receive_fds(session, c);
     }
     return n;
 }
@@ -369,9 +490,13 @@ static ssize_t receive_with_fds(struct ttm_session *session, size_t size)
 static void read_slice(struct ttm_session *session)
 {
     struct ttm_server *server = session->server;
-    const ssize_t n = session->is_original
-                          ? recv(session->fd, server->slice, slice_size(session), MSG_DONTWAIT)
-                          : receive_with_fds(session, slice_size(session));
+
+    if (!ttm_account_has_room(session->account, session->account->files, 0, TTM_USER_FILES)) {
+        server->counter[TTM_COUNTER_CLOSED_GARBAGE]++;
+        ttm_session_close(session); /* unread: it may bring even more files */
+        return;
+    }
+    const ssize_t n = receive(session, slice_size(session));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         if (session->client && session->client->is_leaving)
@@ -392,18 +517,81 @@ static void read_slice(struct ttm_session *session)
         session->leave_bytes -= (uint64_t)n;
 }
 
-static void handle_session(struct ttm_watch *watch, uint32_t events)
+void ttm_session_await_facts(struct ttm_session *session)
 {
-    struct ttm_session *session = (struct ttm_session *)watch;
+    session->awaits_facts = true;
+    end_watch(session);
+}
 
+void ttm_session_resume(struct ttm_session *session)
+{
+    if (!session->awaits_facts || session->is_dead)
+        return;
+    session->awaits_facts = false;
+    if (!session->is_original && ttm_native_input(session, NULL, 0) < 0) {
+        session->server->counter[TTM_COUNTER_CLOSED_GARBAGE]++;
+        ttm_session_close(session);
+        return;
+    }
+    if (session->is_dead)
+        return;
+    drop_fds(session);
+    ttm_session_dirty(session);
+    if (!begin_watch(session))
+        ttm_session_close(session);
+}
+
+static void handle_events(struct ttm_session *session, uint32_t events)
+{
     if (events & EPOLLOUT)
         ttm_session_flush(session);
     if (session->is_dead)
         return;
+    /* What it says may make it a client. */
+    if ((events & EPOLLIN) && session->is_original && !session->client && !ttm_facts_ask(session)) {
+        ttm_session_await_facts(session);
+        return;
+    }
     if (events & EPOLLIN)
         read_slice(session);
     else if (events & (EPOLLHUP | EPOLLERR)) /* comes alone when input is not asked for */
         give_up_output(session);
+}
+
+/* Others come first; the second row asks again by itself. */
+static void wait_for_turn(struct ttm_session *session)
+{
+    session->server->has_waiting = true;
+    if (session->is_bulk)
+        return;
+    end_watch(session);
+    ttm_list_append(&session->account->waiting, &session->wait_link);
+}
+
+static void handle_session(struct ttm_watch *watch, uint32_t events)
+{
+    struct ttm_session *session = (struct ttm_session *)watch;
+
+    if (!ttm_account_has_time(session->account)) {
+        wait_for_turn(session);
+        return;
+    }
+    const uint64_t began_ns = ttm_clock_monotonic_ns();
+    handle_events(session, events);
+    ttm_account_spend(session->account, began_ns);
+}
+
+void ttm_account_end_wait(struct ttm_account *account)
+{
+    for (int i = 0; i < GO_ON_PER_TURN && !ttm_list_is_empty(&account->waiting); i++) {
+        struct ttm_session *session =
+            TTM_CONTAINER_OF(account->waiting.next, struct ttm_session, wait_link);
+        ttm_list_remove(&session->wait_link);
+        if (!begin_watch(session))
+            ttm_session_close(session);
+    }
+    if (!ttm_list_is_empty(&account->waiting))
+        account->server->has_waiting = true;
 }
 
 void ttm_session_leave(struct ttm_session *session)

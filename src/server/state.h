@@ -18,8 +18,11 @@
 #include "base/list.h"
 #include "base/queue.h"
 #include "base/u64_set.h"
+#include "base/worker.h"
 #include "model/registry.h"
 #include "model/snapshot.h"
+#include "server/account.h"
+#include "server/facts.h"
 #include "server/heritage.h"
 #include "server/latency.h"
 #include "server/listener.h"
@@ -31,6 +34,7 @@
 struct ttm_chosen_lives;
 struct ttm_failure_row;
 struct ttm_left_out;
+struct ttm_question;
 struct ttm_server;
 struct ttm_tracked;
 
@@ -62,14 +66,17 @@ struct ttm_watch {
 struct ttm_client {
     struct ttm_watch watch; /* of pidfd: readable when the process has ended */
     struct ttm_list link;
+    struct ttm_list pid_link; /* among those whose pid has the same hash */
     struct ttm_list sessions;
     struct ttm_server *server;
+    struct ttm_account *account;
     struct ttm_process *process;
     struct ttm_tracked *tracked; /* of a process with a segment */
     pid_t pid;
     uid_t uid;
-    int pidfd; /* -1: it ends with its last connection */
-    bool is_leaving;
+    int pidfd;        /* -1: it ends with its last connection */
+    bool is_leaving;  /* its program has ended: what its connections still have is read */
+    bool is_draining; /* and after them what its rings have */
     uint32_t session_count;
     uint32_t number;                   /* in the recording */
     struct ttm_u64_set recorded_notes; /* its notes that the recording has */
@@ -88,14 +95,20 @@ struct ttm_lives_answer {
 
 struct ttm_session {
     struct ttm_watch watch;
-    struct ttm_list link;        /* in the server's sessions, or among the dead */
-    struct ttm_list quiet_link;  /* waits for silence */
-    struct ttm_list client_link; /* among its client's */
-    struct ttm_list dirty_link;  /* has output that was not yet tried */
-    struct ttm_list busy_link;   /* has an answer under way, or subscribed to totals */
-    struct ttm_list bulk_link;   /* is read in the second row */
+    struct ttm_list link;         /* in the server's sessions, or among the dead */
+    struct ttm_list quiet_link;   /* waits for silence */
+    struct ttm_list client_link;  /* among its client's */
+    struct ttm_list dirty_link;   /* has output that was not yet tried */
+    struct ttm_list busy_link;    /* has an answer under way, or subscribed to totals */
+    struct ttm_list bulk_link;    /* is read in the second row */
+    struct ttm_list account_link; /* among its user's */
+    struct ttm_list wait_link;    /* its user has had its time in this turn */
     struct ttm_server *server;
-    struct ttm_client *client; /* NULL until its first event */
+    struct ttm_account *account;
+    struct ttm_client *client;     /* NULL until its first event */
+    struct ttm_question *question; /* what /proc says was asked for */
+    struct ttm_peer_facts *facts;  /* and is here; NULL: it was not asked for */
+    struct ttm_job closing;
     int fd;
     pid_t pid; /* by the kernel's word; 0 outside our namespace */
     uid_t uid;
@@ -107,6 +120,8 @@ struct ttm_session {
     bool had_sites;    /* native: in this turn; further requests wait for the next one */
     bool wants_out;    /* epoll watches for room */
     bool is_dead;
+    bool is_watched;   /* one of the two rows has it */
+    bool awaits_facts; /* and is not read until then */
     bool has_said_hello;
     bool is_closing;      /* close once 'out' is sent */
     uint32_t burst_reads; /* reads since 'burst_ns' */
@@ -149,8 +164,11 @@ struct ttm_ticket {
 #define TTM_DUMPS_PER_USER 4
 #define TTM_TAILS_MAX 64
 
-/* Connections kept for root and the server's own user when others have taken all. */
-#define TTM_SESSIONS_KEPT 8
+/* Buckets of clients by pid: a power of two. */
+#define TTM_PID_BUCKETS 1024
+
+/* The most files that one message can bring. */
+#define TTM_RECEIVED_FDS 253
 
 struct ttm_server {
     struct ttm_server_options options;
@@ -159,6 +177,14 @@ struct ttm_server {
     struct ttm_listener legacy;
     struct ttm_heritage heritage;
     uint32_t to_be_told; /* lives, to the next server, as of this turn */
+    struct ttm_workers *workers;
+    struct ttm_worker *closer; /* of connections */
+    struct ttm_watch workers_watch;
+    struct ttm_list accounts;
+    uint32_t account_count;
+    uint64_t turn;             /* counts them, from 1 on */
+    bool has_waiting;          /* somebody's user has had its time in this turn */
+    struct ttm_list questions; /* by deadline */
     struct ttm_watch native_watch;
     struct ttm_watch legacy_watch;
     struct ttm_watch signal_watch;
@@ -182,6 +208,7 @@ struct ttm_server {
     struct ttm_list sessions;
     struct ttm_list dead; /* freed at the end of the turn: events for them may be under way */
     struct ttm_list clients;
+    struct ttm_list clients_by_pid[TTM_PID_BUCKETS];
     struct ttm_list dead_clients; /* likewise */
     struct ttm_list quiet;        /* by deadline */
     struct ttm_list dirty;
@@ -196,8 +223,9 @@ struct ttm_server {
     uint32_t last_ticket;
     uint32_t check_budget; /* lives that checks may still look at in this turn */
     uint32_t tail_count;
-    uint32_t late_prints; /* bits of enum ttm_print: asked for while all tickets were out */
-    uint64_t session_max; /* each session may need a pidfd too */
+    uint32_t late_prints;      /* bits of enum ttm_print: asked for while all tickets were out */
+    uint64_t session_max;      /* each may need a pidfd and a socket that wakes us, too */
+    uint64_t open_connections; /* those on their way to be closed too */
     uint32_t recorded_processes;
 
     uint64_t start_ns;
@@ -218,6 +246,12 @@ void ttm_session_free(struct ttm_session *session);
 void ttm_session_silence(struct ttm_session *session);
 /* Has said nothing for a while: back to the first row, where it costs nothing. */
 void ttm_session_calm_down(struct ttm_session *session);
+/* It cannot go on without what /proc says of its process. */
+void ttm_session_await_facts(struct ttm_session *session);
+/* Its facts are here, or were waited for long enough. */
+void ttm_session_resume(struct ttm_session *session);
+/* Sessions of the user that wait for its next turn go on. */
+void ttm_account_end_wait(struct ttm_account *account);
 /* Output was appended: it is sent before the turn ends. */
 void ttm_session_dirty(struct ttm_session *session);
 void ttm_session_flush(struct ttm_session *session);
@@ -227,13 +261,19 @@ void ttm_session_leave(struct ttm_session *session);
 bool ttm_session_may_see(const struct ttm_session *session, uid_t uid);
 
 /* client.c */
-/* Another program runs in the process, after an exec: it is one of its own. Returns 0 or -ENOMEM. */
-int ttm_client_renew(struct ttm_client *client);
+/*
+ * Another program runs in the process, after an exec: the session is of a client of its own, and
+ * what the program before has left is read. Returns 0 or -ENOMEM.
+ */
+int ttm_client_replace(struct ttm_session *session, struct ttm_client **ret);
+/* All that its program has left in its rings was read. */
+void ttm_client_drained(struct ttm_client *client);
 /* Memory is too short for something that the process holds; said here the first time. */
 void ttm_client_lack_memory(struct ttm_client *client);
 /* It has no connection, and its program is not there any more. */
 void ttm_client_end(struct ttm_client *client);
 
+/* Returns 0; -EUSERS when its user has too many; -ENOMEM. */
 int ttm_client_of(struct ttm_session *session, enum ttm_source source, struct ttm_client **ret);
 void ttm_client_drop_session(struct ttm_session *session);
 void ttm_client_free(struct ttm_client *client);

@@ -2,6 +2,7 @@
 #include "server/tracked.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -29,7 +30,9 @@
 #define ALONE_CHECK 10                 /* visits until it is looked at whether it is still there */
 #define ALONE_NS UINT64_C(50000000)    /* between two looks at who may be unable to wake us */
 #define OFF_NS UINT64_C(500000000)     /* the same where tracking is off in all of these */
-#define WAKES_MAX 16                   /* taken at once; one is what there is */
+#define WAKES_KEPT 8                   /* in the socket, which has room for some 250 */
+#define LOOK_SHARE 20                  /* a look into /proc for one part of so many of the time */
+#define DRAIN_NS UINT64_C(10000000000) /* for the rings of a process that has ended */
 
 void ttm_tracked_activate(struct ttm_tracked *tracked)
 {
@@ -55,18 +58,84 @@ static void look_after(struct ttm_tracked *tracked)
     ttm_list_append(&server->alone, &tracked->alone_link);
 }
 
+/* ---- what a worker does ---- */
+
 /*
- * Each wake is an empty message, taken so that there is room for more. Whatever fd it is: it is
- * watched for edges and read a few times without waiting, so it can neither stop us nor keep us busy.
+ * The process has the same socket, and can hold the lock that reading takes; so the loop never
+ * reads from it. It need not be empty: it is watched for edges.
  */
+static void empty_socket(struct ttm_tracked *tracked)
+{
+    char bytes[64];
+
+    while (recv(tracked->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT) >= 0)
+        ;
+}
+
+static void run_job(struct ttm_job *job)
+{
+    struct ttm_tracked *tracked = TTM_CONTAINER_OF(job, struct ttm_tracked, job);
+
+    if (tracked->doing == TTM_JOB_EMPTY_SOCKET) {
+        empty_socket(tracked);
+    } else if (tracked->doing == TTM_JOB_FIND_MAPPING) {
+        const uint64_t began_ns = ttm_clock_monotonic_ns();
+        tracked->is_unmapped =
+            ttm_peer_has_unmapped(tracked->client->pid, (uint64_t)tracked->segment_inode);
+        tracked->job_ns = ttm_clock_monotonic_ns() - began_ns;
+    } else {
+        (void)close(tracked->wake_fd);
+        ttm_ring_reader_close(&tracked->reader);
+    }
+}
+
+static void finish_job(struct ttm_job *job);
+
+static void begin_job(struct ttm_tracked *tracked, enum ttm_tracked_job what)
+{
+    tracked->doing = what;
+    tracked->job = (struct ttm_job){.run = run_job, .finish = finish_job};
+    ttm_worker_add(tracked->account->worker, &tracked->job);
+}
+
+static void finish_close(struct ttm_tracked *tracked)
+{
+    struct ttm_account *account = tracked->account;
+
+    account->files--;
+    account->segment_bytes -= tracked->segment_bytes;
+    account->rings -= tracked->ring_count;
+    ttm_account_unref(account);
+    free(tracked);
+}
+
+static void finish_job(struct ttm_job *job)
+{
+    struct ttm_tracked *tracked = TTM_CONTAINER_OF(job, struct ttm_tracked, job);
+    const enum ttm_tracked_job done = tracked->doing;
+
+    tracked->doing = TTM_JOB_NONE;
+    if (done == TTM_JOB_CLOSE) {
+        finish_close(tracked);
+    } else if (tracked->is_over) {
+        begin_job(tracked, TTM_JOB_CLOSE);
+    } else if (done == TTM_JOB_FIND_MAPPING) {
+        tracked->account->next_look_ns = ttm_clock_monotonic_ns() + LOOK_SHARE * tracked->job_ns;
+        if (tracked->is_unmapped)
+            ttm_client_end(tracked->client);
+    }
+}
+
+/* ---- waking ---- */
+
+/* Each wake is an empty message. */
 static void handle_wake(struct ttm_watch *watch, uint32_t events)
 {
     struct ttm_tracked *tracked = (struct ttm_tracked *)watch;
-    char bytes[64];
 
-    for (int i = 0; i < WAKES_MAX; i++) {
-        if (recv(tracked->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
-            break;
+    if (++tracked->wakes >= WAKES_KEPT && tracked->doing == TTM_JOB_NONE) {
+        tracked->wakes = 0;
+        begin_job(tracked, TTM_JOB_EMPTY_SOCKET);
     }
     if (events & (EPOLLHUP | EPOLLERR)) /* the program has closed its end */
         look_after(tracked);
@@ -87,6 +156,8 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
         return NULL;
     tracked->wake_watch.handle = handle_wake;
     tracked->client = client;
+    tracked->account = ttm_account_ref(client->account);
+    tracked->account->files++;
     tracked->wake_fd = wake_fd;
     tracked->lost_known = UINT64_MAX;
     ttm_list_init(&tracked->active_link);
@@ -131,27 +202,80 @@ static void begin_to_read(struct ttm_client *client)
     ttm_record_counters(client);
 }
 
-/* Maps a segment and watches its socket. Returns 0 or a negative errno; the fds are taken anyhow. */
-static int open_segment(struct ttm_client *client, int segment_fd, int wake_fd,
-                        struct ttm_tracked **ret)
+/*
+ * Whether it can be watched without harm: another file may ask whoever serves it, and wait. What we
+ * are given is such a socket, unless somebody wants to see what happens.
+ */
+static bool is_local_socket(int fd)
 {
-    struct ttm_server *server = client->server;
-    struct ttm_tracked *tracked = new_tracked(client, wake_fd);
+    int domain = -1;
+    socklen_t size = sizeof(domain);
+
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
+/* Whether somebody could be woken by it at all. No file system is asked. */
+static bool can_signal(int fd)
+{
+    char path[64], text[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    const ssize_t n = readlink(path, text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    return strncmp(text, "socket:", 7) == 0 || strncmp(text, "pipe:", 5) == 0 ||
+           strcmp(text, "anon_inode:[eventfd]") == 0;
+}
+
+/* What it takes of its user's shares. */
+static int take_shares(struct ttm_tracked *tracked)
+{
+    struct ttm_account *account = tracked->account;
+
+    if (!ttm_account_has_room(account, account->segment_bytes, tracked->reader.bytes,
+                              TTM_USER_SEGMENT_BYTES) ||
+        !ttm_account_has_room(account, account->rings, tracked->reader.ring_count, TTM_USER_RINGS))
+        return -EUSERS;
+    tracked->segment_bytes = tracked->reader.bytes;
+    tracked->ring_count = tracked->reader.ring_count;
+    account->segment_bytes += tracked->segment_bytes;
+    account->rings += tracked->ring_count;
+    return 0;
+}
+
+/* Maps the segment and watches the socket, which the tracked process owns from now on. */
+static int open_segment(struct ttm_tracked *tracked, int segment_fd, int64_t clock_ahead_ns)
+{
+    struct ttm_server *server = tracked->client->server;
     struct stat st = {0};
 
+    int r =
+        can_signal(tracked->wake_fd) ? ttm_ring_reader_open(segment_fd, &tracked->reader) : -EPERM;
+    if (r < 0)
+        return r;
+    (void)fstat(segment_fd, &st); /* a memfd by now */
+    tracked->segment_inode = st.st_ino;
+    tracked->clock_ahead_ns = (uint64_t)clock_ahead_ns;
+    r = take_shares(tracked);
+    tracked->can_wake = is_local_socket(tracked->wake_fd);
+    if (r == 0 && tracked->can_wake)
+        r = ttm_server_watch(server, server->epoll_fd, tracked->wake_fd, EPOLLIN | EPOLLET,
+                             &tracked->wake_watch);
+    return r;
+}
+
+/* A tracked process of that segment. Returns 0 or a negative errno; the fds are taken anyhow. */
+static int open_tracked(struct ttm_client *client, int segment_fd, int wake_fd,
+                        int64_t clock_ahead_ns, struct ttm_tracked **ret)
+{
+    struct ttm_tracked *tracked = new_tracked(client, wake_fd);
+    const int fds[] = {segment_fd, wake_fd};
+
     if (!tracked) {
-        (void)close(segment_fd);
-        (void)close(wake_fd);
+        ttm_account_close_files(client->account, fds, 2);
         return -ENOMEM;
     }
-    (void)fstat(segment_fd, &st);
-    tracked->segment_inode = st.st_ino;
-    tracked->clock_ahead_ns = (uint64_t)ttm_peer_clock_ahead_ns(client->pid);
-    int r = ttm_ring_reader_open(segment_fd, &tracked->reader);
-    (void)close(segment_fd);
-    if (r == 0)
-        r = ttm_server_watch(server, server->epoll_fd, wake_fd, EPOLLIN | EPOLLET,
-                             &tracked->wake_watch);
+    const int r = open_segment(tracked, segment_fd, clock_ahead_ns);
+    ttm_account_close_files(client->account, &segment_fd, 1);
     if (r < 0) {
         ttm_tracked_free(tracked);
         return r;
@@ -160,37 +284,29 @@ static int open_segment(struct ttm_client *client, int segment_fd, int wake_fd,
     return 0;
 }
 
-int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd, uint64_t run)
+/* Another program in the same process, whose serials and notes begin anew, is another client. */
+static int replace_program(struct ttm_session *session, struct ttm_tracked *tracked)
 {
-    struct ttm_server *server = session->server;
-    struct ttm_tracked *tracked = NULL;
     struct ttm_client *client;
+    const int r = ttm_client_replace(session, &client);
 
-    int r = ttm_client_of(session, TTM_SOURCE_TRACKED, &client);
-    if (r < 0) {
-        (void)close(segment_fd);
-        (void)close(wake_fd);
-        return r;
-    }
-    r = open_segment(client, segment_fd, wake_fd, &tracked);
-    if (r < 0) {
-        leave_unread(client, r);
-        return r;
-    }
-    /* It connected before: what that connection's rings said is in the new telling. */
-    const bool is_back =
-        client->tracked && client->tracked->segment_inode == tracked->segment_inode;
-    /* Or it is another program by now, whose serials and notes begin anew. */
-    if (client->tracked && !is_back && ttm_client_renew(client) < 0) {
-        ttm_tracked_free(tracked);
-        return -ENOMEM;
-    }
+    if (r == 0)
+        tracked->client = client;
+    return r;
+}
+
+/* The client reads this segment from now on; what is in its rings first, then all is asked for. */
+static void begin(struct ttm_tracked *tracked, struct ttm_session *session, uint64_t run,
+                  bool is_back)
+{
+    struct ttm_client *client = tracked->client;
+
     ttm_tracked_free(client->tracked);
     client->tracked = tracked;
     tracked->session = session;
     session->segment_inode = tracked->segment_inode;
     tracked->needed_ns = session->opened_ns;
-    tracked->rate_since_ns = server->now_ns;
+    tracked->rate_since_ns = client->server->now_ns;
     ttm_notes_init(&tracked->notes, &tracked->reader, client);
     client->process->info.run = run;
     client->process->counters.is_disabled = false;
@@ -200,7 +316,38 @@ int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd,
         ttm_record_counters(client);
     }
     ttm_intake_devices(tracked);
-    ttm_tracked_activate(tracked); /* what is in the rings is read first, then all is asked for */
+    if (!tracked->can_wake)
+        look_after(tracked);
+    ttm_tracked_activate(tracked);
+}
+
+int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd, uint64_t run)
+{
+    const int64_t clock_ahead_ns = session->facts ? session->facts->clock_ahead_ns : 0;
+    const int fds[] = {segment_fd, wake_fd};
+    struct ttm_tracked *tracked = NULL;
+    struct ttm_client *client;
+
+    int r = ttm_client_of(session, TTM_SOURCE_TRACKED, &client);
+    if (r < 0) {
+        ttm_account_close_files(session->account, fds, 2);
+        return r;
+    }
+    r = open_tracked(client, segment_fd, wake_fd, clock_ahead_ns, &tracked);
+    if (r < 0) {
+        leave_unread(client, r);
+        return r;
+    }
+    /* It connected before: what that connection's rings said is in the new telling. */
+    const bool is_back =
+        client->tracked && client->tracked->segment_inode == tracked->segment_inode;
+    if (client->tracked && !is_back)
+        r = replace_program(session, tracked);
+    if (r < 0) {
+        ttm_tracked_free(tracked);
+        return r;
+    }
+    begin(tracked, session, run, is_back);
     return 0;
 }
 
@@ -217,12 +364,17 @@ void ttm_tracked_detach(struct ttm_session *session)
     look_after(tracked);
 }
 
-/* An exec() puts another program in its place, which may have nothing to do with us. */
-static bool has_gone(struct ttm_tracked *tracked)
+/* An exec() puts another program in its place, which may have nothing to do with us: that is looked up. */
+static void look_for_mapping(struct ttm_tracked *tracked)
 {
-    if (++tracked->alone_visits % ALONE_CHECK != 0)
-        return false;
-    return ttm_peer_has_unmapped(tracked->client->pid, (uint64_t)tracked->segment_inode);
+    const struct ttm_client *client = tracked->client;
+
+    if (++tracked->alone_visits % ALONE_CHECK != 0 || tracked->doing != TTM_JOB_NONE ||
+        client->session_count > 0 || client->is_leaving ||
+        client->server->now_ns < tracked->account->next_look_ns)
+        return;
+    tracked->account->next_look_ns = client->server->now_ns + LOOK_SHARE * TTM_NS_PER_MS;
+    begin_job(tracked, TTM_JOB_FIND_MAPPING);
 }
 
 void ttm_tracked_visit_alone(struct ttm_server *server)
@@ -231,9 +383,8 @@ void ttm_tracked_visit_alone(struct ttm_server *server)
 
     TTM_LIST_FOR_EACH_SAFE(pos, &server->alone) {
         struct ttm_tracked *tracked = TTM_CONTAINER_OF(pos, struct ttm_tracked, alone_link);
-        if (has_gone(tracked)) {
-            ttm_client_end(tracked->client);
-        } else if (!tracked->is_off) {
+        look_for_mapping(tracked);
+        if (!tracked->is_off) {
             ttm_tracked_activate(tracked);
             is_any_on = true;
         }
@@ -253,9 +404,8 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     ttm_list_remove(&tracked->active_link);
     ttm_list_remove(&tracked->alone_link);
     /* The process has the same socket open, so closing ours does not end the watch. */
-    (void)epoll_ctl(tracked->client->server->epoll_fd, EPOLL_CTL_DEL, tracked->wake_fd, NULL);
-    (void)close(tracked->wake_fd);
-    ttm_ring_reader_close(&tracked->reader);
+    if (tracked->can_wake)
+        (void)epoll_ctl(tracked->account->server->epoll_fd, EPOLL_CTL_DEL, tracked->wake_fd, NULL);
     ttm_life_marks_done(&tracked->told);
     ttm_u64_set_done(&tracked->ended);
     ttm_u64_set_done(&tracked->ended_before);
@@ -267,7 +417,15 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     tracked->late_names = NULL;
     tracked->late_name_count = 0;
     tracked->wake_watch.handle = ignore_event;
-    ttm_list_append(&tracked->client->server->dead_rings, &tracked->active_link);
+    ttm_list_append(&tracked->account->server->dead_rings, &tracked->active_link);
+}
+
+void ttm_tracked_close(struct ttm_tracked *tracked)
+{
+    ttm_list_remove(&tracked->active_link);
+    tracked->is_over = true;
+    if (tracked->doing == TTM_JOB_NONE)
+        begin_job(tracked, TTM_JOB_CLOSE);
 }
 
 /* ---- what the process says of itself ---- */
@@ -520,6 +678,25 @@ void ttm_tracked_drain(struct ttm_tracked *tracked)
         if (tracked->empty_reads > 0)
             return;
     }
+}
+
+bool ttm_tracked_begin_drain(struct ttm_tracked *tracked)
+{
+    if (tracked->is_off)
+        return false; /* what is in its rings is of another spell */
+    tracked->drain_until_ns = tracked->client->server->now_ns + DRAIN_NS;
+    ttm_ring_reader_aim(&tracked->reader);
+    ttm_tracked_activate(tracked);
+    return true;
+}
+
+bool ttm_tracked_is_drained(const struct ttm_tracked *tracked)
+{
+    const struct ttm_server *server = tracked->client->server;
+
+    return tracked->drain_until_ns != 0 &&
+           ((ttm_ring_reader_is_past_aim(&tracked->reader) && !tracked->is_sweeping) ||
+            server->now_ns > tracked->drain_until_ns);
 }
 
 void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget)

@@ -36,17 +36,36 @@ struct ttm_alike {
 
 #define TTM_ALIKE 256 /* a power of two */
 
+/* What the worker of its user does for it: only that touches the socket and /proc of the process. */
+enum ttm_tracked_job {
+    TTM_JOB_NONE,
+    TTM_JOB_EMPTY_SOCKET, /* of the messages that woke us */
+    TTM_JOB_FIND_MAPPING, /* whether the process still has the segment */
+    TTM_JOB_CLOSE,
+};
+
 struct ttm_tracked {
     struct ttm_watch wake_watch;
     struct ttm_list active_link; /* has something to read, or had a moment ago */
     struct ttm_list alone_link;  /* is perhaps unable to wake us */
-    struct ttm_client *client;
+    struct ttm_client *client;   /* not to be used once 'is_over' */
+    struct ttm_account *account;
+    uint64_t segment_bytes;      /* of its user's share */
+    uint32_t ring_count;         /* likewise */
     struct ttm_session *session; /* where it is asked; NULL while it is not connected */
     struct ttm_ring_reader reader;
     ino_t segment_inode; /* tells whether it is the same one again */
     int wake_fd;
-    uint32_t rings_pass;  /* of the server, when it was last read */
-    uint32_t empty_reads; /* in a row */
+    struct ttm_job job;
+    enum ttm_tracked_job doing;
+    bool is_over;            /* its memory goes with the job that closes it */
+    bool is_unmapped;        /* TTM_JOB_FIND_MAPPING found that */
+    uint64_t job_ns;         /* that one took */
+    bool can_wake;           /* its socket is one that is watched */
+    uint32_t wakes;          /* since the socket was emptied */
+    uint64_t drain_until_ns; /* of a process that has ended; 0: it has not */
+    uint32_t rings_pass;     /* of the server, when it was last read */
+    uint32_t empty_reads;    /* in a row */
     struct ttm_doze doze;
     uint64_t announced_ns; /* since when the process has been told that we sleep; 0: it has not */
     uint64_t looked;       /* times that all rings were looked at */
@@ -100,7 +119,10 @@ struct ttm_tracked {
     struct ttm_alike alike[TTM_ALIKE];
 };
 
-/* The process behind the session hands over its segment; both fds are taken, also on an error. */
+/*
+ * The process behind the session hands over its segment; both fds are taken, also on an error.
+ * Returns 0; -EUSERS when its user has too much already; another negative errno.
+ */
 int ttm_tracked_attach(struct ttm_session *session, int segment_fd, int wake_fd, uint64_t run);
 
 /* A time of the process by our clock. What lies ahead of it is not believed. */
@@ -139,13 +161,25 @@ bool ttm_tracked_is_gone(const struct ttm_tracked *tracked);
 /* Reads a slice. Returns when to look again, in nanoseconds; 0: there may be more at once. */
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked);
 
-/* Reads what a process that has ended left behind. */
+/* Reads all there is, however much. */
 void ttm_tracked_drain(struct ttm_tracked *tracked);
+
+/*
+ * The process has ended: what it left in its rings is read in the loop's own time, and then
+ * ttm_client_drained() is called. Returns false when there is nothing to read.
+ */
+bool ttm_tracked_begin_drain(struct ttm_tracked *tracked);
+
+/* Whether that has been read. */
+bool ttm_tracked_is_drained(const struct ttm_tracked *tracked);
 
 /* Whether events were lost that no telling has made good, so that its lives are not exact. */
 bool ttm_tracked_is_behind(const struct ttm_tracked *tracked);
 
-/* NULL is fine. Its memory goes at the end of the turn: an event for it may be under way. */
+/* NULL is fine. Its memory goes after the turn: an event for it may be under way. */
 void ttm_tracked_free(struct ttm_tracked *tracked);
+
+/* The same, at the end of the turn. */
+void ttm_tracked_close(struct ttm_tracked *tracked);
 
 #endif /* TTM_SERVER_TRACKED_H */

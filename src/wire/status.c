@@ -36,6 +36,7 @@ static const char *const names[TTM_COUNTER_COUNT] = {
     [TTM_COUNTER_QUERY_MAX_NS] = "query_max_ns",
     [TTM_COUNTER_LIFE_BYTES] = "life_bytes",
     [TTM_COUNTER_LONGEST_TURN_NS] = "longest_turn_ns",
+    [TTM_COUNTER_REFUSED_SHARE] = "refused_share",
     [TTM_COUNTER_RECORDING_ERRNO] = "recording_errno",
 };
 
