@@ -89,7 +89,7 @@ int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_
     ttm_origin_table_init(&proc->origins, proc->seed);
     ttm_story_init(&proc->story);
     ttm_remains_set_init(&proc->closed, proc->seed);
-    ttm_cb_map_init(&proc->cbs);
+    ttm_cb_map_init(&proc->cbs, proc->seed);
     ttm_list_append(&reg->processes, &proc->link);
     reg->process_count++;
     *ret = proc;
