@@ -60,7 +60,7 @@ int ttm_cb_map_add_cores(struct ttm_cb_map *map, uint32_t note, const struct ttm
 {
     struct ttm_core_set set = {.note = note};
 
-    if (map->core_set_count == TTM_CORE_SETS_MAX)
+    if (map->core_set_count == TTM_CORE_SETS_MAX || !ttm_quota_allows(map->core_set_quota, 1))
         return -ENOSPC;
     int r = read_ranges(ranges, count, &set);
     if (r < 0)
@@ -77,6 +77,7 @@ int ttm_cb_map_add_cores(struct ttm_cb_map *map, uint32_t note, const struct ttm
     if (r < 0)
         return r;
     map->core_sets[map->core_set_count] = set;
+    ttm_quota_add(map->core_set_quota, 1);
     return (int)map->core_set_count++;
 }
 
@@ -106,6 +107,8 @@ struct ttm_cb_sorted {
 
 void ttm_cb_map_done(struct ttm_cb_map *map)
 {
+    ttm_quota_subtract(map->cb_quota, map->count);
+    ttm_quota_subtract(map->core_set_quota, map->core_set_count);
     free(map->cbs);
     free(map->core_sets);
     if (map->sorted) {
@@ -128,7 +131,8 @@ int ttm_cb_map_add(struct ttm_cb_map *map, const struct ttm_cb *cb)
 {
     const uint32_t cells = map->core_sets[cb->core_set].count;
 
-    if (map->count == TTM_CBS_MAX || cells > TTM_CB_CELLS_MAX - map->cells)
+    if (map->count == TTM_CBS_MAX || cells > TTM_CB_CELLS_MAX - map->cells ||
+        !ttm_quota_allows(map->cb_quota, 1))
         return -ENOSPC;
     if (!map->sorted)
         map->sorted = calloc(1, sizeof(*map->sorted));
@@ -147,6 +151,7 @@ int ttm_cb_map_add(struct ttm_cb_map *map, const struct ttm_cb *cb)
         return r;
     map->cbs[map->count++] = *cb;
     map->cells += cells;
+    ttm_quota_add(map->cb_quota, 1);
     note_change(map);
     return 0;
 }
@@ -158,6 +163,7 @@ void ttm_cb_map_remove(struct ttm_cb_map *map, uint64_t serial)
     if (!ttm_u64_map_take(&map->by_serial, serial, &place))
         return;
     map->cells -= map->core_sets[map->cbs[place].core_set].count;
+    ttm_quota_subtract(map->cb_quota, 1);
     if (place != --map->count) {
         map->cbs[place] = map->cbs[map->count];
         (void)ttm_u64_map_take(&map->by_serial, map->cbs[place].serial, &moved);
@@ -171,6 +177,7 @@ void ttm_cb_map_clear(struct ttm_cb_map *map)
 {
     if (map->count == 0)
         return;
+    ttm_quota_subtract(map->cb_quota, map->count);
     map->count = 0;
     map->cells = 0;
     ttm_u64_map_done(&map->by_serial);

@@ -19,6 +19,7 @@
 
 #include "base/u64_map.h"
 #include "model/device_sets.h"
+#include "model/quota.h"
 #include "wire/note.h"
 
 #define TTM_CBS_MAX 16384
@@ -58,6 +59,9 @@ struct ttm_cb_map {
     struct ttm_u64_map by_note;
     struct ttm_cb_sorted *sorted; /* what sums remember; NULL before the first circular buffer */
     bool is_changed;              /* since somebody cleared it */
+    /* NULL: none. Set by the owner after the init. */
+    struct ttm_quota *cb_quota;
+    struct ttm_quota *core_set_quota;
 };
 
 /* The process that chooses serials, notes and addresses does not know 'seed'. */

@@ -10,7 +10,7 @@ static int set_up(void **state)
 {
     (void)state;
     ttm_cb_map_init(&map, 0x5eed);
-    ttm_device_sets_init(&sets);
+    ttm_device_sets_init(&sets, 0x5eed);
     return 0;
 }
 

@@ -73,7 +73,7 @@ static void other_memory_and_views_do_not_count(void **state)
     uint32_t mesh;
     (void)state;
 
-    assert_int_equal(ttm_device_sets_intern(&reg->sets, both, 2, &mesh), 0);
+    assert_int_equal(ttm_registry_hold_set(reg, proc, both, 2, &mesh), 0);
     give_birth(0, TTM_REGION_DRAM, 1, 1000, 0);
     give_birth(1, TTM_REGION_L1, 1, 1000, 0);
     give_birth(0, TTM_REGION_L1, 1, 1000, TTM_SITE_ALIAS);
@@ -191,7 +191,7 @@ static void the_sums_of_sites_give_what_a_walk_over_all_allocations_gives(void *
     uint32_t mesh;
     (void)state;
 
-    assert_int_equal(ttm_device_sets_intern(&reg->sets, both, 2, &mesh), 0);
+    assert_int_equal(ttm_registry_hold_set(reg, proc, both, 2, &mesh), 0);
     proc->has_serials = true;
     for (unsigned step = 0; step < 4000; step++) {
         const struct ttm_birth birth = {
