@@ -46,8 +46,8 @@ void ttm_ledger_init(struct ttm_ledger *ledger, uint32_t process, uint64_t seed)
         ledger->moment_version[i] = 1;
     ttm_notebook_init(&ledger->notes, seed);
     ttm_groups_init(&ledger->groups);
-    ttm_device_sets_init(&ledger->cb_sets);
-    ttm_cb_map_init(&ledger->cbs);
+    ttm_device_sets_init(&ledger->cb_sets, seed);
+    ttm_cb_map_init(&ledger->cbs, seed);
     ttm_addresses_init(&ledger->addresses, seed);
     ttm_seats_init(&ledger->seats);
     ttm_u64_map_init(&ledger->kin_places, seed);

@@ -14,6 +14,8 @@
 
 #define SUMS_PER_INTERVAL 256 /* then the interval doubles */
 
+_Static_assert(TTM_GROUP_PROGRAMS <= TTM_CB_PROGRAMS_MAX, "a sum accepts so many");
+
 /* Returns 0 or -ENOMEM. What cannot be placed on cores counts without them. */
 static int place(struct ttm_ledger *ledger, const struct ttm_recorded_life *life,
                  const struct ttm_group_set *set, bool *ret_is_placed)

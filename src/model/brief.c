@@ -19,7 +19,8 @@ bool ttm_brief_site_of(const struct ttm_process *proc, uint32_t number, struct t
 
 bool ttm_brief_has_room(const struct ttm_registry *reg, const struct ttm_process *proc, uint32_t n)
 {
-    return reg->lives + n < TTM_LIVES_MAX && proc->lives.store.live + n < TTM_PROCESS_LIVES_MAX;
+    return reg->lives + n < TTM_LIVES_MAX && proc->lives.store.live + n < TTM_PROCESS_LIVES_MAX &&
+           ttm_quota_allows(&proc->user->allocations, n);
 }
 
 static void settle(struct ttm_totals *totals, const struct ttm_brief_run *run)

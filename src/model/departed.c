@@ -12,6 +12,7 @@ void ttm_departed_init(struct ttm_departed *departed, uint64_t seed)
     *departed = (struct ttm_departed){0};
     ttm_remains_set_init(&departed->remains, seed);
     ttm_origin_book_init(&departed->origins, seed);
+    ttm_device_sets_init(&departed->sets, seed);
 }
 
 void ttm_departed_done(struct ttm_departed *departed)
@@ -20,6 +21,7 @@ void ttm_departed_done(struct ttm_departed *departed)
     free(departed->devices);
     ttm_remains_set_done(&departed->remains);
     ttm_origin_book_done(&departed->origins);
+    ttm_device_sets_done(&departed->sets);
     ttm_departed_init(departed, departed->remains.seed);
 }
 
@@ -118,11 +120,13 @@ static void add_device(struct ttm_departed *departed, const struct ttm_device *k
 
 /* ---- what remained ---- */
 
-/* The origins of a process as 'departed' numbers them: looked up once for each. */
+/* The origins and device sets of a process as 'departed' numbers them: looked up once for each. */
 struct translation {
     struct ttm_departed *departed;
     const struct ttm_process *proc;
+    const struct ttm_device_sets *sets; /* the registry's */
     struct ttm_u64_map numbers;
+    struct ttm_u64_map set_numbers;
 };
 
 static uint32_t translate(struct translation *translation, uint32_t origin)
@@ -141,6 +145,21 @@ static uint32_t translate(struct translation *translation, uint32_t origin)
     return number;
 }
 
+/* Returns 0, or a negative errno when the set cannot be kept. */
+static int translate_set(struct translation *translation, uint32_t number, uint32_t *ret)
+{
+    struct ttm_departed *departed = translation->departed;
+    const struct ttm_device_set set = ttm_device_sets_get(translation->sets, number);
+
+    *ret = number;
+    if (number < TTM_DEVICE_COUNT || ttm_u64_map_find(&translation->set_numbers, number, ret))
+        return 0;
+    const int r = ttm_device_sets_intern(&departed->sets, set.devices, set.count, ret);
+    if (r < 0 || ttm_u64_map_add(&translation->set_numbers, number, *ret) < 0)
+        departed->is_short = true;
+    return r;
+}
+
 static void add_remains(struct translation *translation, const struct ttm_remains *remains,
                         struct ttm_departed_sums *sums)
 {
@@ -155,6 +174,11 @@ static void add_remains(struct translation *translation, const struct ttm_remain
         sums->program_footprint_bytes += ttm_remains_taken(&own);
     } else {
         own.origin = translate(translation, remains->origin);
+        if (translate_set(translation, remains->device_set, &own.device_set) < 0) {
+            translation->departed->remains.others += own.count;
+            translation->departed->remains.others_footprint_bytes += ttm_remains_taken(&own);
+            return;
+        }
     }
     ttm_remains_add(&translation->departed->remains, &own);
 }
@@ -281,7 +305,7 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
                  .notes_left_out = proc->counters.notes_left_out,
                  .failures = proc->story.failure_count},
     };
-    struct translation translation = {.departed = departed, .proc = proc};
+    struct translation translation = {.departed = departed, .proc = proc, .sets = &reg->sets};
 
     if (!is_of_interest(proc)) {
         ttm_departed_put_runtime(departed, proc->runtime, proc->opening,
@@ -303,9 +327,11 @@ void ttm_departed_add(struct ttm_departed *departed, const struct ttm_registry *
     for (uint32_t i = 0; i < proc->device_count; i++)
         add_device(departed, reg->devices[proc->devices[i].id], &proc->devices[i], is_running);
     ttm_u64_map_init(&translation.numbers, reg->seed);
+    ttm_u64_map_init(&translation.set_numbers, reg->seed);
     add_lives(&translation, reg, &process.sums);
     add_closed(&translation, &process.sums);
     ttm_u64_map_done(&translation.numbers);
+    ttm_u64_map_done(&translation.set_numbers);
     departed->inexact_count += proc->counters.is_inexact;
     departed->gap_count += proc->counters.has_gap;
     departed->off_count += proc->counters.is_disabled;

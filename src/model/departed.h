@@ -77,6 +77,7 @@ struct ttm_departed {
     uint32_t device_count;
     struct ttm_remains_set remains;
     struct ttm_origin_book origins; /* that the remains refer to */
+    struct ttm_device_sets sets;    /* likewise: numbers of the registry are used again */
     bool is_short;                  /* memory was short: the lists are not whole */
 };
 

@@ -1,33 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lives are added up by site, of which there are few beside lives and which are
- * numbered from 0; then sites by where they are in the code, sorted. What several
- * sites of one place hold (two meshes, say, or the threads of a pool) becomes one.
+ * The sums of each site are there already, so this visits sites, not allocations. Several sites
+ * may be of one place in the code (two meshes, say, or the threads of a pool): a hash table adds
+ * them up by place.
  */
 #include "model/holders.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/hash.h"
 #include "model/registry.h"
 #include "wire/life_row.h"
 
-/* A site, and afterwards a place. */
-struct sum {
-    struct ttm_owner owner;
-    uint64_t place;
+struct place {
+    struct ttm_owner owner; /* its origin is the lowest of the place; no count: an empty place */
+    uint64_t hash;
+};
+
+/* The places that were met, by open addressing: at most half full. */
+struct places {
+    struct place *places;
+    uint32_t size; /* a power of two */
+    uint64_t seed;
 };
 
 static bool is_on(const struct ttm_device_sets *sets, uint32_t number, uint16_t device)
 {
     const struct ttm_device_set set = ttm_device_sets_get(sets, number);
+    uint32_t low = 0, high = set.count; /* they ascend */
 
-    for (uint16_t i = 0; i < set.count; i++) {
-        if (set.devices[i] == device)
-            return true;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (set.devices[middle] < device)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return false;
+    return low < set.count && set.devices[low] == device;
+}
+
+/* Whether the site has anything live there that is no view of other memory. */
+static bool is_wanted(const struct ttm_registry *reg, const struct ttm_process *proc, uint32_t i,
+                      uint16_t device, uint8_t region)
+{
+    const struct ttm_site *site = ttm_site_table_get(&proc->sites, i);
+
+    return site->region == region && !(site->flags & TTM_SITE_ALIAS) &&
+           proc->sites.counts[i].live > 0 && is_on(&reg->sets, site->device_set, device);
 }
 
 static void add(struct ttm_owner *sum, const struct ttm_owner *part)
@@ -37,26 +59,7 @@ static void add(struct ttm_owner *sum, const struct ttm_owner *part)
     sum->footprint_bytes += part->footprint_bytes;
 }
 
-/* Adds every life to its site. Returns 0 or -ENOMEM. */
-static int sum_sites(const struct ttm_process *proc, struct sum *sums)
-{
-    struct ttm_life_view view;
-    const struct ttm_life *life;
-    uint64_t at = 0;
-
-    const int r = ttm_life_view_take(&proc->lives.store, &view);
-    if (r < 0)
-        return r;
-    while ((life = ttm_life_view_next(&view, &at)) != NULL) {
-        const struct ttm_owner one = {
-            .count = 1, .bytes = life->bytes, .footprint_bytes = life->footprint_bytes};
-        add(&sums[life->site].owner, &one);
-    }
-    (void)ttm_life_view_release(&view, UINT32_MAX);
-    return 0;
-}
-
-static uint64_t place_of(const struct ttm_process *proc, uint32_t number)
+static uint64_t hash_of(const struct ttm_process *proc, uint32_t number)
 {
     const struct ttm_origin *origin =
         number != 0 ? ttm_origin_table_find(&proc->origins, number) : NULL;
@@ -64,68 +67,77 @@ static uint64_t place_of(const struct ttm_process *proc, uint32_t number)
     return origin ? origin->place : number;
 }
 
-static int by_place(const void *a, const void *b)
+/* Returns whether the place is new. */
+static bool add_to_place(struct places *places, uint64_t hash, const struct ttm_owner *part)
 {
-    const struct sum *x = a, *y = b;
+    uint32_t at = (uint32_t)ttm_hash_u64(hash ^ places->seed) & (places->size - 1);
 
-    if (x->place != y->place)
-        return x->place < y->place ? -1 : 1;
-    return x->owner.origin < y->owner.origin ? -1 : x->owner.origin > y->owner.origin;
+    while (places->places[at].owner.count != 0 && places->places[at].hash != hash)
+        at = (at + 1) & (places->size - 1);
+    struct place *place = &places->places[at];
+    const bool is_new = place->owner.count == 0;
+    if (is_new || part->origin < place->owner.origin)
+        place->owner.origin = part->origin;
+    place->hash = hash;
+    add(&place->owner, part);
+    return is_new;
 }
 
-static int by_footprint(const void *a, const void *b)
+static bool is_larger(const struct ttm_owner *a, const struct ttm_owner *b)
 {
-    const struct ttm_owner *x = &((const struct sum *)a)->owner;
-    const struct ttm_owner *y = &((const struct sum *)b)->owner;
-
-    if (x->footprint_bytes != y->footprint_bytes)
-        return x->footprint_bytes < y->footprint_bytes ? 1 : -1;
-    return x->origin < y->origin ? -1 : x->origin > y->origin;
+    if (a->footprint_bytes != b->footprint_bytes)
+        return a->footprint_bytes > b->footprint_bytes;
+    return a->origin < b->origin;
 }
 
-/* Keeps what lies there, by place and in order of size. Returns how many there are. */
-static uint32_t group(const struct ttm_registry *reg, const struct ttm_process *proc,
-                      uint16_t device, uint8_t region, struct sum *sums)
+/* Keeps it in order if it is one of the largest. */
+static void keep(struct ttm_holders *ret, const struct ttm_owner *owner)
 {
-    uint32_t kept = 0, count = 0;
+    uint32_t at = ret->count;
 
-    for (uint32_t i = 0; i < proc->sites.count; i++) {
-        const struct ttm_site *site = ttm_site_table_get(&proc->sites, i);
-        if (sums[i].owner.count == 0 || site->region != region || site->flags & TTM_SITE_ALIAS ||
-            !is_on(&reg->sets, site->device_set, device))
-            continue;
-        sums[kept] = sums[i];
-        sums[kept].owner.origin = site->origin;
-        sums[kept++].place = place_of(proc, site->origin);
-    }
-    qsort(sums, kept, sizeof(sums[0]), by_place);
-    for (uint32_t i = 0; i < kept; i++) {
-        if (count > 0 && sums[count - 1].place == sums[i].place)
-            add(&sums[count - 1].owner, &sums[i].owner);
-        else
-            sums[count++] = sums[i];
-    }
-    qsort(sums, count, sizeof(sums[0]), by_footprint);
-    return count;
+    while (at > 0 && is_larger(owner, &ret->largest[at - 1]))
+        at--;
+    if (at == TTM_OWNERS_MAX)
+        return;
+    const uint32_t behind = ret->count - at - (ret->count == TTM_OWNERS_MAX);
+    memmove(&ret->largest[at + 1], &ret->largest[at], behind * sizeof(ret->largest[0]));
+    ret->largest[at] = *owner;
+    ret->count += ret->count < TTM_OWNERS_MAX;
 }
 
 int ttm_holders_find(const struct ttm_registry *reg, const struct ttm_process *proc,
                      uint16_t device, uint8_t region, struct ttm_holders *ret)
 {
+    struct places places = {.size = 16, .seed = reg->seed};
+    uint32_t wanted = 0;
+
     *ret = (struct ttm_holders){0};
-    if (proc->sites.count == 0)
+    for (uint32_t i = 0; i < proc->sites.count; i++)
+        wanted += is_wanted(reg, proc, i, device, region);
+    if (wanted == 0)
         return 0;
-    struct sum *sums = calloc(proc->sites.count, sizeof(sums[0]));
-    if (!sums || sum_sites(proc, sums) < 0) {
-        free(sums);
+    while (places.size < 2 * wanted)
+        places.size *= 2;
+    places.places = calloc(places.size, sizeof(places.places[0]));
+    if (!places.places)
         return -ENOMEM;
+    for (uint32_t i = 0; i < proc->sites.count; i++) {
+        const struct ttm_site_counts *counts = &proc->sites.counts[i];
+        if (!is_wanted(reg, proc, i, device, region))
+            continue;
+        const struct ttm_owner part = {
+            .origin = ttm_site_table_get(&proc->sites, i)->origin,
+            .count = counts->live,
+            .bytes = counts->bytes,
+            .footprint_bytes = counts->footprint_bytes,
+        };
+        ret->origins += add_to_place(&places, hash_of(proc, part.origin), &part);
+        add(&ret->all, &part);
     }
-    ret->origins = group(reg, proc, device, region, sums);
-    for (uint32_t i = 0; i < ret->origins; i++) {
-        add(&ret->all, &sums[i].owner);
-        if (i < TTM_OWNERS_MAX)
-            ret->largest[ret->count++] = sums[i].owner;
+    for (uint32_t i = 0; i < places.size; i++) {
+        if (places.places[i].owner.count != 0)
+            keep(ret, &places.places[i].owner);
     }
-    free(sums);
+    free(places.places);
     return 0;
 }

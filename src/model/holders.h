@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * holders - who holds a region of a device in a process, by origin, largest first.
+ * holders - the owners of a region of a device in a process, by origin, largest first.
  * Origins that differ in the thread alone are one, known by the first of them.
  *
- * One pass over the lives of the process; the answer is bounded. One thread, no
- * I/O, no clock.
+ * The cost is linear in the sites of the process, however many allocations they have; the
+ * answer is bounded. One thread, no I/O, no clock.
  */
 #ifndef TTM_MODEL_HOLDERS_H
 #define TTM_MODEL_HOLDERS_H

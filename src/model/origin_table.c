@@ -14,6 +14,7 @@ void ttm_origin_table_init(struct ttm_origin_table *table, uint64_t seed)
 
 void ttm_origin_table_done(struct ttm_origin_table *table)
 {
+    ttm_quota_subtract(table->quota, table->bytes);
     for (uint32_t i = 0; i < table->count; i++)
         free(table->origins[i]);
     free(table->origins);
@@ -70,14 +71,20 @@ static uint64_t place_of(const struct ttm_origin *origin, uint64_t seed)
     return hash;
 }
 
-/* The origin and all its texts in one piece of memory. */
-static struct ttm_origin *copy_of(const struct ttm_origin *origin, size_t *ret_bytes)
+static size_t bytes_of(const struct ttm_origin *origin)
 {
     size_t bytes = sizeof(*origin);
 
     for (size_t i = 0; i < TTM_ORIGIN_TEXTS; i++)
         bytes += strlen(origin->text[i]) + 1;
+    return bytes;
+}
+
+/* The origin and all its texts in one piece of memory. */
+static struct ttm_origin *copy_of(const struct ttm_origin *origin, size_t bytes)
+{
     struct ttm_origin *copy = malloc(bytes);
+
     if (!copy)
         return NULL;
     char *at = (char *)(copy + 1);
@@ -88,24 +95,25 @@ static struct ttm_origin *copy_of(const struct ttm_origin *origin, size_t *ret_b
         copy->text[i] = at;
         at += n;
     }
-    *ret_bytes = bytes;
     return copy;
 }
 
 int ttm_origin_table_add(struct ttm_origin_table *table, const struct ttm_origin *origin)
 {
-    size_t bytes = 0;
+    const size_t bytes = bytes_of(origin);
 
-    if (table->count >= TTM_ORIGINS_MAX || table->bytes >= TTM_ORIGIN_BYTES_MAX)
+    if (table->count >= TTM_ORIGINS_MAX || table->bytes >= TTM_ORIGIN_BYTES_MAX ||
+        !ttm_quota_allows(table->quota, bytes))
         return -ENOSPC;
     if (table->count == table->room && grow(table) < 0)
         return -ENOMEM;
-    struct ttm_origin *copy = copy_of(origin, &bytes);
+    struct ttm_origin *copy = copy_of(origin, bytes);
     if (!copy)
         return -ENOMEM;
     copy->place = place_of(origin, table->seed);
     *find_place(table, origin->number) = table->count + 1;
     table->origins[table->count++] = copy;
     table->bytes += bytes;
+    ttm_quota_add(table->quota, bytes);
     return 0;
 }

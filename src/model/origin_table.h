@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/quota.h"
+
 /* A process that has more is shown without them from there on. */
 #define TTM_ORIGINS_MAX (1u << 18)
 #define TTM_ORIGIN_BYTES_MAX (64u << 20)
@@ -42,6 +44,7 @@ struct ttm_origin_table {
     uint32_t index_size;
     size_t bytes;
     uint64_t seed;
+    struct ttm_quota *quota; /* counts bytes; NULL: none. Set by the owner after the init. */
 };
 
 /* Who chooses the numbers does not know 'seed'. */

@@ -27,9 +27,15 @@ struct ttm_registry *ttm_registry_new(uint64_t seed)
         return NULL;
     ttm_list_init(&reg->processes);
     ttm_list_init(&reg->graves);
-    ttm_device_sets_init(&reg->sets);
+    ttm_device_sets_init(&reg->sets, seed);
+    ttm_users_init(&reg->users, seed);
     reg->seed = seed;
     return reg;
+}
+
+void ttm_registry_set_owner(struct ttm_registry *reg, uint32_t uid)
+{
+    reg->users.owner = uid;
 }
 
 void ttm_registry_free(struct ttm_registry *reg)
@@ -81,6 +87,11 @@ int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_
 
     if (!proc)
         return -ENOMEM;
+    if (ttm_users_ref(&reg->users, info->uid, &proc->user) < 0) {
+        free(proc);
+        return -ENOMEM;
+    }
+    proc->reg = reg;
     proc->info = *info;
     proc->refs = 1;
     proc->seed = reg->seed;
@@ -89,7 +100,11 @@ int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_
     ttm_origin_table_init(&proc->origins, proc->seed);
     ttm_story_init(&proc->story);
     ttm_remains_set_init(&proc->closed, proc->seed);
-    ttm_cb_map_init(&proc->cbs);
+    ttm_cb_map_init(&proc->cbs, proc->seed);
+    proc->sites.quota = &proc->user->sites;
+    proc->origins.quota = &proc->user->origin_bytes;
+    proc->cbs.cb_quota = &proc->user->cbs;
+    proc->cbs.core_set_quota = &proc->user->core_sets;
     ttm_list_append(&reg->processes, &proc->link);
     reg->process_count++;
     *ret = proc;
@@ -111,9 +126,59 @@ void ttm_process_unref(struct ttm_process *proc)
     ttm_story_done(&proc->story);
     ttm_remains_set_done(&proc->closed);
     ttm_cb_map_done(&proc->cbs);
+    for (uint32_t i = 0; i < proc->set_count; i++)
+        ttm_device_sets_unref(&proc->reg->sets, proc->sets[i]);
+    ttm_quota_subtract(&proc->user->device_sets, proc->set_count);
+    ttm_quota_subtract(&proc->user->devices, proc->device_count);
+    ttm_user_unref(proc->user);
+    free(proc->sets);
     free(proc->devices);
     free(proc->slots);
     free(proc);
+}
+
+static bool has_set(const struct ttm_process *proc, uint32_t number)
+{
+    for (uint32_t i = 0; i < proc->set_count; i++) {
+        if (proc->sets[i] == number)
+            return true;
+    }
+    return false;
+}
+
+/* The process takes over a reference to a set that it does not have. Returns 0, -ENOSPC or -ENOMEM. */
+static int add_set(struct ttm_process *proc, uint32_t number)
+{
+    if (proc->set_count == TTM_PROCESS_SETS_MAX || !ttm_quota_allows(&proc->user->device_sets, 1))
+        return -ENOSPC;
+    if (proc->set_count == proc->set_room) {
+        const uint32_t room = proc->set_room ? proc->set_room * 2 : 4;
+        uint32_t *grown = realloc(proc->sets, room * sizeof(grown[0]));
+        if (!grown)
+            return -ENOMEM;
+        proc->sets = grown;
+        proc->set_room = room;
+    }
+    proc->sets[proc->set_count++] = number;
+    ttm_quota_add(&proc->user->device_sets, 1);
+    return 0;
+}
+
+int ttm_registry_hold_set(struct ttm_registry *reg, struct ttm_process *proc,
+                          const uint16_t *devices, uint32_t count, uint32_t *ret_number)
+{
+    uint32_t number;
+
+    int r = ttm_device_sets_intern(&reg->sets, devices, count, &number);
+    if (r < 0)
+        return r;
+    const bool is_known = number < TTM_DEVICE_COUNT || has_set(proc, number);
+    r = is_known ? 0 : add_set(proc, number);
+    if (is_known || r < 0)
+        ttm_device_sets_unref(&reg->sets, number); /* one is enough */
+    if (r == 0)
+        *ret_number = number;
+    return r;
 }
 
 void ttm_cb_raise_peaks(struct ttm_device_totals *totals)
@@ -203,6 +268,12 @@ static void forget_device(struct ttm_registry *reg, uint16_t id)
     reg->device_count--;
 }
 
+static void count_allocations(struct ttm_registry *reg, struct ttm_process *proc, int64_t more)
+{
+    reg->lives += (uint32_t)more;
+    proc->user->allocations.used += (uint64_t)more;
+}
+
 void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc,
                               struct ttm_departure *ret)
 {
@@ -219,7 +290,7 @@ void ttm_registry_end_process(struct ttm_registry *reg, struct ttm_process *proc
             release_peaks(&reg->devices[device->id]->totals);
     }
     keep_counters(&reg->ended, &proc->counters);
-    reg->lives -= proc->lives.store.live;
+    count_allocations(reg, proc, -(int64_t)proc->lives.store.live);
     reg->process_count--;
     reg->processes_ended++;
     ttm_list_remove(&proc->link);
@@ -252,7 +323,7 @@ void ttm_registry_forget_lives(struct ttm_registry *reg, struct ttm_process *pro
     proc->bytes = 0;
     proc->program_parts = 0;
     proc->program_bytes = 0;
-    reg->lives -= proc->lives.store.live;
+    count_allocations(reg, proc, -(int64_t)proc->lives.store.live);
     ttm_cb_map_clear(&proc->cbs);
     ttm_site_table_forget_lives(&proc->sites);
     ttm_life_table_take_over(&proc->lives, &lives);
@@ -438,13 +509,19 @@ int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc,
     }
     if (proc->slots[device] != 0)
         return 0;
+    if (!ttm_quota_allows(&proc->user->devices, 1))
+        return -ENOSPC;
     if (!ttm_registry_device(reg, device))
         return -ENOMEM;
-    struct ttm_process_device *grown =
-        realloc(proc->devices, (proc->device_count + 1) * sizeof(grown[0]));
-    if (!grown)
-        return -ENOMEM;
-    proc->devices = grown;
+    if (proc->device_count == proc->device_room) {
+        const uint32_t room = proc->device_room ? proc->device_room * 2 : 1;
+        struct ttm_process_device *grown = realloc(proc->devices, room * sizeof(grown[0]));
+        if (!grown)
+            return -ENOMEM;
+        proc->devices = grown;
+        proc->device_room = room;
+    }
+    ttm_quota_add(&proc->user->devices, 1);
     proc->devices[proc->device_count] = (struct ttm_process_device){.id = device};
     proc->slots[device] = (uint16_t)++proc->device_count;
     reg->devices[device]->users++;
@@ -523,7 +600,7 @@ static void remove_life(struct ttm_registry *reg, struct ttm_process *proc, uint
         proc->sites.counts[ret->life.site].ends++;
     if (change == TAKE_CLOSED && !(ret->site.flags & TTM_SITE_ALIAS))
         keep_closed(reg, proc, ret);
-    reg->lives--;
+    count_allocations(reg, proc, -1);
 }
 
 static bool matches(const struct ttm_process *proc, const struct ttm_life *life, uint32_t allocator,
@@ -601,8 +678,10 @@ static int check_birth(const struct ttm_registry *reg, const struct ttm_process 
     *ret_set = ttm_device_sets_get(&reg->sets, site->device_set);
     if (ret_set->count == 0)
         return -EINVAL;
-    return reg->lives < TTM_LIVES_MAX && proc->lives.store.live < TTM_PROCESS_LIVES_MAX ? 0
-                                                                                        : -ENOSPC;
+    const struct ttm_quota *quota = &proc->user->allocations;
+    const bool has_room = reg->lives < TTM_LIVES_MAX && quota->used < quota->max &&
+                          proc->lives.store.live < TTM_PROCESS_LIVES_MAX;
+    return has_room ? 0 : -ENOSPC;
 }
 
 static void see_serial(struct ttm_process *proc, uint64_t serial)
@@ -654,7 +733,7 @@ int ttm_registry_birth(struct ttm_registry *reg, struct ttm_process *proc,
         return r;
     if (is_new)
         see_serial(proc, birth->serial);
-    reg->lives++;
+    count_allocations(reg, proc, 1);
     reg->births++;
     proc->births++;
     proc->sites.counts[number].births++;
@@ -676,7 +755,7 @@ static void add_sums(struct ttm_registry *reg, struct ttm_process *proc, uint32_
     const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, site->device_set);
     const uint32_t lives = (uint32_t)sums->live;
 
-    reg->lives += lives;
+    count_allocations(reg, proc, lives);
     reg->births += lives;
     proc->births += lives;
     proc->bytes += sums->bytes;
@@ -694,9 +773,9 @@ static void add_sums(struct ttm_registry *reg, struct ttm_process *proc, uint32_
     }
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
+static uint32_t least(uint32_t a, uint64_t b)
 {
-    return a < b ? a : b;
+    return a < b ? a : (uint32_t)b;
 }
 
 uint32_t ttm_registry_births(struct ttm_registry *reg, struct ttm_process *proc,
@@ -707,8 +786,10 @@ uint32_t ttm_registry_births(struct ttm_registry *reg, struct ttm_process *proc,
     uint32_t n = 0;
 
     assert(proc->has_serials && count <= TTM_FIND_MAX);
-    count = least(
-        count, least(TTM_LIVES_MAX - reg->lives, TTM_PROCESS_LIVES_MAX - proc->lives.store.live));
+    const struct ttm_quota *quota = &proc->user->allocations;
+    count = least(count, TTM_LIVES_MAX - reg->lives);
+    count = least(count, TTM_PROCESS_LIVES_MAX - proc->lives.store.live);
+    count = least(count, quota->max - quota->used);
     for (; n < count && is_size(lives[n].bytes, lives[n].footprint_bytes); n++)
         hashes[n] = serial_hash(proc->seed, lives[n].serial);
     n = ttm_life_table_add_many(&proc->lives, hashes, lives, n);

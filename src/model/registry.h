@@ -26,6 +26,7 @@
 #include "model/remains.h"
 #include "model/site_table.h"
 #include "model/story.h"
+#include "model/user.h"
 #include "wire/totals.h"
 
 /* With sizes up to TTM_LIFE_BYTES_MAX no sum of this many can pass 64 bits. */
@@ -33,6 +34,9 @@
 /* One process may have a quarter of them, so that it cannot lock others out. */
 #define TTM_PROCESS_LIVES_MAX (1u << 22)
 #define TTM_LIFE_BYTES_MAX (1ull << 40)
+
+/* Sets of several devices that one process may refer to. */
+#define TTM_PROCESS_SETS_MAX 512
 
 /* A process counts its serials up in each thread, whose number is in the upper 16 bits. */
 #define TTM_SERIAL_BITS 48
@@ -87,6 +91,8 @@ struct ttm_process_info {
 /* Read-only outside the model, but for 'counters'. */
 struct ttm_process {
     struct ttm_list link; /* in the registry, until it has ended */
+    struct ttm_registry *reg;
+    struct ttm_user *user;
     struct ttm_process_info info;
     struct ttm_process_counters counters;
     struct ttm_life_table lives;
@@ -101,6 +107,10 @@ struct ttm_process {
     char opening[TTM_STRING_MAX + 1]; /* why it has no device although it opened one, or "" */
     struct ttm_process_device *devices;
     uint32_t device_count;
+    uint32_t device_room;
+    uint32_t *sets; /* of several devices: it has one reference to each while its memory is there */
+    uint32_t set_count;
+    uint32_t set_room;
     uint64_t bytes;         /* of its lives, once per life; an alias adds nothing */
     uint64_t program_parts; /* of its allocations: those that stay with a program */
     uint64_t program_bytes; /* of these */
@@ -145,10 +155,14 @@ struct ttm_registry {
     uint64_t seed;                     /* keeps a client from choosing ids that share a bucket */
     struct ttm_process_counters ended; /* the counters of processes that have ended */
     struct ttm_device_sets sets;
+    struct ttm_users users;
 };
 
 /* Returns NULL only when memory is short. 'seed' is any number that clients do not know. */
 struct ttm_registry *ttm_registry_new(uint64_t seed);
+
+/* That user has no limits of its own, as root has none. To be called before a process is added. */
+void ttm_registry_set_owner(struct ttm_registry *reg, uint32_t uid);
 
 /* NULL is fine. No snapshot may be left. */
 void ttm_registry_free(struct ttm_registry *reg);
@@ -156,6 +170,15 @@ void ttm_registry_free(struct ttm_registry *reg);
 /* Returns 0 or -ENOMEM. The process stays until ttm_registry_end_process(). */
 int ttm_registry_add_process(struct ttm_registry *reg, const struct ttm_process_info *info,
                              struct ttm_process **ret);
+
+/*
+ * The number of the set of these devices. A site, a circular buffer or anything else of the process
+ * may refer to it for as long as the memory of the process is there: the process has a reference.
+ * Returns 0; -EINVAL for no device or one out of range; -ENOSPC over the limit on sets of the
+ * process, its user or the registry; -ENOMEM.
+ */
+int ttm_registry_hold_set(struct ttm_registry *reg, struct ttm_process *proc,
+                          const uint16_t *devices, uint32_t count, uint32_t *ret_number);
 
 /* Without parts of programs, which the program cache keeps on purpose. */
 struct ttm_departure {
@@ -279,7 +302,7 @@ void ttm_device_set_arch(struct ttm_device *device, unsigned arch);
 /* What a tracked process says of it holds, wherever it says something. */
 void ttm_device_set_note(struct ttm_device *device, const struct ttm_device_note *note);
 
-/* Both sums of 'device' exist from here on. Returns 0 or -ENOMEM. */
+/* Both sums of 'device' exist from here on. Returns 0; -ENOSPC over the limit of its user; -ENOMEM. */
 int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc, uint16_t device);
 
 /*

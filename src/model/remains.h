@@ -32,7 +32,7 @@ struct ttm_remains {
     uint16_t device_count;
     uint16_t devices[TTM_REMAINS_DEVICES]; /* the first of them, ascending */
     uint16_t last_device;
-    uint32_t device_set; /* as the registry numbers it */
+    uint32_t device_set; /* as the owner of the list numbers it */
 };
 
 struct ttm_remains_set {

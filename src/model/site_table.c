@@ -14,6 +14,7 @@ void ttm_site_table_init(struct ttm_site_table *table, uint64_t seed)
 
 void ttm_site_table_done(struct ttm_site_table *table)
 {
+    ttm_quota_subtract(table->quota, table->count);
     free(table->sites);
     free(table->counts);
     free(table->index);
@@ -85,7 +86,7 @@ int ttm_site_table_intern(struct ttm_site_table *table, const struct ttm_site *s
             return 0;
         }
     }
-    if (table->count == TTM_SITES_MAX)
+    if (table->count == TTM_SITES_MAX || !ttm_quota_allows(table->quota, 1))
         return -ENOSPC;
     if (table->count == table->room) {
         const int r = grow(table);
@@ -96,6 +97,7 @@ int ttm_site_table_intern(struct ttm_site_table *table, const struct ttm_site *s
     table->sites[table->count] = *site;
     table->counts[table->count] = (struct ttm_site_counts){0};
     table->last = table->count;
+    ttm_quota_add(table->quota, 1);
     *ret_number = table->count++;
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/quota.h"
 #include "wire/life_row.h"
 
 struct ttm_site {
@@ -42,7 +43,7 @@ struct ttm_site_counts {
 };
 
 /* A process that says more than this many different things about its lives is refused. */
-#define TTM_SITES_MAX (1u << 20)
+#define TTM_SITES_MAX (1u << 17)
 
 struct ttm_site_table {
     struct ttm_site *sites;
@@ -53,6 +54,7 @@ struct ttm_site_table {
     uint32_t index_size;
     uint32_t last; /* the site asked for last: most events repeat it */
     uint64_t seed;
+    struct ttm_quota *quota; /* counts sites; NULL: none. Set by the owner after the init. */
 };
 
 /* Who chooses what sites are made of does not know 'seed'. */

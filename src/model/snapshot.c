@@ -157,13 +157,29 @@ static uint64_t count_device_mismatches(const struct ttm_registry *reg,
     return mismatches;
 }
 
+/* What each user has against its processes, at the moment of the snapshot. */
+static uint64_t count_user_mismatches(const struct ttm_snapshot *snap)
+{
+    uint64_t mismatches = 0;
+
+    for (uint32_t p = 0; p < snap->process_count; p++)
+        snap->processes[p].process->user->counted = 0;
+    for (uint32_t p = 0; p < snap->process_count; p++)
+        snap->processes[p].process->user->counted += snap->processes[p].live_count;
+    for (uint32_t p = 0; p < snap->process_count; p++) {
+        const struct ttm_user *user = snap->processes[p].process->user;
+        mismatches += user->counted != user->allocations.used;
+    }
+    return mismatches;
+}
+
 int ttm_snapshot_check_init(struct ttm_snapshot_check *check, struct ttm_registry *reg,
                             struct ttm_snapshot *snap)
 {
     *check = (struct ttm_snapshot_check){.reg = reg, .snap = snap};
     if (!snap)
         return -ENOMEM;
-    check->mismatches = count_device_mismatches(reg, snap);
+    check->mismatches = count_device_mismatches(reg, snap) + count_user_mismatches(snap);
     return 0;
 }
 

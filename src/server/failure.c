@@ -8,7 +8,8 @@
 #include "model/registry.h"
 
 #define WINDOW_NS UINT64_C(1000000000)
-#define LIVES_PER_WINDOW (1u << 20) /* some 10 ms of the loop */
+#define PASS_SITES 16 /* a pass costs as much as so many sites, however few there are */
+#define SITES_PER_WINDOW (1u << 18) /* at most some 16 ms */
 
 /* Whether nothing but failures came in since the last one, which was about the same memory. */
 static bool is_as_before(const struct ttm_failure_watch *watch, const struct ttm_process *process,
@@ -20,16 +21,16 @@ static bool is_as_before(const struct ttm_failure_watch *watch, const struct ttm
            ttm_failure_held_region(failure) == ttm_failure_held_region(&watch->last);
 }
 
-/* Whether this second has time for a pass. One that is longer than all of it has one. */
-static bool may_look(struct ttm_failure_watch *watch, uint32_t lives, uint64_t now_ns)
+/* Whether this second has time for a pass. A pass that is longer than a whole second's share has one. */
+static bool has_time(struct ttm_failure_watch *watch, uint32_t sites, uint64_t now_ns)
 {
     if (now_ns - watch->window_ns >= WINDOW_NS) {
         watch->window_ns = now_ns;
-        watch->looked = 0;
+        watch->visited = 0;
     }
-    if (watch->looked > 0 && watch->looked + lives > LIVES_PER_WINDOW)
+    if (watch->visited > 0 && watch->visited + sites > SITES_PER_WINDOW)
         return false;
-    watch->looked += (uint64_t)lives + 1;
+    watch->visited += (uint64_t)sites + PASS_SITES;
     return true;
 }
 
@@ -37,7 +38,6 @@ void ttm_failure_find_owners(struct ttm_failure_watch *watch, const struct ttm_r
                              const struct ttm_process *process, uint64_t now_ns,
                              struct ttm_failure_row *failure)
 {
-    const uint32_t lives = process->lives.store.live;
     struct ttm_holders holders;
 
     failure->owner_count = 0;
@@ -48,13 +48,13 @@ void ttm_failure_find_owners(struct ttm_failure_watch *watch, const struct ttm_r
         return;
     }
     watch->events = 0;
-    if (!may_look(watch, lives, now_ns) ||
+    if (!has_time(watch, process->sites.count, now_ns) ||
         ttm_holders_find(reg, process, failure->device_id, ttm_failure_held_region(failure),
                          &holders) < 0)
         return;
     failure->owner_count = holders.count;
     memcpy(failure->owners, holders.largest, sizeof(failure->owners));
     watch->events = process->counters.events;
-    watch->lives = lives;
+    watch->lives = process->lives.store.live;
     watch->last = *failure;
 }

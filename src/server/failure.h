@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * failure - who held the memory when an allocation failed.
+ * failure - the owners of the memory when an allocation failed.
  *
- * Finding out takes a pass over the lives of the process, and a program may try
- * again as fast as it can. So what cannot have changed is not looked at again, and
- * a second has a limit; failures beyond it name nobody. The loop thread's.
+ * Finding them takes a pass over the sites of the process, and a program may try
+ * again as fast as it can. So the answer is used again while nothing can have changed,
+ * and a second has a limit; failures beyond it name no owner. The loop thread's.
  */
 #ifndef TTM_SERVER_FAILURE_H
 #define TTM_SERVER_FAILURE_H
@@ -19,9 +19,9 @@ struct ttm_registry;
 /* Of one process. All zero at first. */
 struct ttm_failure_watch {
     uint64_t window_ns; /* the second that is being counted began then */
-    uint64_t looked;    /* lives looked at in it */
+    uint64_t visited;   /* sites visited in it */
     uint64_t events;    /* of the process, when its owners were last found */
-    uint32_t lives;     /* likewise */
+    uint32_t lives;     /* live allocations, likewise */
     struct ttm_failure_row last;
 };
 

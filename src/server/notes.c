@@ -62,7 +62,8 @@ static int learn_set(struct ttm_notes *notes, uint32_t number, uint32_t *ret)
         return -EINVAL;
     for (long i = 0; i < n / 2; i++)
         devices[i] = get_le16(bytes + 2 * i);
-    const int r = ttm_device_sets_intern(&notes->reg->sets, devices, (uint32_t)(n / 2), ret);
+    const int r =
+        ttm_registry_hold_set(notes->reg, notes->process, devices, (uint32_t)(n / 2), ret);
     if (r < 0)
         return r;
     uint32_t *set_notes = realloc(notes->set_notes, (notes->set_count + 1) * sizeof(set_notes[0]));

@@ -7,6 +7,14 @@
 #include "server/record.h"
 #include "server/tracked.h"
 
+/*
+ * Sums of one process in one turn of the loop, in steps of about a nanosecond; the last of them may
+ * add one pass over TTM_CB_CELLS_MAX. Devices share sums, so most processes need far less.
+ */
+#define STEPS_PER_TURN (UINT64_C(1) << 20)
+
+_Static_assert(TTM_SEGMENT_PROGRAMS <= TTM_CB_PROGRAMS_MAX, "a sum accepts so many");
+
 static void raise_program_peaks(struct ttm_tracked *tracked, uint32_t device_set, uint64_t bytes)
 {
     struct ttm_registry *reg = tracked->client->server->reg;
@@ -74,6 +82,33 @@ static void sum_cbs_of_device(struct ttm_tracked *tracked, struct ttm_process_de
     own->resident_bytes = sums.resident_bytes;
     ttm_cb_raise_peaks(&device->totals);
     ttm_cb_raise_peaks(&server->reg->devices[device->id]->totals);
+}
+
+/*
+ * Sums the next devices, in a circle, until all are done or this turn has no time left. What is
+ * registered comes first and is remembered: where that alone takes the turn, what is resident is
+ * the next turn's.
+ */
+static void sum_cbs(struct ttm_tracked *tracked)
+{
+    struct ttm_process *process = tracked->client->process;
+    const struct ttm_device_sets *sets = &tracked->client->server->reg->sets;
+    const uint64_t end = ttm_cb_map_steps(&process->cbs) + STEPS_PER_TURN;
+
+    if (tracked->cbs_unsummed == 0 || process->device_count == 0)
+        return;
+    tracked->cbs_summed_ns = tracked->client->server->now_ns;
+    while (tracked->cbs_unsummed > 0 && ttm_cb_map_steps(&process->cbs) < end) {
+        struct ttm_process_device *device =
+            &process->devices[tracked->cbs_next % process->device_count];
+        struct ttm_cb_sums registered;
+        (void)ttm_cb_map_sum(&process->cbs, sets, device->id, NULL, 0, &registered);
+        if (ttm_cb_map_steps(&process->cbs) >= end)
+            return;
+        sum_cbs_of_device(tracked, device);
+        tracked->cbs_next++;
+        tracked->cbs_unsummed--;
+    }
 }
 
 static uint64_t dispatched(const struct ttm_tracked *tracked)
@@ -151,12 +186,13 @@ void ttm_resident_sum(struct ttm_tracked *tracked)
     struct ttm_process *process = tracked->client->process;
     const uint64_t sent = dispatched(tracked);
 
-    if (!process->cbs.is_changed && sent == tracked->cbs_dispatched)
+    if (!process->cbs.is_changed && sent == tracked->cbs_dispatched) {
+        sum_cbs(tracked);
         return;
+    }
     process->cbs.is_changed = false;
     tracked->cbs_dispatched = sent;
-    tracked->cbs_summed_ns = tracked->client->server->now_ns;
-    for (uint32_t i = 0; i < process->device_count; i++)
-        sum_cbs_of_device(tracked, &process->devices[i]);
+    tracked->cbs_unsummed = process->device_count;
+    sum_cbs(tracked);
     record_sent(tracked);
 }

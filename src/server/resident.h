@@ -20,7 +20,10 @@ struct ttm_tracked;
 void ttm_resident_place(struct ttm_tracked *tracked, const struct ttm_birth *birth, int cores,
                         uint32_t devices);
 
-/* Makes the sums, if anything has changed since they were made, and records which programs were sent. */
+/*
+ * Makes the sums, if anything has changed since they were made, and records which programs were sent.
+ * One call has a bounded cost: sums that it has no time for are made by the next one.
+ */
 void ttm_resident_sum(struct ttm_tracked *tracked);
 
 #endif /* TTM_SERVER_RESIDENT_H */

@@ -303,6 +303,7 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
         r = -ENOMEM;
         goto fail;
     }
+    ttm_registry_set_owner(server->reg, server->uid);
     r = listen_at_paths(server, why);
     if (r < 0)
         goto fail;

@@ -109,6 +109,8 @@ struct ttm_tracked {
     uint64_t cb_program_bytes;
     uint64_t cbs_summed_ns;
     uint64_t cbs_dispatched; /* programs sent to all devices, when they were summed */
+    uint32_t cbs_unsummed;   /* devices whose circular buffers are still to be summed since then */
+    uint32_t cbs_next; /* place of the next one among the devices of the process, in a circle */
     uint32_t
         *cbs_recorded;  /* for each device: programs sent there that were recorded; NULL: none */
     uint32_t mesh_set;  /* the last set of several devices with a circular buffer, */

@@ -47,7 +47,7 @@ static struct ttm_process *process_of(struct machine *m)
     return *p;
 }
 
-static uint32_t device_set_of(struct machine *m)
+static uint32_t device_set_of(struct machine *m, struct ttm_process *proc)
 {
     const uint8_t kind = operand(m);
     uint32_t number = kind;
@@ -58,7 +58,10 @@ static uint32_t device_set_of(struct machine *m)
         uint16_t devices[] = {0, 0, (uint16_t)(kind * 4)};
         devices[0] = operand(m);
         devices[1] = operand(m);
-        MUST(ttm_device_sets_intern(&m->reg->sets, devices, 3, &number) == 0);
+        if (ttm_registry_hold_set(m->reg, proc, devices, 3, &number) < 0) {
+            MUST(proc->set_count == TTM_PROCESS_SETS_MAX);
+            return UINT32_MAX;
+        }
     }
     return number;
 }
@@ -69,7 +72,7 @@ static void give_birth(struct machine *m)
     const uint64_t replaced = proc->counters.replaced;
     /* One after the other: an initialiser would let the compiler choose the order. */
     const uint8_t region = operand(m);
-    const uint32_t device_set = device_set_of(m);
+    const uint32_t device_set = device_set_of(m, proc);
     const uint32_t allocator = operand(m) & 3;
     const uint64_t id = operand(m) & 15;
     const uint64_t mantissa = operand(m);
@@ -198,6 +201,7 @@ static void step(struct machine *m)
         break;
     }
     MUST(m->reg->lives == m->live);
+    MUST(!m->processes[0] || m->processes[0]->user->allocations.used == m->live);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -9,8 +9,8 @@ static struct ttm_device_sets sets;
 static int set_up(void **state)
 {
     (void)state;
-    ttm_cb_map_init(&map);
-    ttm_device_sets_init(&sets);
+    ttm_cb_map_init(&map, 0x5eed);
+    ttm_device_sets_init(&sets, 0x5eed);
     return 0;
 }
 
@@ -165,15 +165,82 @@ static void ranges_that_overlap_count_a_core_once_and_cores_beyond_the_grid_are_
 static void the_map_has_bounds(void **state)
 {
     const struct ttm_core_range range = {0, 0, 0, 0};
-    const struct ttm_cb cb = {.serial = 1};
+    struct ttm_cb cb = {.serial = 1};
     (void)state;
 
     for (uint32_t i = 0; i < TTM_CORE_SETS_MAX; i++)
         assert_int_equal(ttm_cb_map_add_cores(&map, i, &range, 1), i);
     assert_int_equal(ttm_cb_map_add_cores(&map, 9999, &range, 1), -ENOSPC);
-    for (uint32_t i = 0; i < TTM_CBS_MAX; i++)
+    for (; cb.serial <= TTM_CBS_MAX; cb.serial++)
         assert_int_equal(ttm_cb_map_add(&map, &cb), 0);
     assert_int_equal(ttm_cb_map_add(&map, &cb), -ENOSPC);
+    ttm_cb_map_remove(&map, 7);
+    assert_int_equal(ttm_cb_map_add(&map, &cb), 0);
+}
+
+static void the_number_of_cores_of_all_circular_buffers_has_a_bound(void **state)
+{
+    const uint32_t all = cores(1, (struct ttm_core_range){0, 0, 31, 31});
+    const uint32_t one = cores(2, (struct ttm_core_range){0, 0, 0, 0});
+    struct ttm_cb cb = {.serial = 1, .core_set = all};
+    (void)state;
+
+    for (; cb.serial <= TTM_CB_CELLS_MAX / 1024; cb.serial++)
+        assert_int_equal(ttm_cb_map_add(&map, &cb), 0);
+    cb.core_set = one;
+    assert_int_equal(ttm_cb_map_add(&map, &cb), -ENOSPC);
+    ttm_cb_map_remove(&map, 1);
+    assert_int_equal(ttm_cb_map_add(&map, &cb), 0);
+    cb.serial++;
+    cb.core_set = all;
+    assert_int_equal(ttm_cb_map_add(&map, &cb), -ENOSPC);
+    ttm_cb_map_clear(&map);
+    assert_int_equal(map.cells, 0);
+    assert_int_equal(ttm_cb_map_add(&map, &cb), 0);
+}
+
+static void a_serial_or_note_that_is_there_is_refused_and_changes_nothing(void **state)
+{
+    const struct ttm_core_range range = {0, 0, 3, 3};
+    const uint32_t four = cores(1024, (struct ttm_core_range){0, 0, 1, 1});
+    const struct ttm_cb again = {.serial = 1, .core_bytes = 7, .core_set = four};
+    (void)state;
+
+    add(1, 1, 0, 5, four, 0);
+    map.is_changed = false;
+    assert_int_equal(ttm_cb_map_add(&map, &again), -EEXIST);
+    assert_int_equal(ttm_cb_map_add_cores(&map, 1024, &range, 1), -EEXIST);
+    assert_false(map.is_changed);
+    assert_int_equal(map.count, 1);
+    assert_int_equal(map.cells, 4);
+    assert_int_equal(map.core_set_count, 1);
+    assert_sums(0, NULL, 0, 4 * 5, 0);
+}
+
+static void addresses_that_pass_the_end_of_64_bits_end_there(void **state)
+{
+    const uint32_t one = cores(1024, (struct ttm_core_range){0, 0, 0, 0});
+    const uint64_t programs[] = {1};
+    (void)state;
+
+    add(1, 1, UINT64_MAX - 10, 100, one, 0);
+    assert_sums(0, programs, 1, 10, 10);
+    add(2, 1, UINT64_MAX - 20, UINT64_MAX, one, 0);
+    assert_sums(0, programs, 1, 20, 20);
+    add(3, 1, UINT64_MAX, UINT64_MAX, one, 0);
+    add(4, 1, 5, 3, one, 0);
+    assert_sums(0, programs, 1, 23, 23);
+}
+
+static void a_program_with_no_bytes_on_a_core_leaves_those_of_the_one_before(void **state)
+{
+    const uint32_t one = cores(1024, (struct ttm_core_range){0, 0, 0, 0});
+    const uint64_t programs[] = {2, 2, 1};
+    (void)state;
+
+    add(1, 1, 0, 100, one, 0);
+    add(2, 2, 0, 0, one, 0);
+    assert_sums(0, programs, 3, 100, 100);
 }
 
 /* ---- against a map of every byte of every core ---- */
@@ -269,6 +336,9 @@ static void random_maps_sum_to_what_counting_every_byte_of_every_core_gives(void
                 ttm_cb_map_remove(&map, all[gone].cb.serial);
                 all[gone] = all[--count];
             }
+            const uint64_t program = 1 + random_below(&seed, PROGRAMS);
+            if (random_below(&seed, 4) == 0) /* what is remembered of this must be forgotten */
+                assert_as_counted(all, count, random_below(&seed, DEVICES), &program, 1);
         }
         const uint32_t sent = random_below(&seed, PROGRAMS + 1);
         for (uint32_t i = 0; i < sent; i++)
@@ -276,6 +346,72 @@ static void random_maps_sum_to_what_counting_every_byte_of_every_core_gives(void
         for (unsigned device = 0; device < DEVICES; device++)
             assert_as_counted(all, count, device, programs, sent);
     }
+}
+
+/* ---- what sums cost ---- */
+
+static uint64_t steps_of(uint16_t device, const uint64_t *programs, uint32_t count)
+{
+    const uint64_t before = ttm_cb_map_steps(&map);
+    struct ttm_cb_sums sums;
+
+    assert_int_equal(ttm_cb_map_sum(&map, &sets, device, programs, count, &sums), 0);
+    return ttm_cb_map_steps(&map) - before;
+}
+
+static void devices_with_the_same_circular_buffers_and_programs_cost_one_sum(void **state)
+{
+    const uint32_t all = cores(1024, (struct ttm_core_range){0, 0, 7, 7});
+    const uint64_t programs[] = {5, 9}, others[] = {9, 5};
+    uint16_t devices[32];
+    uint32_t mesh;
+    (void)state;
+
+    for (uint16_t i = 0; i < 32; i++)
+        devices[i] = i;
+    assert_int_equal(ttm_device_sets_intern(&sets, devices, 32, &mesh), 0);
+    for (uint64_t i = 0; i < 15000; i++)
+        add(i, i / 30, i % 30 * 1000, 900, all, mesh);
+    assert_true(steps_of(0, programs, 2) > 15000);
+    for (uint16_t i = 1; i < 32; i++)
+        assert_in_range(steps_of(i, programs, 2), 0, 1000);
+    assert_sums(31, programs, 2, 64 * 30 * 900, 64 * 30 * 900);
+    assert_true(steps_of(31, others, 2) > 15000);
+    add(99999, 5, 100000, 1, all, 31); /* this device is another one now */
+    assert_sums(30, programs, 2, 64 * 30 * 900, 64 * 30 * 900);
+    assert_sums(31, programs, 2, 64 * (30 * 900 + 1), 64 * (30 * 900 + 1));
+}
+
+/* As many circular buffers, cores and device sets as there may be, and none that meet. */
+static void a_hostile_map_costs_a_few_steps_for_each_core(void **state)
+{
+    const uint64_t programs[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const uint32_t per_cb = TTM_CB_CELLS_MAX / TTM_CBS_MAX;
+    uint32_t next = 0;
+    (void)state;
+
+    for (uint32_t i = 0; i < TTM_CORE_SETS_MAX; i++) {
+        const uint8_t y = (uint8_t)(i % (TTM_CORE_GRID - per_cb / TTM_CORE_GRID));
+        const uint8_t last = (uint8_t)(y + per_cb / TTM_CORE_GRID - 1);
+        assert_int_equal(cores(i, (struct ttm_core_range){0, y, 31, last}), i);
+    }
+    for (uint64_t i = 0; i < TTM_CBS_MAX; i++) {
+        const struct ttm_cb cb = {
+            .serial = i,
+            .program = i % 8,
+            .address = (i * 0x9e3779b97f4a7c15ull) | 1,
+            .core_bytes = 1,
+            .core_set = (uint32_t)i % TTM_CORE_SETS_MAX,
+            .device_set = next++ % TTM_DEVICE_COUNT,
+        };
+        assert_int_equal(ttm_cb_map_add(&map, &cb), 0);
+    }
+    for (uint16_t device = 0; device < TTM_DEVICE_COUNT; device++)
+        assert_in_range(steps_of(device, programs, 8), 1, UINT64_C(1) << 20);
+    for (uint32_t i = 0; i < map.count; i++)
+        map.cbs[i].device_set = 3;
+    ttm_cb_map_remove(&map, 0); /* a change */
+    assert_in_range(steps_of(3, programs, 8), TTM_CB_CELLS_MAX, 3 * TTM_CB_CELLS_MAX);
 }
 
 /* More combinations of core sets than are remembered: each core has one of its own. */
@@ -298,22 +434,33 @@ static void cores_that_all_differ_are_each_summed(void **state)
 static void when_memory_is_short_nothing_is_lost(void **state)
 {
     const struct ttm_core_range range = {0, 0, 0, 0};
-    const struct ttm_cb cb = {.serial = 1, .core_bytes = 5};
+    const struct ttm_cb cb = {.serial = 1, .program = 3, .core_bytes = 5};
+    const uint64_t program = 3;
     struct ttm_cb_sums sums;
+    bool has_failed = true;
     (void)state;
 
-    faults_begin(0);
-    assert_int_equal(ttm_cb_map_add_cores(&map, 1, &range, 1), -ENOMEM);
-    assert_true(faults_end());
-    assert_int_equal(ttm_cb_map_add_cores(&map, 1, &range, 1), 0);
-    faults_begin(0);
-    assert_int_equal(ttm_cb_map_add(&map, &cb), -ENOMEM);
-    assert_true(faults_end());
-    assert_int_equal(ttm_cb_map_add(&map, &cb), 0);
-    for (int i = 0; i < 3; i++) {
-        faults_begin((unsigned)i);
-        assert_int_equal(ttm_cb_map_sum(&map, &sets, 0, NULL, 0, &sums), -ENOMEM);
+    for (unsigned grants = 0; grants < 2; grants++) {
+        faults_begin(grants);
+        assert_int_equal(ttm_cb_map_add_cores(&map, 1, &range, 1), -ENOMEM);
         assert_true(faults_end());
+        assert_int_equal(ttm_cb_map_find_cores(&map, 1), -ENOENT);
+    }
+    assert_int_equal(ttm_cb_map_add_cores(&map, 1, &range, 1), 0);
+    for (unsigned grants = 0; has_failed; grants++) {
+        faults_begin(grants);
+        const int r = ttm_cb_map_add(&map, &cb);
+        has_failed = faults_end();
+        assert_int_equal(r, has_failed ? -ENOMEM : 0);
+        assert_int_equal(map.count, has_failed ? 0 : 1);
+    }
+    has_failed = true;
+    for (unsigned grants = 0; has_failed; grants++) {
+        faults_begin(grants);
+        const int r = ttm_cb_map_sum(&map, &sets, 0, &program, 1, &sums);
+        has_failed = faults_end();
+        assert_int_equal(r, has_failed ? -ENOMEM : 0);
+        assert_int_equal(sums.registered_bytes, has_failed ? 0 : 5);
     }
     assert_sums(0, NULL, 0, 5, 0);
 }
@@ -330,7 +477,13 @@ int main(void)
         WITH_MAP(what_is_removed_or_cleared_is_gone_and_the_map_says_that_it_changed),
         WITH_MAP(ranges_that_overlap_count_a_core_once_and_cores_beyond_the_grid_are_refused),
         WITH_MAP(the_map_has_bounds),
+        WITH_MAP(the_number_of_cores_of_all_circular_buffers_has_a_bound),
+        WITH_MAP(a_serial_or_note_that_is_there_is_refused_and_changes_nothing),
+        WITH_MAP(addresses_that_pass_the_end_of_64_bits_end_there),
+        WITH_MAP(a_program_with_no_bytes_on_a_core_leaves_those_of_the_one_before),
         WITH_MAP(random_maps_sum_to_what_counting_every_byte_of_every_core_gives),
+        WITH_MAP(devices_with_the_same_circular_buffers_and_programs_cost_one_sum),
+        WITH_MAP(a_hostile_map_costs_a_few_steps_for_each_core),
         WITH_MAP(cores_that_all_differ_are_each_summed),
         WITH_MAP(when_memory_is_short_nothing_is_lost),
     };

@@ -129,7 +129,7 @@ static void a_mesh_is_one_allocation_on_each_of_its_devices(void **state)
     uint32_t set;
     (void)state;
 
-    assert_int_equal(ttm_device_sets_intern(&reg->sets, ids, 8, &set), 0);
+    assert_int_equal(ttm_registry_hold_set(reg, process, ids, 8, &set), 0);
     give_birth(process, set, TTM_REGION_L1, 1, 90);
     depart(process);
 
@@ -144,6 +144,58 @@ static void a_mesh_is_one_allocation_on_each_of_its_devices(void **state)
     assert_int_equal(departed.remains.list[0].device_count, 8);
     assert_int_equal(departed.remains.list[0].devices[TTM_REMAINS_DEVICES - 1], 5);
     assert_int_equal(departed.remains.list[0].last_device, 7);
+}
+
+static void what_remains_of_different_meshes_stays_apart_though_a_number_is_used_again(void **state)
+{
+    uint32_t first, second;
+    (void)state;
+
+    struct ttm_process *process = new_process(1, "one");
+    assert_int_equal(ttm_registry_hold_set(reg, process, (uint16_t[]){0, 1}, 2, &first), 0);
+    give_birth(process, first, TTM_REGION_L1, 1, 90);
+    depart(process);
+    process = new_process(2, "two");
+    assert_int_equal(ttm_registry_hold_set(reg, process, (uint16_t[]){2, 3}, 2, &second), 0);
+    assert_int_equal(second, first);
+    give_birth(process, second, TTM_REGION_L1, 1, 90);
+    depart(process);
+    process = new_process(3, "three");
+    assert_int_equal(ttm_registry_hold_set(reg, process, (uint16_t[]){0, 1}, 2, &first), 0);
+    give_birth(process, first, TTM_REGION_L1, 1, 90);
+    depart(process);
+
+    assert_int_equal(departed.remains.count, 2);
+    assert_int_equal(departed.remains.list[0].devices[0], 0);
+    assert_int_equal(departed.remains.list[0].count, 2);
+    assert_int_equal(departed.remains.list[1].devices[0], 2);
+    assert_int_equal(departed.remains.list[1].count, 1);
+}
+
+static void a_mesh_that_cannot_be_kept_counts_among_the_others(void **state)
+{
+    struct ttm_process *process = new_process(1, "mesh");
+    struct ttm_departure departure;
+    uint32_t set;
+    (void)state;
+
+    assert_int_equal(ttm_registry_hold_set(reg, process, (uint16_t[]){0, 1}, 2, &set), 0);
+    give_birth(process, set, TTM_REGION_L1, 1, 90);
+    for (unsigned grants = 0; grants < 20; grants++) {
+        struct ttm_departed short_one;
+        ttm_departed_init(&short_one, 1);
+        faults_begin(grants);
+        ttm_departed_add(&short_one, reg, process, false);
+        const bool has_failed = faults_end();
+        if (!short_one.is_short) {
+            assert_int_equal(short_one.remains.others + short_one.remains.count, 1);
+            assert_true(has_failed || short_one.remains.count == 1);
+        }
+        if (short_one.remains.others > 0)
+            assert_int_equal(short_one.remains.others_footprint_bytes, 200);
+        ttm_departed_done(&short_one);
+    }
+    ttm_registry_end_process(reg, process, &departure);
 }
 
 /* Serials, as those have whose devices can be closed. */
@@ -574,6 +626,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_a_process_did_outlives_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(remains_that_are_alike_are_counted_together, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_remains_of_different_meshes_stays_apart_though_a_number_is_used_again, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(a_mesh_that_cannot_be_kept_counts_among_the_others, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_mesh_is_one_allocation_on_each_of_its_devices, set_up,
                                         tear_down),

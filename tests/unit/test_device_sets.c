@@ -8,7 +8,7 @@ static struct ttm_device_sets sets;
 static int set_up(void **state)
 {
     (void)state;
-    ttm_device_sets_init(&sets);
+    ttm_device_sets_init(&sets, 0x5eed);
     return 0;
 }
 
@@ -122,20 +122,80 @@ static void more_sets_than_the_limit_are_refused_and_the_known_ones_stay(void **
     assert_int_equal(ttm_device_sets_intern(&sets, (uint16_t[]){1000, 1001}, 2, &number), -ENOSPC);
     assert_int_equal(intern((uint16_t[]){0, 1}, 2), TTM_DEVICE_COUNT);
     assert_int_equal(intern((uint16_t[]){1000}, 1), 1000);
+    ttm_device_sets_unref(&sets, TTM_DEVICE_COUNT + 5);
+    assert_int_equal(intern((uint16_t[]){1000, 1001}, 2), TTM_DEVICE_COUNT + 5);
 }
 
 static void short_memory_adds_no_set(void **state)
 {
+    bool has_failed = true;
     uint32_t number;
     (void)state;
 
-    for (unsigned grants = 0; grants < 2; grants++) {
+    for (unsigned grants = 0; has_failed; grants++) {
         faults_begin(grants);
-        assert_int_equal(ttm_device_sets_intern(&sets, (uint16_t[]){1, 2}, 2, &number), -ENOMEM);
-        assert_true(faults_end());
-        assert_int_equal(ttm_device_sets_get(&sets, TTM_DEVICE_COUNT).count, 0);
+        const int r = ttm_device_sets_intern(&sets, (uint16_t[]){1, 2}, 2, &number);
+        has_failed = faults_end();
+        assert_int_equal(r, has_failed ? -ENOMEM : 0);
+        assert_int_equal(ttm_device_sets_get(&sets, TTM_DEVICE_COUNT).count, has_failed ? 0 : 2);
     }
-    assert_int_equal(intern((uint16_t[]){1, 2}, 2), TTM_DEVICE_COUNT);
+    assert_int_equal(number, TTM_DEVICE_COUNT);
+}
+
+static void a_set_is_gone_with_its_last_reference_and_its_number_is_used_again(void **state)
+{
+    (void)state;
+    const uint32_t a = intern((uint16_t[]){0, 1}, 2);
+    const uint32_t b = intern((uint16_t[]){4, 5}, 2);
+    assert_int_equal(intern((uint16_t[]){1, 0}, 2), a);
+    ttm_device_sets_unref(&sets, a);
+    assert_int_equal(ttm_device_sets_get(&sets, a).count, 2);
+    ttm_device_sets_unref(&sets, a);
+    assert_int_equal(ttm_device_sets_get(&sets, a).count, 0);
+    assert_int_equal(sets.count, 1);
+    assert_int_equal(intern((uint16_t[]){8, 9, 10}, 3), a);
+    assert_int_equal(ttm_device_sets_get(&sets, a).devices[0], 8);
+    assert_int_equal(ttm_device_sets_get(&sets, b).devices[0], 4);
+    assert_true(intern((uint16_t[]){0, 1}, 2) != a);
+    ttm_device_sets_unref(&sets, 7); /* of one device: nothing is counted */
+    assert_int_equal(ttm_device_sets_get(&sets, 7).count, 1);
+}
+
+/* Sets come and go; what is there is compared with a plain list. */
+static void random_sets_are_found_while_they_have_a_reference(void **state)
+{
+    struct {
+        uint16_t devices[3];
+        uint32_t number;
+        uint32_t refs;
+    } known[200] = {0};
+    uint64_t seed = 0x5eed;
+    uint32_t in_use = 0;
+    (void)state;
+
+    for (uint32_t i = 0; i < COUNT_OF(known); i++) {
+        known[i].devices[0] = (uint16_t)i;
+        known[i].devices[1] = (uint16_t)(i + 300);
+        known[i].devices[2] = (uint16_t)(i * 2 + 301);
+    }
+    for (uint32_t step = 0; step < 20000; step++) {
+        const uint32_t i = random_below(&seed, COUNT_OF(known));
+        if (known[i].refs == 0 || random_below(&seed, 5) < 2) {
+            const uint32_t number = intern(known[i].devices, 3);
+            assert_true(known[i].refs == 0 || known[i].number == number);
+            in_use += known[i].refs++ == 0;
+            known[i].number = number;
+        } else {
+            ttm_device_sets_unref(&sets, known[i].number);
+            in_use -= --known[i].refs == 0;
+        }
+        assert_int_equal(sets.count, in_use);
+    }
+    for (uint32_t i = 0; i < COUNT_OF(known); i++) {
+        if (known[i].refs > 0)
+            assert_memory_equal(ttm_device_sets_get(&sets, known[i].number).devices,
+                                known[i].devices, sizeof(known[i].devices));
+    }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -151,6 +211,8 @@ int main(void)
         TEST(no_device_and_devices_out_of_range_are_refused),
         TEST(a_number_that_was_never_given_is_the_empty_set),
         TEST(more_sets_than_the_limit_are_refused_and_the_known_ones_stay),
+        TEST(a_set_is_gone_with_its_last_reference_and_its_number_is_used_again),
+        TEST(random_sets_are_found_while_they_have_a_reference),
         TEST(short_memory_adds_no_set),
     };
 

@@ -81,24 +81,38 @@ static void with_a_clash_the_owners_hold_l1(void **state)
     assert_int_equal(failure.owners[0].origin, 2);
 }
 
-/* A thousand lives and a storm of failures with something between them: a second has its limit. */
+/* A thousand sites and a storm of failures with something between them: a second has its limit. */
 static void a_storm_has_a_limit_and_names_nobody_rather_than_who_it_was(void **state)
 {
     uint32_t named = 0, failures = 0;
     (void)state;
 
-    for (int i = 0; i < 1000; i++)
-        give_birth(TTM_REGION_L1, 1);
+    for (uint32_t origin = 1; origin <= 1000; origin++)
+        give_birth(TTM_REGION_L1, origin);
     while (failures < 3000) {
         give_birth(TTM_REGION_L1, 1);
         const struct ttm_failure_row failure =
             fail_in(TTM_REGION_L1, TTM_FAILURE_OUT_OF_MEMORY, 5 * SECOND + failures++);
         if (failure.owner_count > 0)
-            assert_int_equal(failure.owners[0].count, 1000 + failures);
+            assert_int_equal(failure.owners[0].count, 1 + failures);
         named += failure.owner_count > 0;
     }
-    assert_in_range(named, 100, 1048);
-    assert_int_equal(fail_in(TTM_REGION_L1, TTM_FAILURE_OUT_OF_MEMORY, 6 * SECOND).owner_count, 1);
+    assert_in_range(named, 200, 263);
+    assert_int_equal(fail_in(TTM_REGION_L1, TTM_FAILURE_OUT_OF_MEMORY, 6 * SECOND).owner_count,
+                     TTM_OWNERS_MAX);
+}
+
+static void allocations_of_one_site_cost_no_more_than_one(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        give_birth(TTM_REGION_L1, 1);
+    for (uint32_t failures = 0; failures < 10000; failures++) {
+        give_birth(TTM_REGION_L1, 1);
+        assert_int_equal(
+            fail_in(TTM_REGION_L1, TTM_FAILURE_OUT_OF_MEMORY, 5 * SECOND + failures).owner_count,
+            1);
+    }
 }
 
 static void when_memory_is_short_nobody_is_named(void **state)
@@ -120,6 +134,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(with_a_clash_the_owners_hold_l1, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_storm_has_a_limit_and_names_nobody_rather_than_who_it_was,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(allocations_of_one_site_cost_no_more_than_one, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(when_memory_is_short_nobody_is_named, set_up, tear_down),
     };
 

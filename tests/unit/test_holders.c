@@ -3,6 +3,7 @@
 
 #include "model/holders.h"
 #include "model/registry.h"
+#include "model/snapshot.h"
 #include "wire/life_row.h"
 
 static struct ttm_registry *reg;
@@ -72,7 +73,7 @@ static void other_memory_and_views_do_not_count(void **state)
     uint32_t mesh;
     (void)state;
 
-    assert_int_equal(ttm_device_sets_intern(&reg->sets, both, 2, &mesh), 0);
+    assert_int_equal(ttm_registry_hold_set(reg, proc, both, 2, &mesh), 0);
     give_birth(0, TTM_REGION_DRAM, 1, 1000, 0);
     give_birth(1, TTM_REGION_L1, 1, 1000, 0);
     give_birth(0, TTM_REGION_L1, 1, 1000, TTM_SITE_ALIAS);
@@ -133,6 +134,91 @@ static void those_beyond_the_bound_are_in_the_sum(void **state)
     assert_int_equal(holders.all.bytes, 100 * 24 * 25 / 2);
 }
 
+/* ---- against a walk over all allocations ---- */
+
+#define ORIGINS 40
+#define DEVICES 3
+
+static void assert_as_walked(uint16_t device, uint8_t region)
+{
+    struct ttm_owner sums[ORIGINS] = {0}, all = {0};
+    struct ttm_life_view view;
+    const struct ttm_life *life;
+    uint64_t at = 0;
+    uint32_t origins = 0;
+
+    assert_int_equal(ttm_life_view_take(&proc->lives.store, &view), 0);
+    while ((life = ttm_life_view_next(&view, &at)) != NULL) {
+        const struct ttm_site *site = ttm_site_table_get(&proc->sites, life->site);
+        const struct ttm_device_set set = ttm_device_sets_get(&reg->sets, site->device_set);
+        bool is_there = site->region == region && !(site->flags & TTM_SITE_ALIAS);
+        for (uint16_t i = 0; is_there && i < set.count; i++) {
+            if (set.devices[i] != device)
+                continue;
+            struct ttm_owner *both[] = {&sums[site->origin], &all};
+            for (size_t b = 0; b < 2; b++) {
+                both[b]->count++;
+                both[b]->bytes += life->bytes;
+                both[b]->footprint_bytes += life->footprint_bytes;
+            }
+        }
+    }
+    (void)ttm_life_view_release(&view, UINT32_MAX);
+    for (uint32_t i = 0; i < ORIGINS; i++)
+        origins += sums[i].count > 0;
+    assert_int_equal(ttm_holders_find(reg, proc, device, region, &holders), 0);
+    assert_int_equal(holders.origins, origins);
+    assert_int_equal(holders.count, origins < TTM_OWNERS_MAX ? origins : TTM_OWNERS_MAX);
+    assert_memory_equal(&holders.all, &all, sizeof(all));
+    for (uint32_t i = 0; i < holders.count; i++) {
+        const struct ttm_owner *owner = &holders.largest[i];
+        struct ttm_owner *sum = &sums[owner->origin];
+        uint64_t most = 0;
+        for (uint32_t o = 0; o < ORIGINS; o++)
+            most = sums[o].footprint_bytes > most ? sums[o].footprint_bytes : most;
+        assert_int_equal(owner->footprint_bytes, most);
+        assert_int_equal(owner->footprint_bytes, sum->footprint_bytes);
+        assert_int_equal(owner->count, sum->count);
+        assert_int_equal(owner->bytes, sum->bytes);
+        *sum = (struct ttm_owner){0};
+    }
+}
+
+static void the_sums_of_sites_give_what_a_walk_over_all_allocations_gives(void **state)
+{
+    const uint16_t both[] = {0, 2};
+    uint64_t seed = 0x5eed, serial = 0, oldest = 1;
+    uint32_t mesh;
+    (void)state;
+
+    assert_int_equal(ttm_registry_hold_set(reg, proc, both, 2, &mesh), 0);
+    proc->has_serials = true;
+    for (unsigned step = 0; step < 4000; step++) {
+        const struct ttm_birth birth = {
+            .serial = ++serial,
+            .bytes = 1 + random_below(&seed, 5000),
+            .footprint_bytes = 1 + random_below(&seed, 5000),
+            .site = {.device_set = random_below(&seed, 3) ? random_below(&seed, DEVICES) : mesh,
+                     .region = (uint8_t)random_below(&seed, 2),
+                     .flags = random_below(&seed, 4) ? 0 : TTM_SITE_ALIAS,
+                     .origin = random_below(&seed, ORIGINS)},
+        };
+        struct ttm_ended ended;
+        assert_int_equal(ttm_registry_birth(reg, proc, &birth, NULL), 0);
+        if (random_below(&seed, 3) == 0)
+            (void)ttm_registry_end_serial(reg, proc, oldest++, TTM_END_FREED, &ended);
+        if (random_below(&seed, 3) == 0)
+            (void)ttm_registry_set_origin(reg, proc, oldest + random_below(&seed, 50),
+                                          random_below(&seed, ORIGINS));
+        if (step % 100 == 0)
+            assert_as_walked((uint16_t)random_below(&seed, DEVICES + 1),
+                             (uint8_t)random_below(&seed, 3));
+        if (step == 2000)
+            ttm_registry_forget_lives(reg, proc);
+    }
+    assert_int_equal(ttm_registry_check(reg), 0);
+}
+
 static void a_process_without_lives_holds_nothing(void **state)
 {
     (void)state;
@@ -163,6 +249,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_memory_and_views_do_not_count, set_up, tear_down),
         cmocka_unit_test_setup_teardown(threads_that_came_the_same_way_are_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(those_beyond_the_bound_are_in_the_sum, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_sums_of_sites_give_what_a_walk_over_all_allocations_gives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_process_without_lives_holds_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(when_memory_is_short_nobody_is_named, set_up, tear_down),
     };

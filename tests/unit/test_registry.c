@@ -206,7 +206,7 @@ static void a_replaced_life_on_other_devices_leaves_those(void **state)
     uint32_t mesh;
     (void)state;
 
-    assert_int_equal(ttm_device_sets_intern(&reg->sets, (uint16_t[]){0, 1, 2}, 3, &mesh), 0);
+    assert_int_equal(ttm_registry_hold_set(reg, proc, (uint16_t[]){0, 1, 2}, 3, &mesh), 0);
     birth.site.device_set = mesh;
     assert_int_equal(give_birth(proc, &birth), 0);
     birth.site.device_set = 5;
@@ -306,7 +306,7 @@ static void a_life_on_a_mesh_is_counted_once_on_each_of_its_devices(void **state
     uint32_t mesh;
     (void)state;
 
-    assert_int_equal(ttm_device_sets_intern(&reg->sets, (uint16_t[]){7, 0, 1023, 7}, 4, &mesh), 0);
+    assert_int_equal(ttm_registry_hold_set(reg, proc, (uint16_t[]){7, 0, 1023, 7}, 4, &mesh), 0);
     birth.site.allocator = 5000;
     birth.site.device_set = mesh;
     assert_int_equal(give_birth(proc, &birth), 0);
@@ -682,7 +682,7 @@ static void a_departure_counts_a_life_on_a_mesh_once(void **state)
     uint32_t mesh;
     (void)state;
 
-    assert_int_equal(ttm_device_sets_intern(&reg->sets, (uint16_t[]){0, 1, 2, 3}, 4, &mesh), 0);
+    assert_int_equal(ttm_registry_hold_set(reg, proc, (uint16_t[]){0, 1, 2, 3}, 4, &mesh), 0);
     birth.site.device_set = mesh;
     assert_int_equal(give_birth(proc, &birth), 0);
     birth.id = 2;
@@ -773,7 +773,7 @@ static void short_memory_refuses_a_birth_and_changes_nothing(void **state)
     unsigned refusals = 0;
     (void)state;
 
-    assert_int_equal(ttm_device_sets_intern(&reg->sets, (uint16_t[]){1, 2}, 2, &mesh), 0);
+    assert_int_equal(ttm_registry_hold_set(reg, proc, (uint16_t[]){1, 2}, 2, &mesh), 0);
     for (uint64_t id = 0; id < 3000; id++) {
         struct ttm_birth birth = birth_on(0, TTM_REGION_L1, id, 8);
         birth.site.device_set = mesh;
@@ -1056,9 +1056,8 @@ static void two_hundred_thousand_random_events_agree_with_a_naive_table(void **s
     bits_of[8] = 0xff;
     bits_of[9] = 0x2c;
     assert_int_equal(
-        ttm_device_sets_intern(&reg->sets, (uint16_t[]){0, 1, 2, 3, 4, 5, 6, 7}, 8, &sets_of[8]),
-        0);
-    assert_int_equal(ttm_device_sets_intern(&reg->sets, (uint16_t[]){5, 3, 2}, 3, &sets_of[9]), 0);
+        ttm_registry_hold_set(reg, proc, (uint16_t[]){0, 1, 2, 3, 4, 5, 6, 7}, 8, &sets_of[8]), 0);
+    assert_int_equal(ttm_registry_hold_set(reg, proc, (uint16_t[]){5, 3, 2}, 3, &sets_of[9]), 0);
     for (unsigned p = 0; p < SOAK_PROCESSES; p++)
         processes[p] = new_process((int32_t)p);
 
