@@ -8,6 +8,7 @@ import dataclasses
 import gc
 import linecache
 import os
+import stat
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Iterable
@@ -268,6 +269,23 @@ def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+_SOURCE_MAX = 4 << 20  # bytes; a larger file is no source that a person wrote
+
+
+def _has_source(path: str) -> bool:
+    """
+    True if linecache may read that file: it would wait for a FIFO. The modules are those of this
+    process, so its own rights to read them are enough.
+    """
+    if path in linecache.cache:
+        return True
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size <= _SOURCE_MAX
+
+
 def _source_line(where: str) -> str:
     """
     Of "decode.py:28:cache_kv"; the file is looked for among the modules of this process, and among
@@ -278,7 +296,7 @@ def _source_line(where: str) -> str:
         return ""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     for path in [*files, *linecache.cache]:
-        if isinstance(path, str) and os.path.basename(path) == parts[0]:
+        if isinstance(path, str) and os.path.basename(path) == parts[0] and _has_source(path):
             line = linecache.getline(path, int(parts[1])).strip()
             if line:
                 return line
