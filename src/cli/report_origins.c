@@ -121,13 +121,15 @@ static size_t place_columns(const struct sheet *sheet)
 static void put_titles(struct sheet *sheet, uint64_t all_bytes)
 {
     const struct ttm_report_choice *choice = sheet->choice;
-    char title[160], bytes[TTM_NUMBER_SIZE];
+    char title[160], mark[128] = "", bytes[TTM_NUMBER_SIZE];
 
+    if (choice->at == TTM_AT_MARK)
+        (void)ttm_text_copy_safe(mark, sizeof(mark), choice->mark);
     (void)snprintf(title, sizeof(title), "%s%s, by origin",
                    choice->at == TTM_AT_PEAK   ? "at the peak"
                    : choice->at == TTM_AT_MARK ? "live at "
                                                : "what remains",
-                   choice->at == TTM_AT_MARK ? choice->mark : "");
+                   mark);
     (void)ttm_format_bytes(all_bytes, bytes);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
     put(sheet, "  ");

@@ -124,7 +124,7 @@ static void put_caution(struct sheet *sheet)
         put_in(sheet, TTM_YELLOW,
                sheet->process->is_complete ? "what remains is exact, the history is not: "
                                            : "not exact: ");
-        put(sheet, sheet->process->why_incomplete);
+        ttm_text_append_safe(sheet->out, sheet->process->why_incomplete);
         end_line(sheet);
     }
     put_flaws(sheet);
