@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 from ttmem import _server, _tell
 from ttmem._limits import parse_bytes
+from ttmem._text import plain, plain_lines
 
 # Programs are kept by the runtime's own cache; what they take is not left behind by anybody.
 BUFFER_REGIONS = ("DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE")
@@ -122,7 +123,7 @@ class Snapshot:
             return "not tracked: call ttmem.start(), or use `tt-mem run`"
         count, size = len(self.buffers), sum(buffer.footprint_bytes for buffer in self.buffers)
         lines = [f"{_count(count, 'allocation')} live, {human(size)}"]
-        return "\n".join(lines + _describe(self.origins))
+        return plain_lines(lines + _describe(self.origins))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +171,7 @@ class Diff:
     def __str__(self) -> str:
         gone = sum(change.count for change in self.gone)
         head = f"{_count(self.count, 'new buffer')}, {human(self.footprint_bytes)}; {gone} gone"
-        return "\n".join([head, *_describe(self.new_buffers)])
+        return plain_lines([head, *_describe(self.new_buffers)])
 
 
 class LeakError(AssertionError):
@@ -391,7 +392,7 @@ def describe_leak(who: str, difference: Diff, limit: int = 0) -> str:
         f"({human(difference.bytes)} requested, {on})"
         + (f", the limit is {human(limit)}" if limit else "")
     ]
-    return "\n".join(lines + _describe_held(_by_line(difference.new_buffers)))
+    return plain_lines(lines + _describe_held(_by_line(difference.new_buffers)))
 
 
 def describe_growth(
@@ -411,13 +412,13 @@ def describe_growth(
         )
         of_key = [c for c in difference.new_buffers if _baseline.origin_key(c) == key]
         lines += _describe_held(_by_line(of_key))
-    return "\n".join(lines)
+    return plain_lines(lines)
 
 
 def describe_peak(who: str, taken: dict[tuple[int, str], int], limit: int) -> str:
     """The text of a failure: how much more there was for a while than the limit allows."""
     (device, region), most = max(taken.items(), key=lambda row: row[1])
-    return (
+    return plain(
         f"device memory: {who} took {human(most)} of {region} on device {device}, "
         f"the limit is {human(limit)}"
     )
