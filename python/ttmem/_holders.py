@@ -81,8 +81,13 @@ class Holder:
         self.path = path  # "KEPT[3].cache['k']", where that says more
         self.root = root  # id() of the object that the text is about, as it was in the search
 
-    def __str__(self) -> str:
+    def words(self) -> str:
         return f"{self.text}: {self.path}" if self.path else self.text
+
+    def __str__(self) -> str:
+        from ttmem._text import plain  # not at the top: the hook has this file without the package
+
+        return plain(self.words())
 
     def __repr__(self) -> str:
         return f"Holder({self.kind!r}, {self.text!r}, {self.path!r})"
@@ -1009,7 +1014,7 @@ def _line(origin: int, found: list[Holder], is_done: bool, roots: dict[int, int]
     best = _most_telling(found)[:HOLDERS]
     cause = CAUSES.index(best[0].kind) if best else 0
     words = (
-        f"\x1f{roots.setdefault(holder.root, len(roots) + 1)} {_printable(str(holder))}"
+        f"\x1f{roots.setdefault(holder.root, len(roots) + 1)} {_printable(holder.words())}"
         for holder in best
     )
     return f"{origin} {cause} {0 if is_done else 1}" + "".join(words)

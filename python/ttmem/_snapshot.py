@@ -8,6 +8,7 @@ import dataclasses
 import gc
 import linecache
 import os
+import stat
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Iterable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 from ttmem import _server, _tell
 from ttmem._limits import parse_bytes
+from ttmem._text import plain, plain_lines
 
 # Programs are kept by the runtime's own cache; what they take is not left behind by anybody.
 BUFFER_REGIONS = ("DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE")
@@ -121,7 +123,7 @@ class Snapshot:
             return "not tracked: call ttmem.start(), or use `tt-mem run`"
         count, size = len(self.buffers), sum(buffer.footprint_bytes for buffer in self.buffers)
         lines = [f"{_count(count, 'allocation')} live, {human(size)}"]
-        return "\n".join(lines + _describe(self.origins))
+        return plain_lines(lines + _describe(self.origins))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +171,7 @@ class Diff:
     def __str__(self) -> str:
         gone = sum(change.count for change in self.gone)
         head = f"{_count(self.count, 'new buffer')}, {human(self.footprint_bytes)}; {gone} gone"
-        return "\n".join([head, *_describe(self.new_buffers)])
+        return plain_lines([head, *_describe(self.new_buffers)])
 
 
 class LeakError(AssertionError):
@@ -268,6 +270,23 @@ def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+_SOURCE_MAX = 4 << 20  # bytes; a larger file is no source that a person wrote
+
+
+def _has_source(path: str) -> bool:
+    """
+    True if linecache may read that file: it would wait for a FIFO. The modules are those of this
+    process, so its own rights to read them are enough.
+    """
+    if path in linecache.cache:
+        return True
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size <= _SOURCE_MAX
+
+
 def _source_line(where: str) -> str:
     """
     Of "decode.py:28:cache_kv"; the file is looked for among the modules of this process, and among
@@ -278,7 +297,7 @@ def _source_line(where: str) -> str:
         return ""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     for path in [*files, *linecache.cache]:
-        if isinstance(path, str) and os.path.basename(path) == parts[0]:
+        if isinstance(path, str) and os.path.basename(path) == parts[0] and _has_source(path):
             line = linecache.getline(path, int(parts[1])).strip()
             if line:
                 return line
@@ -373,7 +392,7 @@ def describe_leak(who: str, difference: Diff, limit: int = 0) -> str:
         f"({human(difference.bytes)} requested, {on})"
         + (f", the limit is {human(limit)}" if limit else "")
     ]
-    return "\n".join(lines + _describe_held(_by_line(difference.new_buffers)))
+    return plain_lines(lines + _describe_held(_by_line(difference.new_buffers)))
 
 
 def describe_growth(
@@ -393,13 +412,13 @@ def describe_growth(
         )
         of_key = [c for c in difference.new_buffers if _baseline.origin_key(c) == key]
         lines += _describe_held(_by_line(of_key))
-    return "\n".join(lines)
+    return plain_lines(lines)
 
 
 def describe_peak(who: str, taken: dict[tuple[int, str], int], limit: int) -> str:
     """The text of a failure: how much more there was for a while than the limit allows."""
     (device, region), most = max(taken.items(), key=lambda row: row[1])
-    return (
+    return plain(
         f"device memory: {who} took {human(most)} of {region} on device {device}, "
         f"the limit is {human(limit)}"
     )

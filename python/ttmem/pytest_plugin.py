@@ -28,6 +28,7 @@ import pytest
 import ttmem
 from ttmem import _limits
 from ttmem._limits import Limits
+from ttmem._text import plain, plain_lines
 
 _STATE = pytest.StashKey["_State"]()
 _FAILURE = pytest.StashKey[str]()
@@ -279,15 +280,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.failed and state._is_tracking:
         path = state.keep_recording(item.nodeid, f"{item.nodeid} ends")
         if path is not None:
-            item.user_properties.append(("ttmem_recording", path))  # JUnit takes those of the end
+            item.user_properties.append(
+                ("ttmem_recording", plain(path))
+            )  # JUnit takes those of the end
             report.sections.append(("device memory", _how_to_look(path, item.nodeid)))
 
 
 def _how_to_look(path: str, test: str) -> str:
-    return (
-        f"recorded in {path}\n"
-        f"tt-mem report {path}\n"
-        f"tt-mem diff {path} --from '{test} begins' --to '{test} ends'"
+    return plain_lines(
+        [
+            f"recorded in {path}",
+            f"tt-mem report {path}",
+            f"tt-mem diff {path} --from '{test} begins' --to '{test} ends'",
+        ]
     )
 
 
@@ -322,7 +327,7 @@ class _Summary:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self._state.trouble:
-            terminalreporter.write_line(f"ttmem: {self._state.trouble}")
+            terminalreporter.write_line(plain(f"ttmem: {self._state.trouble}"))
         if self._state.is_showing and self._found:
             self._show(terminalreporter)
 
@@ -335,4 +340,6 @@ class _Summary:
         rows = sorted(self._found.items(), key=lambda row: (-row[1]["left_bytes"], row[0]))
         for test, found in rows:
             sizes = [*found["peaks"].values(), found["left_bytes"]]
-            terminal.write_line("".join(f"{human(size):>11}" for size in sizes) + f"  {test}")
+            terminal.write_line(
+                "".join(f"{human(size):>11}" for size in sizes) + f"  {plain(test)}"
+            )

@@ -838,6 +838,7 @@ static int make_process(struct making *making)
 
     *process = (struct ttm_report_process){
         .pid = ledger->seen.pid,
+        .uid = ledger->seen.uid,
         .source = ledger->seen.source,
         .command = ttm_arena_text(&making->report->arena, command, strlen(command)),
         .start_wall_ns = ledger->seen.start_wall_ns,

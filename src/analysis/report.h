@@ -122,6 +122,7 @@ struct ttm_report_address {
 
 struct ttm_report_process {
     int32_t pid;
+    uint32_t uid; /* as the recording says; 0 in one that was imported */
     uint8_t source;
     bool is_logged;  /* imported from a text log, */
     bool is_untimed; /* which has no times: those here tell the order */

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/quiet_thread.h"
+#include "base/text.h"
 
 #define BUFFER_SIZE 65536
 #define LINE_SIZE 1024
@@ -148,17 +149,19 @@ static bool append_line(const char *line, size_t length)
 void ttm_log(const char *format, ...)
 {
     static const char prefix[] = "tt-mem: ";
-    char line[LINE_SIZE];
+    const size_t prefix_length = sizeof(prefix) - 1;
+    char text[LINE_SIZE], line[LINE_SIZE];
     char note[96];
     va_list args;
 
-    memcpy(line, prefix, sizeof(prefix) - 1);
     va_start(args, format);
-    int n = vsnprintf(line + sizeof(prefix) - 1, sizeof(line) - sizeof(prefix), format, args);
+    const int n = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     if (n < 0)
         return;
-    size_t length = strlen(line);
+    memcpy(line, prefix, prefix_length);
+    size_t length = prefix_length + ttm_text_copy_safe(line + prefix_length,
+                                                       sizeof(line) - prefix_length - 1, text);
     line[length++] = '\n';
 
     pthread_mutex_lock(&lock);

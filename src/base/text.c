@@ -166,19 +166,45 @@ void ttm_text_append_decimal(struct ttm_text *text, uint64_t value, unsigned dec
         ttm_text_format(text, ".%0*" PRIu64, (int)decimals, rest);
 }
 
+/* Writes the next piece of a safe text to 'piece' and returns how much of 'string' it stands for. */
+static size_t safe_piece(const char *string, char piece[8])
+{
+    const size_t n = ttm_utf8_length(string);
+
+    if (n == 0 || ttm_utf8_control(string) != 0) {
+        (void)snprintf(piece, 8, "\\x%02x", (unsigned char)*string);
+        return 1;
+    }
+    memcpy(piece, string, n);
+    piece[n] = '\0';
+    return n;
+}
+
 void ttm_text_append_safe(struct ttm_text *text, const char *string)
 {
-    while (*string) {
-        const size_t n = ttm_utf8_length(string);
+    char piece[8];
 
-        if (n == 0 || ttm_utf8_control(string) != 0) {
-            ttm_text_format(text, "\\x%02x", (unsigned char)*string);
-            string++;
-        } else {
-            ttm_text_append_bytes(text, string, n);
-            string += n;
-        }
+    while (*string) {
+        string += safe_piece(string, piece);
+        ttm_text_append(text, piece);
     }
+}
+
+size_t ttm_text_copy_safe(char *ret, size_t size, const char *string)
+{
+    size_t length = 0;
+    char piece[8];
+
+    while (*string) {
+        string += safe_piece(string, piece);
+        const size_t n = strlen(piece);
+        if (n >= size - length)
+            break;
+        memcpy(ret + length, piece, n);
+        length += n;
+    }
+    ret[length] = '\0';
+    return length;
 }
 
 void ttm_text_append_column(struct ttm_text *text, const char *string, size_t columns, bool utf8)

@@ -50,6 +50,12 @@ void ttm_text_append_decimal(struct ttm_text *text, uint64_t value, unsigned dec
 void ttm_text_append_safe(struct ttm_text *text, const char *string);
 
 /*
+ * The same into a buffer, without memory of its own: as much as there is room for, and a
+ * terminating zero. Returns the length.
+ */
+size_t ttm_text_copy_safe(char *ret, size_t size, const char *string);
+
+/*
  * Append 'string', padded with spaces or cut to exactly 'columns' (a character
  * counts as one column; what is cut ends in "…" or, without UTF-8, in "~").
  */

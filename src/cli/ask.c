@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "query/locate.h"
 
@@ -39,8 +40,11 @@ static int connect_to_only(const struct ttm_places *places, struct ttm_connectio
     if (places->count == 1)
         return connect_to(places->paths[0], ret);
     ttm_log("several servers are running; choose one with --socket or TTMEM_SOCKET:");
-    for (size_t i = 0; i < places->count; i++)
-        (void)fprintf(stderr, "  %s\n", places->paths[i]);
+    for (size_t i = 0; i < places->count; i++) {
+        char path[4 * TTM_SOCKET_PATH_SIZE];
+        (void)ttm_text_copy_safe(path, sizeof(path), places->paths[i]);
+        (void)fprintf(stderr, "  %s\n", path);
+    }
     return TTM_EXIT_USAGE;
 }
 

@@ -13,7 +13,7 @@
 #include "cli/page.h"
 #include "cli/recording_file.h"
 
-enum { OPTION_FORMAT = 256, OPTION_OF, OPTION_BY };
+enum { OPTION_FORMAT = 256, OPTION_OF, OPTION_BY, OPTION_SOURCE };
 
 static const struct ttm_option options[] = {
     {.id = OPTION_FORMAT,
@@ -32,6 +32,7 @@ static const struct ttm_option options[] = {
      .arg = "UNIT",
      .help = "bytes (the default) or count",
      .choices = "bytes count"},
+    {.id = OPTION_SOURCE, .name = "source", .help = "html: source lines of files not yours, too"},
     TTM_OPTION_HELP_ROW,
     {0},
 };
@@ -42,6 +43,7 @@ typedef int (*write_fn)(const struct ttm_report *report, const struct ttm_flame_
 struct wish {
     write_fn write;
     bool is_page; /* instead */
+    bool reads_any_source;
     bool is_debug_log;
     bool is_copy;
     const char *output;
@@ -60,6 +62,8 @@ static int take_option(const struct ttm_options *parsed, int id, struct wish *wi
 
     if (id == 'o')
         wish->output = value;
+    if (id == OPTION_SOURCE)
+        wish->reads_any_source = true;
     if (id == OPTION_FORMAT) {
         wish->is_page = strcmp(value, "html") == 0;
         wish->is_debug_log = strcmp(value, "debug-log") == 0;
@@ -96,11 +100,12 @@ static int export(const char *path, const struct wish *wish)
 {
     const struct ttm_report_options wanted = {.wants_drawings = wish->is_page};
     struct ttm_report report = {0};
+    struct ttm_source_lines sources = {.report = &report, .reads_any_file = wish->reads_any_source};
     struct ttm_text out;
     int status = ttm_recording_report(path, &wanted, &report);
 
     ttm_text_init(&out);
-    if (status == TTM_EXIT_OK && (wish->is_page ? ttm_page_write(&report, path, &out)
+    if (status == TTM_EXIT_OK && (wish->is_page ? ttm_page_write(&report, path, &sources, &out)
                                                 : wish->write(&report, &wish->flame, &out)) < 0) {
         ttm_log("cannot export '%s': %s", path, strerror(ENOMEM));
         status = TTM_EXIT_FAILED;
@@ -108,6 +113,8 @@ static int export(const char *path, const struct wish *wish)
         status = ttm_export_file(wish->output, write_text, &out);
         if (status == TTM_EXIT_OK && !wish->is_page) /* which says so at its top */
             ttm_recording_caution(path, &report.info);
+        if (status == TTM_EXIT_OK && sources.left_out > 0)
+            ttm_log(TTM_SOURCE_LEFT_OUT "; use --source");
     }
     ttm_text_done(&out);
     ttm_report_done(&report);
@@ -147,7 +154,8 @@ static int run(int argc, char **argv)
 
 const struct ttm_command ttm_command_export = {
     .name = "export",
-    .synopsis = "FILE --format FORMAT -o OUT [--of WHAT] [--by UNIT]",
+    .synopsis = "FILE --format FORMAT -o OUT [--of WHAT] [--by UNIT]\n"
+                "                     [--source]",
     .summary = "Writes a recording as a page, or in a form that other tools read.",
     .details = "folded: flamegraph.pl, inferno; speedscope: https://www.speedscope.app;\n"
                "html: one page for any browser that needs nothing else and can be mailed;\n"

@@ -24,6 +24,7 @@ enum {
     OPTION_PID,
     OPTION_MIN_BYTES,
     OPTION_TOP,
+    OPTION_SOURCE,
 };
 
 static const struct ttm_option options[] = {
@@ -55,6 +56,9 @@ static const struct ttm_option options[] = {
      .help = "suspects that are known, as lines 'leak:PATTERN'"},
     TTM_OPTIONS_LEAK_START,
     {.id = OPTION_FULL_PATHS, .name = "full-paths", .help = "files with their folders"},
+    {.id = OPTION_SOURCE,
+     .name = "source",
+     .help = "show source lines of files that are not yours, too"},
     TTM_OPTION_JSON,
     TTM_OPTION_HELP_ROW,
     {0},
@@ -103,6 +107,8 @@ static int take_option(const struct ttm_options *parsed, int id, struct ttm_repo
         choice->is_unfolded = true;
     else if (id == OPTION_FULL_PATHS)
         choice->has_full_paths = true;
+    else if (id == OPTION_SOURCE)
+        choice->reads_any_source = true;
     else if (id == OPTION_AT)
         parse_moment(parsed->value, choice);
     else if (id == OPTION_BY)
@@ -264,7 +270,7 @@ const struct ttm_command ttm_command_report = {
     .name = "report",
     .synopsis = "[FILE] [--at MOMENT] [--by WHAT] [--all] [-d LIST]\n"
                 "                     [--region REGION] [--after-mark NAME | --warmup SECONDS]\n"
-                "                     [--json]",
+                "                     [--source] [--json]",
     .summary = "What a recording shows: peaks, what remains and where it comes from.",
     .details = "FILE is what 'tt-mem run' wrote; without it, the newest *.ttmem of this folder.\n"
                "Suspects come first: what keeps growing and is not given back.",

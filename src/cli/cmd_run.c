@@ -495,14 +495,15 @@ static bool is_judged(const struct ttm_report *report)
 static void tell_unjudged(const struct run *run, const struct ttm_report *report,
                           char text[VERDICT_SIZE])
 {
-    char duration[TTM_NUMBER_SIZE];
+    char duration[TTM_NUMBER_SIZE], mark[65] = "";
 
+    if (run->judged.after_mark)
+        (void)ttm_text_copy_safe(mark, sizeof(mark), run->judged.after_mark);
     if (!report)
         (void)snprintf(text, VERDICT_SIZE, "leaks were not looked for: nothing was recorded");
     else if (run->judged.after_mark)
-        (void)snprintf(text, VERDICT_SIZE,
-                       "leaks were not looked for: the mark '%.64s' was never set",
-                       run->judged.after_mark);
+        (void)snprintf(text, VERDICT_SIZE, "leaks were not looked for: the mark '%s' was never set",
+                       mark);
     else
         (void)snprintf(text, VERDICT_SIZE,
                        "leaks were not looked for: the program ended in its warm-up of %s",

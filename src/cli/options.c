@@ -12,8 +12,10 @@
 
 #include "analysis/report.h"
 #include "base/clock.h"
+#include "base/text.h"
 
 #define OPTIONS_MAX 32
+#define COMPLAINT_SIZE 1024
 #define SECONDS_MAX 1000000000u
 
 /* getopt_long's own form of the table; one command is parsed at a time. */
@@ -60,13 +62,15 @@ void ttm_options_init(struct ttm_options *options, const struct ttm_command *com
 
 int ttm_options_complain(const struct ttm_options *options, const char *format, ...)
 {
+    char text[COMPLAINT_SIZE], safe[COMPLAINT_SIZE]; /* what was typed may be somebody's text */
     va_list args;
 
-    (void)fprintf(stderr, "tt-mem %s: ", options->command->name);
     va_start(args, format);
-    (void)vfprintf(stderr, format, args);
+    (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    (void)fprintf(stderr, " (see tt-mem %s --help)\n", options->command->name);
+    (void)ttm_text_copy_safe(safe, sizeof(safe), text);
+    (void)fprintf(stderr, "tt-mem %s: %s (see tt-mem %s --help)\n", options->command->name, safe,
+                  options->command->name);
     return TTM_OPTION_WRONG;
 }
 

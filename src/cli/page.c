@@ -23,12 +23,13 @@ static void append_harmless(struct ttm_text *out, const char *json)
     }
 }
 
-int ttm_page_write(const struct ttm_report *report, const char *path, struct ttm_text *out)
+int ttm_page_write(const struct ttm_report *report, const char *path,
+                   struct ttm_source_lines *sources, struct ttm_text *out)
 {
     struct ttm_text data;
 
     ttm_text_init(&data);
-    int r = ttm_page_data(report, path, &data);
+    int r = ttm_page_data(report, path, sources, &data);
     if (r == 0) {
         ttm_text_append(out, (const char *)ttm_page_head);
         append_harmless(out, ttm_text_string(&data));

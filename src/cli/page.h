@@ -11,8 +11,13 @@
 
 #include "analysis/report.h"
 #include "base/text.h"
+#include "cli/source_line.h"
 
-/* The report has to have drawings. 'path' is the recording's. Returns 0 or -ENOMEM. */
-int ttm_page_write(const struct ttm_report *report, const char *path, struct ttm_text *out);
+/*
+ * The report has to have drawings. 'path' is the recording's. 'sources' may be NULL: no source
+ * lines. Returns 0 or -ENOMEM.
+ */
+int ttm_page_write(const struct ttm_report *report, const char *path,
+                   struct ttm_source_lines *sources, struct ttm_text *out);
 
 #endif /* TTM_CLI_PAGE_H */

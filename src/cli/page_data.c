@@ -17,14 +17,17 @@
 #include "cli/recording_file.h"
 #include "cli/report_json.h"
 #include "cli/report_words.h"
-#include "cli/source_line.h"
 #include "wire/region.h"
 #include "wire/shortage.h"
 
 struct page {
     const struct ttm_report *report;
     struct ttm_json json;
+    struct ttm_source_lines *sources; /* NULL: none */
     struct ttm_frame_table frames;
+    bool *is_own; /* of each frame: a process of the caller names it */
+    uint32_t own_count, own_room;
+    bool is_own_process;   /* the process that is written now */
     uint32_t course_spans; /* for each course */
     int status;
 };
@@ -94,11 +97,28 @@ static uint64_t since_start(const struct part *part, uint64_t time_ns)
 
 /* ---- stacks ---- */
 
+/* Several processes may name the same frame. Returns 0 or -ENOMEM. */
+static int note_owner(struct page *page, uint32_t number)
+{
+    if (number >= page->own_room) {
+        const uint32_t room = number < 32 ? 64 : 2 * number;
+        bool *is_own = realloc(page->is_own, room * sizeof(is_own[0]));
+        if (!is_own)
+            return -ENOMEM;
+        page->is_own = is_own;
+        page->own_room = room;
+    }
+    while (page->own_count <= number)
+        page->is_own[page->own_count++] = false;
+    page->is_own[number] |= page->is_own_process;
+    return 0;
+}
+
 static void put_frame(struct page *page, struct ttm_stack_frame *frame)
 {
     const long number = frame->name ? ttm_frame_table_add(&page->frames, frame) : -ENOMEM;
 
-    if (number < 0)
+    if (number < 0 || note_owner(page, (uint32_t)number) < 0)
         page->status = -ENOMEM;
     else
         ttm_json_u64(&page->json, (uint64_t)number);
@@ -135,7 +155,6 @@ static void put_native(struct page *page, const struct ttm_origin_words *words)
 /* [name, file, line, source]: the last two or three are left out where they are not known. */
 static void put_frames(struct page *page)
 {
-    const uint64_t until_ns = ttm_report_wall(page->report, page->report->info.last_ns);
     struct ttm_json *json = &page->json;
     uint32_t sources = 0;
     struct ttm_text line;
@@ -152,7 +171,8 @@ static void put_frames(struct page *page)
             ttm_json_u64(json, frame->line);
             ttm_text_clear(&line);
             if (sources < TTM_PAGE_SOURCES &&
-                ttm_source_line(frame->file, frame->line, until_ns, &line)) {
+                ttm_source_line(page->sources, i < page->own_count && page->is_own[i], frame->file,
+                                frame->line, &line)) {
                 put_text(json, ttm_text_string(&line));
                 sources++;
             }
@@ -669,6 +689,7 @@ static void put_process(struct page *page, const struct ttm_report_process *proc
 {
     struct part part = {.page = page, .process = process};
 
+    page->is_own_process = page->sources && ttm_source_is_own(page->sources, process);
     if (choose_origins(&part) < 0) {
         page->status = -ENOMEM;
     } else {
@@ -717,9 +738,10 @@ static void put_recording(struct page *page, const char *path)
     ttm_text_done(&flaws);
 }
 
-int ttm_page_data(const struct ttm_report *report, const char *path, struct ttm_text *out)
+int ttm_page_data(const struct ttm_report *report, const char *path,
+                  struct ttm_source_lines *sources, struct ttm_text *out)
 {
-    struct page page = {.report = report};
+    struct page page = {.report = report, .sources = sources};
 
     page.course_spans = share_of(TTM_PAGE_SPANS, count_courses(report), 16);
     ttm_json_init(&page.json, out);
@@ -734,5 +756,6 @@ int ttm_page_data(const struct ttm_report *report, const char *path, struct ttm_
     put_frames(&page);
     ttm_json_object_end(&page.json);
     ttm_frame_table_done(&page.frames);
+    free(page.is_own);
     return page.status < 0 || ttm_text_failed(out) ? -ENOMEM : 0;
 }

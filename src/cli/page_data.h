@@ -10,6 +10,7 @@
 
 #include "analysis/report.h"
 #include "base/text.h"
+#include "cli/source_line.h"
 
 /* Of all processes together: */
 #define TTM_PAGE_ORIGINS 1500
@@ -21,7 +22,8 @@
 #define TTM_PAGE_SIZES 24 /* of an origin */
 #define TTM_PAGE_TEXT 300 /* bytes of a name or a line */
 
-/* Returns 0 or -ENOMEM. */
-int ttm_page_data(const struct ttm_report *report, const char *path, struct ttm_text *out);
+/* 'sources' may be NULL: no source lines. Returns 0 or -ENOMEM. */
+int ttm_page_data(const struct ttm_report *report, const char *path,
+                  struct ttm_source_lines *sources, struct ttm_text *out);
 
 #endif /* TTM_CLI_PAGE_DATA_H */

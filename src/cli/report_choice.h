@@ -29,6 +29,7 @@ struct ttm_report_choice {
     struct ttm_report_options judged; /* what counts as a leak */
     bool is_unfolded;                 /* long lists whole */
     bool has_full_paths;
+    bool reads_any_source; /* also lines of files that are not the caller's */
     bool is_json;
 };
 

@@ -14,7 +14,6 @@
 #include "cli/report_rows.h"
 #include "cli/report_sheet.h"
 #include "cli/report_words.h"
-#include "cli/source_line.h"
 #include "wire/region.h"
 
 #define CALLERS_SHOWN 2
@@ -122,13 +121,15 @@ static size_t place_columns(const struct sheet *sheet)
 static void put_titles(struct sheet *sheet, uint64_t all_bytes)
 {
     const struct ttm_report_choice *choice = sheet->choice;
-    char title[160], bytes[TTM_NUMBER_SIZE];
+    char title[160], mark[128] = "", bytes[TTM_NUMBER_SIZE];
 
+    if (choice->at == TTM_AT_MARK)
+        (void)ttm_text_copy_safe(mark, sizeof(mark), choice->mark);
     (void)snprintf(title, sizeof(title), "%s%s, by origin",
                    choice->at == TTM_AT_PEAK   ? "at the peak"
                    : choice->at == TTM_AT_MARK ? "live at "
                                                : "what remains",
-                   choice->at == TTM_AT_MARK ? choice->mark : "");
+                   mark);
     (void)ttm_format_bytes(all_bytes, bytes);
     ttm_terminal_colour(sheet->terminal, sheet->out, TTM_DIM);
     put(sheet, "  ");
@@ -207,14 +208,20 @@ static void put_row(struct sheet *sheet, const struct ttm_report_row *row, uint3
     ttm_text_done(&place);
 }
 
+static bool source_of(const struct sheet *sheet, const struct ttm_frame_words *frame,
+                      struct ttm_text *out)
+{
+    return ttm_source_line(sheet->sources, ttm_source_is_own(sheet->sources, sheet->process),
+                           frame->file, frame->line, out);
+}
+
 /* The line of source below its place; nothing when it cannot be read any more. */
 static void put_source(struct sheet *sheet, const struct ttm_frame_words *frame)
 {
-    const uint64_t until_ns = ttm_report_wall(sheet->report, sheet->report->info.last_ns);
     struct ttm_text line;
 
     ttm_text_init(&line);
-    if (ttm_source_line(frame->file, frame->line, until_ns, &line)) {
+    if (source_of(sheet, frame, &line)) {
         put(sheet, "     ");
         put_in(sheet, TTM_BOLD, ttm_text_string(&line));
         end_line(sheet);
@@ -228,7 +235,6 @@ static void put_source(struct sheet *sheet, const struct ttm_frame_words *frame)
 /* "from decode.py:15 cache_kv   LEAKED.append(zeros(dev))" */
 void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
 {
-    const uint64_t until_ns = ttm_report_wall(sheet->report, sheet->report->info.last_ns);
     struct ttm_text place, line;
 
     ttm_text_init(&place);
@@ -236,7 +242,7 @@ void ttm_report_frame(struct sheet *sheet, const struct ttm_frame_words *frame)
     put_place(sheet, frame, &place);
     put(sheet, "     from ");
     const size_t width = ttm_terminal_width(ttm_text_string(&place));
-    if (ttm_source_line(frame->file, frame->line, until_ns, &line)) {
+    if (source_of(sheet, frame, &line)) {
         put_columns(sheet, ttm_text_string(&place), width < FRAME_COLUMNS ? FRAME_COLUMNS : width);
         put(sheet, " ");
         put_in(sheet, TTM_BOLD, ttm_text_string(&line));

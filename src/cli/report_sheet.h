@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cli/report_choice.h"
+#include "cli/source_line.h"
 #include "cli/terminal.h"
 
 #define WIDE_COLUMNS 110 /* from here on, more columns */
@@ -20,6 +21,7 @@ struct sheet {
     const struct ttm_report_process *process;
     const struct ttm_terminal *terminal;
     struct ttm_text *out;
+    struct ttm_source_lines *sources;
     const char *path; /* of the recording; NULL: it is not kept */
     size_t rows;      /* that are left */
     size_t below;     /* of these, kept for what comes after the table */

@@ -124,7 +124,7 @@ static void put_caution(struct sheet *sheet)
         put_in(sheet, TTM_YELLOW,
                sheet->process->is_complete ? "what remains is exact, the history is not: "
                                            : "not exact: ");
-        put(sheet, sheet->process->why_incomplete);
+        ttm_text_append_safe(sheet->out, sheet->process->why_incomplete);
         end_line(sheet);
     }
     put_flaws(sheet);
@@ -407,6 +407,12 @@ static void put_addresses(struct sheet *sheet)
 
 /* ---- all of it ---- */
 
+static void put_left_out(struct sheet *sheet)
+{
+    if (sheet->sources->left_out > 0)
+        put(sheet, "\n  " TTM_SOURCE_LEFT_OUT "; use --source\n");
+}
+
 /* What to type next, as far as it says something new. */
 static void put_next(struct sheet *sheet)
 {
@@ -596,8 +602,10 @@ bool ttm_report_has_findings(const struct ttm_report *report)
 int ttm_report_remains_text(const struct ttm_report *report, const char *path,
                             const struct ttm_terminal *terminal, size_t rows, struct ttm_text *out)
 {
+    struct ttm_source_lines sources = {.report = report};
     struct sheet sheet = {
         .report = report,
+        .sources = &sources,
         .choice = &everything,
         .process = find_worst(report, &everything),
         .terminal = terminal,
@@ -614,8 +622,14 @@ int ttm_report_remains_text(const struct ttm_report *report, const char *path,
 int ttm_report_text(const struct ttm_report *report, const struct ttm_report_choice *choice,
                     const char *path, const struct ttm_terminal *terminal, struct ttm_text *out)
 {
-    struct sheet sheet = {
-        .report = report, .choice = choice, .terminal = terminal, .out = out, .path = path};
+    struct ttm_source_lines sources = {.report = report,
+                                       .reads_any_file = choice->reads_any_source};
+    struct sheet sheet = {.report = report,
+                          .choice = choice,
+                          .sources = &sources,
+                          .terminal = terminal,
+                          .out = out,
+                          .path = path};
     const struct ttm_report_process *worst = find_worst(report, choice);
     int r = 0;
 
@@ -649,6 +663,7 @@ int ttm_report_text(const struct ttm_report *report, const struct ttm_report_cho
         put_others(&sheet, worst);
     if (choice->pid != 0)
         put_unchosen(&sheet, worst);
+    put_left_out(&sheet);
     put_next(&sheet);
     return r < 0 || ttm_text_failed(out) ? -ENOMEM : 0;
 }

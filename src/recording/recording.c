@@ -256,6 +256,7 @@ int ttm_recording_open_fd(int fd, struct ttm_recording **ret)
 {
     struct ttm_recording *rec = calloc(1, sizeof(*rec));
     uint64_t seed = 0;
+    struct stat st;
     int r;
 
     if (!rec)
@@ -269,6 +270,11 @@ int ttm_recording_open_fd(int fd, struct ttm_recording **ret)
     if (r < 0)
         goto fail;
     rec->fd = fd;
+    if (fstat(fd, &st) < 0) {
+        r = -errno;
+        goto fail;
+    }
+    rec->info.owner_uid = (uint32_t)st.st_uid;
     r = read_head(rec);
     if (r < 0)
         goto fail;

@@ -59,6 +59,7 @@ struct ttm_recording_info {
     uint64_t torn_bytes;     /* at the end, of a block that is not whole */
     uint64_t offset;         /* how far it has been read */
     uint64_t size_bytes;
+    uint32_t owner_uid;     /* whose file it is */
     uint64_t last_ns;       /* the latest time so far */
     int64_t wall_offset_ns; /* wall clock = time + this */
 };

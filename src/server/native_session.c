@@ -70,6 +70,20 @@ static void take_hello(struct ttm_session *session, const struct ttm_frame *fram
     ttm_session_dirty(session);
 }
 
+/*
+ * The process wrote these texts itself, so they have the rights of its allocations. That it has
+ * trouble is for all: its totals are incomplete.
+ */
+static void put_texts(struct ttm_process_row *row, const struct ttm_process *proc)
+{
+    if (row->has_lives) {
+        memcpy(row->runtime, proc->runtime, sizeof(row->runtime));
+        memcpy(row->trouble, proc->trouble, sizeof(row->trouble));
+    } else if (proc->trouble[0] != '\0') {
+        (void)snprintf(row->trouble, sizeof(row->trouble), "something in it is not tracked");
+    }
+}
+
 void ttm_native_put_process(struct ttm_session *session, uint32_t index,
                             const struct ttm_process *proc,
                             const struct ttm_process_counters *counters, uint32_t lives)
@@ -104,8 +118,7 @@ void ttm_native_put_process(struct ttm_session *session, uint32_t index,
         .failures = proc->story.failure_count,
     };
 
-    memcpy(row.runtime, proc->runtime, sizeof(row.runtime));
-    memcpy(row.trouble, proc->trouble, sizeof(row.trouble));
+    put_texts(&row, proc);
     if (row.trouble[0] == '\0' && counters->server_trouble)
         (void)snprintf(row.trouble, sizeof(row.trouble), "%s", counters->server_trouble);
     memcpy(row.command, proc->info.command, sizeof(row.command));

@@ -6,16 +6,13 @@
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define BUILD_ID_HEX_MAX 128
+#include "symbols/debug_file.h"
+
 #define SYMBOLS_MAX (1 << 26)
 #define UNSIZED_MAX 4096 /* how far a function reaches at most that does not say */
 
@@ -27,86 +24,18 @@ struct function {
 
 struct ttm_module {
     Dwfl_Callbacks callbacks;
-    char *debug_path; /* where libdw looks for debug files */
     Dwfl *dwfl;
     Dwfl_Module *mod;
+    char *debug_folder;
+    struct ttm_debug_links links; /* of the module, then those of its debug file */
+    Dwarf *common;                /* what the file with the lines has in common with others */
+    int common_fd;
     struct function *functions; /* by address, one at each */
     size_t count;
     bool has_lines;
 };
 
-/* ---- opening ---- */
-
-static void write_hex(const uint8_t *bytes, size_t length, char *ret)
-{
-    for (size_t i = 0; i < length; i++)
-        (void)snprintf(ret + i * 2, 3, "%02x", bytes[i]);
-    ret[length * 2] = '\0';
-}
-
-/* Returns 0 when the file is an ELF file of that build-id (any, for ""); -ENOENT; -ESTALE. */
-static int check_build_id(int fd, const char *build_id)
-{
-    char hex[BUILD_ID_HEX_MAX + 1] = "";
-    const void *id = NULL;
-    int r = 0;
-
-    Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    if (!elf)
-        return -ENOENT;
-    if (elf_kind(elf) != ELF_K_ELF)
-        r = -ENOENT;
-    if (r == 0 && build_id[0] != '\0') {
-        const ssize_t length = dwelf_elf_gnu_build_id(elf, &id);
-        if (length > 0 && length <= BUILD_ID_HEX_MAX / 2)
-            write_hex(id, (size_t)length, hex);
-        if (strcasecmp(hex, build_id) != 0)
-            r = -ESTALE;
-    }
-    (void)elf_end(elf);
-    return r;
-}
-
-/* An fd on a regular file of that build-id, or a negative errno as above. */
-static int open_checked(const char *path, const char *build_id)
-{
-    struct stat st;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    int r;
-
-    if (fd < 0)
-        return -ENOENT;
-    r = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ? -ENOENT : check_build_id(fd, build_id);
-    if (r < 0) {
-        (void)close(fd);
-        return r;
-    }
-    return fd;
-}
-
-static bool is_build_id(const char *text)
-{
-    const size_t length = strlen(text);
-
-    return length >= 4 && length <= BUILD_ID_HEX_MAX && length % 2 == 0 &&
-           strspn(text, "0123456789abcdefABCDEF") == length;
-}
-
-/* The file itself, or else its debug file, which has the same addresses. */
-static int open_file(const char *path, const char *build_id, const char *debug_folder)
-{
-    char debug[PATH_MAX];
-    const int fd = open_checked(path, build_id);
-
-    if (fd >= 0 || !is_build_id(build_id))
-        return fd;
-    const int n = snprintf(debug, sizeof(debug), "%s/.build-id/%.2s/%s.debug", debug_folder,
-                           build_id, build_id + 2);
-    if (n < 0 || (size_t)n >= sizeof(debug))
-        return fd;
-    const int debug_fd = open_checked(debug, build_id);
-    return debug_fd >= 0 ? debug_fd : fd;
-}
+/* ---- functions ---- */
 
 static int compare_functions(const void *a, const void *b)
 {
@@ -180,21 +109,39 @@ static int list_functions(struct ttm_module *module)
     return 0;
 }
 
-/* On success libdw owns 'fd'. */
-static int report(struct ttm_module *module, const char *path, int fd, const char *debug_folder)
-{
-    const size_t room = strlen(debug_folder) + sizeof("-:.debug:");
+/* ---- opening ---- */
 
-    module->debug_path = malloc(room);
-    if (!module->debug_path)
-        return -ENOMEM;
-    /* The first colon: beside the file; without a check of the whole file's checksum ("-"). */
-    (void)snprintf(module->debug_path, room, "-:.debug:%s", debug_folder);
+/*
+ * libdw asks for the debug file, and for what that has in common with other files. The latter is
+ * opened by open_common(), which libdw does not replace if it cannot be read.
+ */
+static int find_debug_file(Dwfl_Module *mod, void **userdata, const char *mod_name, Dwarf_Addr base,
+                           const char *file_name, const char *link, GElf_Word checksum,
+                           char **ret_name)
+{
+    struct ttm_module *module = *userdata;
+    struct ttm_debug_links links;
+    (void)mod, (void)mod_name, (void)base, (void)file_name, (void)checksum, (void)ret_name;
+
+    if (!module ||
+        (link && (!module->links.debug.is_there || strcmp(link, module->links.debug.name) != 0)))
+        return -1;
+    const int fd = ttm_debug_file_open(&module->links, module->debug_folder, &links);
+    if (fd < 0)
+        return -1;
+    module->links = links;
+    return fd;
+}
+
+/* On success libdw owns 'fd'. */
+static int report(struct ttm_module *module, const char *path, int fd)
+{
+    void **userdata = NULL;
+
     module->callbacks = (Dwfl_Callbacks){
         .find_elf = dwfl_linux_proc_find_elf, /* never asked: the file is given */
-        .find_debuginfo = dwfl_standard_find_debuginfo,
+        .find_debuginfo = find_debug_file,
         .section_address = dwfl_offline_section_address,
-        .debuginfo_path = &module->debug_path,
     };
     module->dwfl = dwfl_begin(&module->callbacks);
     if (!module->dwfl)
@@ -202,23 +149,61 @@ static int report(struct ttm_module *module, const char *path, int fd, const cha
     module->mod = dwfl_report_elf(module->dwfl, path, path, fd, 0, true);
     if (!module->mod)
         return -ENOENT;
+    (void)dwfl_module_info(module->mod, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+    if (userdata)
+        *userdata = module;
     (void)dwfl_report_end(module->dwfl, NULL, NULL);
     return 0;
+}
+
+/* Returns false if lines need a file that is not there: libdw would open whatever is named. */
+static bool open_common(struct ttm_module *module, Dwarf *lines)
+{
+    const char *name;
+    const void *id;
+
+    if (dwelf_dwarf_gnu_debugaltlink(lines, &name, &id) <= 0)
+        return true;
+    module->common_fd = ttm_debug_file_open_common(&module->links, module->debug_folder);
+    if (module->common_fd < 0)
+        return false;
+    module->common = dwarf_begin(module->common_fd, DWARF_C_READ);
+    if (module->common)
+        dwarf_setalt(lines, module->common);
+    return module->common;
+}
+
+static struct ttm_module *new_module(const char *debug_folder)
+{
+    struct ttm_module *module = calloc(1, sizeof(*module));
+
+    if (!module)
+        return NULL;
+    module->common_fd = -1;
+    module->debug_folder = strdup(debug_folder);
+    if (!module->debug_folder) {
+        free(module);
+        return NULL;
+    }
+    return module;
 }
 
 int ttm_module_open(const char *path, const char *build_id, const char *debug_folder,
                     struct ttm_module **ret)
 {
-    struct ttm_module *module;
+    struct ttm_debug_links links;
     Dwarf_Addr bias;
-    int r;
 
     (void)elf_version(EV_CURRENT);
-    const int fd = open_file(path, build_id, debug_folder);
+    const int fd = ttm_debug_file_open_module(path, build_id, debug_folder, &links);
     if (fd < 0)
         return fd;
-    module = calloc(1, sizeof(*module));
-    r = module ? report(module, path, fd, debug_folder) : -ENOMEM;
+    struct ttm_module *module = new_module(debug_folder);
+    int r = -ENOMEM;
+    if (module) {
+        module->links = links;
+        r = report(module, path, fd);
+    }
     if (r < 0) {
         (void)close(fd);
         ttm_module_free(module);
@@ -229,7 +214,8 @@ int ttm_module_open(const char *path, const char *build_id, const char *debug_fo
         ttm_module_free(module);
         return r;
     }
-    module->has_lines = dwfl_module_getdwarf(module->mod, &bias);
+    Dwarf *lines = dwfl_module_getdwarf(module->mod, &bias);
+    module->has_lines = lines && open_common(module, lines);
     *ret = module;
     return 0;
 }
@@ -239,8 +225,11 @@ void ttm_module_free(struct ttm_module *module)
     if (!module)
         return;
     dwfl_end(module->dwfl);
+    (void)dwarf_end(module->common);
+    if (module->common_fd >= 0)
+        (void)close(module->common_fd);
     free(module->functions);
-    free(module->debug_path);
+    free(module->debug_folder);
     free(module);
 }
 
@@ -264,15 +253,36 @@ static const struct function *find_function(const struct ttm_module *module, uin
     return address - function->address < function->size ? function : NULL;
 }
 
-static const char *linkage_name(Dwarf_Die *die)
-{
-    Dwarf_Attribute attribute;
-    const char *name = NULL;
+#define ORIGINS_MAX 16 /* of a DIE; a file may have them in a circle */
 
-    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
-        dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
-        name = dwarf_formstring(&attribute);
-    return name ? name : dwarf_diename(die);
+/*
+ * The attribute of a DIE or of the one it was made from. dwarf_attr_integrate() would also open
+ * the file that a skeleton unit names.
+ */
+static const char *find_string(const Dwarf_Die *die, unsigned name)
+{
+    Dwarf_Attribute attribute, origin;
+    Dwarf_Die at = *die;
+
+    for (int i = 0; i < ORIGINS_MAX; i++) {
+        if (dwarf_attr(&at, name, &attribute))
+            return dwarf_formstring(&attribute);
+        if (!dwarf_attr(&at, DW_AT_abstract_origin, &origin) &&
+            !dwarf_attr(&at, DW_AT_specification, &origin))
+            return NULL;
+        if (!dwarf_formref_die(&origin, &at))
+            return NULL;
+    }
+    return NULL;
+}
+
+static const char *linkage_name(const Dwarf_Die *die)
+{
+    const char *name = find_string(die, DW_AT_linkage_name);
+
+    if (!name)
+        name = find_string(die, DW_AT_MIPS_linkage_name);
+    return name ? name : find_string(die, DW_AT_name);
 }
 
 static const char *folder_of(Dwarf_Die *unit)

@@ -10,6 +10,7 @@
  *
  * One thread. Reads ELF files through libdw, which takes care with broken ones; a
  * file that shrinks while it is read can still end the program, as it is mapped.
+ * Only regular files are opened, also those that a module names (debug_file.h).
  */
 #ifndef TTM_SYMBOLS_SYMBOLS_H
 #define TTM_SYMBOLS_SYMBOLS_H

@@ -93,7 +93,7 @@ static void draw(const struct ttm_report *report, uint8_t way)
     MUST(ttm_report_text(report, &choice, "x.ttmem", &terminal, &out) == 0);
     MUST(ttm_report_json(report, &choice, &out) == 0);
     ttm_text_clear(&out);
-    MUST(ttm_page_data(report, "x.ttmem", &out) == 0);
+    MUST(ttm_page_data(report, "x.ttmem", NULL, &out) == 0);
     ttm_text_done(&out);
 }
 

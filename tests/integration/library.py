@@ -56,7 +56,7 @@ class Library:
 
     def begin(self, line: str) -> None:
         assert self.process.stdin
-        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.write(line.encode("utf-8", "surrogateescape") + b"\n")
         self.process.stdin.flush()
 
     def do(self, *lines: str) -> int:

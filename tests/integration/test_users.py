@@ -7,6 +7,8 @@ import stat
 from pathlib import Path
 
 import pytest
+from library import Library
+from native import GET_LIVES, GET_SITES, GET_STATUS, GET_TOTALS, Native
 from support import (
     IS_ROOT,
     NOBODY,
@@ -16,6 +18,7 @@ from support import (
     become,
     needs_root,
     run,
+    run_json,
     run_ok,
     wait_for,
 )
@@ -40,6 +43,27 @@ def can_connect(path: str, uid: int) -> bool:
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     assert status in (0, 1)
     return status == 0
+
+
+def all_frames(server: Server, uid: int) -> bytes:
+    """Whatever the server answers to that user, byte by byte."""
+    readable, writable = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            become(uid)
+            native = Native(server.socket)
+            requests = [(GET_STATUS, 0), (GET_TOTALS, 0), (GET_LIVES, 4), (GET_SITES, 4)]
+            for kind, length in requests:
+                for _, payload in native.ask(kind, bytes(length)):
+                    os.write(writable, payload)
+        finally:
+            os._exit(0)
+    os.close(writable)
+    with open(readable, "rb") as answer:
+        frames = answer.read()
+    os.waitpid(pid, 0)
+    return frames
 
 
 def in_new_folder(server: Server, folder: Path, owner: int | None = None) -> Path:
@@ -121,6 +145,29 @@ def test_a_foreign_user_sees_no_events_of_others(server: Server) -> None:
             foreign.alloc(0, 123456, 0xF00)
             foreign.sync()
             assert len(tail.lines_until_mark()) == 1
+
+
+@needs_root
+def test_a_foreign_user_does_not_read_the_texts_of_another(server: Server) -> None:
+    """They have the rights of allocations; that something is not tracked is about the totals."""
+    with Library(server) as worker:
+        worker.do("say secret-runtime 1.2/secret-trouble: no /home/secret", "push secret-context")
+        worker.do("mark secret-mark", "alloc 1 4096", "name 1 secret-name secret-context")
+        worker.do("fail 0 4096 64")
+        worker.wait_for_ids(1)
+        for command in ("dump", "status", "ps", "monitor --once", "devices"):
+            for options in ((), ("--json",)):
+                done = run_ok(*command.split(), *options, server=server, uid=NOBODY)
+                assert "secret" not in done.out, (command, options)
+        frames = all_frames(server, NOBODY)
+        assert b"library_worker" in frames and b"secret" not in frames
+        assert frames.count(b"library_worker") == all_frames(server, 0).count(b"library_worker")
+        client = run_json("status", server=server, uid=NOBODY)["clients"][0]
+        assert client["runtime"] == "" and client["trouble"] == "something in it is not tracked"
+        (process,) = server.dump(uid=NOBODY)["processes"]
+        assert not process["complete"]
+        own = run_json("status", server=server)["clients"][0]
+        assert own["runtime"] == "secret-runtime 1.2" and "secret-trouble" in own["trouble"]
 
 
 @needs_root

@@ -524,6 +524,29 @@ def test_the_cells_of_a_notebook_are_shown(folder: Path) -> None:
     assert "  held by: list KEPT in module __main__" in outcome
 
 
+def test_a_source_file_that_is_no_regular_file_is_not_waited_for(folder: Path) -> None:
+    """A module may give itself any file; to read a FIFO is to wait for its writer."""
+    outcome = run_script(
+        folder,
+        """
+        import os, signal, sys, types, ttmem
+        signal.alarm(20)
+        os.mkfifo("pipe.py")
+        odd = types.ModuleType("odd")
+        odd.__file__ = os.path.abspath("pipe.py")
+        sys.modules["odd"] = odd
+        ttmem.start()
+        code = "import ttmem\\nttmem.allocate_with_context(0, 2048, 'DRAM', 7, address=65536)"
+        exec(compile(code, odd.__file__, "exec"), vars(odd))
+        text = ttmem.report()
+        origins = ttmem.snapshot().origins
+        result = [text, [[c.origin.line, c.origin.code] for c in origins]]
+        """,
+    )
+    assert "pipe.py:2" in outcome[0]
+    assert [["pipe.py:2:<module>", ""]] == outcome[1]
+
+
 def test_marks_reach_a_server_that_was_there(folder: Path, server: object) -> None:
     run_script(
         folder,

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from commands import run_json
 
-from scripts import run_pytest
+from scripts import run_pytest, run_script
 
 LEAKY = """
     import pytest, ttnn
@@ -323,3 +324,94 @@ def test_without_ttnn_nothing_is_done(folder: Path) -> None:
     """
     status, out = run_pytest(folder, tests, "--ttmem-fail-on-leak", "--ttmem", has_ttnn=False)
     assert status == 0 and "1 passed" in out, out
+
+
+# ---- text that a test or a program chose itself ----
+
+ACTING = "[\x01-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+HOSTILE = """
+    # -*- coding: utf-8 -*-
+    import linecache, pytest, ttmem, ttnn
+    EVIL = ("\\x1b]0;pwned\\x07\\x9b31m\\u202egpj\\u2066\\u2028\\u2029\\u061c]]>&<b>\\"'"
+            "\\nE   forged\\r\\ufffe")
+    KEPT = {}
+    def leak(size=4096):
+        with ttmem.context(EVIL):
+            number = next(ttnn._numbers)
+            tensor = ttnn.zeros(size)
+            ttmem.track_buffer(tensor, name=EVIL)
+            KEPT[EVIL + str(number)] = tensor
+    # A function and a file of any name, with a line of source that acts.
+    SOURCE = "def f" + "():\\n    leak() # \\x1b[2J \\u202e " + "x" * 4000 + "\\n"
+    PATH = "/nowhere/ev\\x1bil\\n\\u202e.py"
+    linecache.cache[PATH] = len(SOURCE), None, SOURCE.splitlines(True), PATH
+    SPACE = {"leak": leak}
+    exec(compile(SOURCE, PATH, "exec"), SPACE)
+    SPACE["f"].__code__ = SPACE["f"].__code__.replace(co_name="ev\\x1bil\\n")
+    @pytest.mark.parametrize("text", [EVIL, EVIL * 20])
+    def test_leaks(text):
+        SPACE["f"]()
+    def test_limit():
+        with ttmem.no_leaks():
+            SPACE["f"]()
+    def test_shows():
+        SPACE["f"]()
+        print(ttmem.report())
+        print(ttmem.snapshot())
+        for change in ttmem.snapshot().origins[:3]:
+            print(*map(str, ttmem.who_holds(change.buffers[0].address)), sep="\\n")
+        assert False
+    @pytest.mark.device_memory(peak="1 KiB")
+    def test_peak():
+        ttnn.zeros(4096)
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--ttmem-fail-on-leak", "--ttmem"],
+        ["--ttmem-baseline", "base.json", "--ttmem", "-rA"],
+        ["--ttmem-fail-on-leak", "-v", "--ttmem-recordings", "ev\x1bil\u202e\n"],
+    ],
+)
+def test_hostile_text_acts_neither_on_the_terminal_nor_in_xml(
+    folder: Path, options: list[str]
+) -> None:
+    (folder / "base.json").write_text('{"schema": "ttmem/baseline/1", "tests": {}}')
+    status, out = run_pytest(folder, HOSTILE, *options, "--junitxml=junit.xml")
+    assert status == 1, out
+    assert "5 failed" in out and "left" in out, out
+    assert "pwned" in out
+    found = re.search(ACTING + "|^E   forged", out, re.M)
+    assert not found, (found, out[max(0, found.start() - 200) : found.end() + 60])
+    xml = (folder / "junit.xml").read_text(encoding="utf-8")
+    assert not re.search(ACTING, xml.replace("\t", "")), re.search(ACTING, xml)
+    cases = ElementTree.fromstring(xml).iter("testcase")
+    assert sum(len(case.findall("failure")) for case in cases) == 5
+
+
+def test_hostile_text_is_harmless_without_pytest(folder: Path) -> None:
+    texts = run_script(
+        folder,
+        """
+        import ttmem, ttnn
+        EVIL = "\\x1b[2J\\u202e\\n\\udcff\\x9b"
+        KEPT = {}
+        ttmem.start()
+        text = ""
+        try:
+            with ttmem.no_leaks():
+                with ttmem.context("ev\\x1b[2J\\u202e\\n\\x9b"):
+                    KEPT[EVIL] = ttnn.zeros()
+        except ttmem.LeakError as leak:
+            text = str(leak)
+        now = ttmem.snapshot()
+        held = ttmem.who_holds(now.buffers[0].address)
+        difference = ttmem.diff(ttmem.Snapshot(()), now)
+        result = [text, ttmem.report(), str(now), str(difference), *map(str, held)]
+        """,
+    )
+    assert len(texts) >= 5 and "held by: dict KEPT" in texts[0]
+    for text in texts:
+        assert not re.search(ACTING, text), text

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "recording/encoder.h"
@@ -47,12 +48,22 @@ static inline void story_wait(struct story *story, uint64_t ns)
     story->now_ns += ns;
 }
 
+/* The user of a process: STORY_UID_1 is that of the first; without it, the caller. */
+static inline uint32_t story_uid(uint32_t process)
+{
+    char name[32];
+
+    (void)snprintf(name, sizeof(name), "STORY_UID_%u", process);
+    const char *uid = getenv(name);
+    return uid ? (uint32_t)strtoul(uid, NULL, 10) : (uint32_t)getuid();
+}
+
 static inline struct story story_begin(struct ttm_encoder *enc, uint32_t process, uint64_t now_ns,
                                        int32_t pid, const char *command)
 {
     struct story story = {.enc = enc, .process = process, .now_ns = now_ns, .next_note = 6000};
     const struct ttm_recorded_process seen = {.pid = pid,
-                                              .uid = 1000,
+                                              .uid = story_uid(process),
                                               .source = TTM_SOURCE_TRACKED,
                                               .start_wall_ns = 0,
                                               .command = command,

@@ -44,7 +44,7 @@ static void end_report(struct scene *scene)
 static void end(struct scene *scene)
 {
     end_report(scene);
-    assert_int_equal(ttm_page_write(&scene->report, "folder/x.ttmem", &scene->page), 0);
+    assert_int_equal(ttm_page_write(&scene->report, "folder/x.ttmem", NULL, &scene->page), 0);
 }
 
 static void done(struct scene *scene)
@@ -203,7 +203,7 @@ static void a_page_without_memory_is_no_page_and_leaks_nothing(void **state)
         struct ttm_text page;
         ttm_text_init(&page);
         faults_begin(grants);
-        const int r = ttm_page_write(&scene.report, "x", &page);
+        const int r = ttm_page_write(&scene.report, "x", NULL, &page);
         has_failed = faults_end();
         assert_int_equal(r, has_failed ? -ENOMEM : 0);
         ttm_text_done(&page);

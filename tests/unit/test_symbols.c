@@ -5,6 +5,8 @@
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <libelf.h>
+#include <limits.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -320,6 +322,132 @@ static void a_module_that_is_gone_or_another_one_is_not_guessed_about(void **sta
     assert_int_equal(ttm_symbols_module_state(symbols, module), TTM_SYMBOLS_GONE);
 }
 
+/* ---- files that a program names ---- */
+
+static int watch_openings(const char *path)
+{
+    const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+    assert_true(watch >= 0);
+    assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+    return watch;
+}
+
+/* Takes over 'watch'. Returns whether the file was opened, other than with O_PATH. */
+static bool was_opened(int watch)
+{
+    char event[sizeof(struct inotify_event) + NAME_MAX + 1];
+    const bool is_opened = read(watch, event, sizeof(event)) > 0;
+
+    (void)close(watch);
+    return is_opened;
+}
+
+/* Takes the place of a file that is there. */
+static void make_fifo(char path[256], const char *name)
+{
+    (void)snprintf(path, 256, "%s/%s", folder, name);
+    (void)unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+}
+
+/* To open some files is to do something, such as to start a watchdog. */
+static void a_module_that_is_no_regular_file_is_not_opened(void **state)
+{
+    struct fixture fixture = {0};
+    char path[256];
+    (void)state;
+
+    make_fifo(path, "module-fifo");
+    (void)snprintf(fixture.path, sizeof(fixture.path), "%.127s", path);
+    const int watch = watch_openings(path);
+    assert_unresolved(resolve(&fixture, 100), &fixture, 100);
+    assert_false(was_opened(watch));
+}
+
+/* libdw opens files that the module names, and would wait for a FIFO. */
+static void a_debug_link_to_a_fifo_is_not_waited_for(void **state)
+{
+    char path[256];
+    (void)state;
+
+    const struct fixture fixture = compile("linked", "-fPIE -pie");
+    run_command("cd '%s' && echo x >linked.debug && objcopy --add-gnu-debuglink=linked.debug "
+                "linked && mkdir -p .debug",
+                folder);
+    make_fifo(path, "linked.debug");
+    const int watch = watch_openings(path);
+    make_fifo(path, ".debug/linked.debug");
+    const int hidden_watch = watch_openings(path);
+    assert_name(resolve(&fixture, fixture.hidden_at), "hidden");
+    assert_false(was_opened(watch));
+    assert_false(was_opened(hidden_watch));
+}
+
+static void a_debug_link_is_followed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "link1" : "link0";
+        const struct fixture fixture = compile(name, "-g -fPIE -pie");
+        run_command("cd '%s' && mkdir -p .debug && objcopy --only-keep-debug %s %s.debug && "
+                    "strip %s && objcopy --add-gnu-debuglink=%s.debug %s",
+                    folder, name, name, name, name, name);
+        if (i)
+            run_command("mv '%s/%s.debug' '%s/.debug'", folder, name, folder);
+        assert_int_equal(resolve(&fixture, fixture.hidden_at)->frames[0].line, 13);
+    }
+}
+
+/* One of another build than the module has other lines. */
+static void a_debug_link_to_another_build_is_not_believed(void **state)
+{
+    (void)state;
+    const struct fixture fixture = compile("mine", "-g -O1 -fPIE -pie");
+    (void)compile("other", "-g -O2 -DOTHER -fPIE -pie -Wl,--build-id=uuid");
+    run_command("cd '%s' && objcopy --only-keep-debug other mine.debug && strip mine && "
+                "objcopy --add-gnu-debuglink=mine.debug mine",
+                folder);
+    assert_unresolved(resolve(&fixture, fixture.hidden_at), &fixture, fixture.hidden_at);
+}
+
+static void split_debug_information_in_a_fifo_is_not_waited_for(void **state)
+{
+    static const char *const kinds[] = {"-g -gsplit-dwarf", "-g -gsplit-dwarf -gdwarf-4"};
+    char path[256];
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        char name[32], split[64];
+        (void)snprintf(name, sizeof(name), "apart%zu", i);
+        (void)snprintf(split, sizeof(split), "%s-source.dwo", name);
+        const struct fixture fixture = compile(name, kinds[i]);
+        make_fifo(path, split);
+        const int watch = watch_openings(path);
+        const struct ttm_symbol *hidden = resolve(&fixture, fixture.hidden_at);
+        assert_string_equal(hidden->frames[0].name, "hidden");
+        assert_int_equal(hidden->frames[0].line, 13); /* the module itself has lines */
+        assert_string_equal(resolve(&fixture, fixture.inlined_at)->frames[0].name,
+                            "ttnn::operations::matmul::matmul");
+        assert_false(was_opened(watch));
+    }
+}
+
+static void a_common_debug_file_that_is_a_fifo_is_not_waited_for(void **state)
+{
+    char path[256];
+    (void)state;
+
+    const struct fixture fixture = compile("common", "-g -fPIE -pie");
+    run_command("cd '%s' && printf 'common.alt\\0aaaaaaaaaaaaaaaaaaaa' >altlink && "
+                "objcopy --add-section .gnu_debugaltlink=altlink common",
+                folder);
+    make_fifo(path, "common.alt");
+    const int watch = watch_openings(path);
+    assert_string_equal(resolve(&fixture, fixture.hidden_at)->frames[0].name, "hidden");
+    assert_false(was_opened(watch));
+}
+
 static void without_a_build_id_the_file_is_taken_as_it_is(void **state)
 {
     struct fixture fixture = compile("nameless", "-fPIE -pie");
@@ -418,6 +546,12 @@ int main(void)
         WITH_SYMBOLS(a_debug_file_does_where_the_module_is_gone),
         WITH_SYMBOLS(a_module_that_is_gone_or_another_one_is_not_guessed_about),
         WITH_SYMBOLS(without_a_build_id_the_file_is_taken_as_it_is),
+        WITH_SYMBOLS(a_module_that_is_no_regular_file_is_not_opened),
+        WITH_SYMBOLS(a_debug_link_to_a_fifo_is_not_waited_for),
+        WITH_SYMBOLS(a_debug_link_is_followed),
+        WITH_SYMBOLS(a_debug_link_to_another_build_is_not_believed),
+        WITH_SYMBOLS(split_debug_information_in_a_fifo_is_not_waited_for),
+        WITH_SYMBOLS(a_common_debug_file_that_is_a_fifo_is_not_waited_for),
         WITH_SYMBOLS(what_is_no_elf_file_has_no_names),
         WITH_SYMBOLS(broken_elf_files_break_nothing),
         WITH_SYMBOLS(an_answer_is_given_once_and_kept),
@@ -429,5 +563,6 @@ int main(void)
         return 77;
     }
     (void)unsetenv("DEBUGINFOD_URLS"); /* no network in tests */
+    (void)alarm(120);                  /* a FIFO that is waited for */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,6 +237,32 @@ static void broken_utf8_is_shown_byte_by_byte(void **state)
     assert_safe("", "");
 }
 
+/* No buffer ends in the middle of a character or of what stands for one. */
+static void a_safe_copy_ends_between_two_pieces(void **state)
+{
+    static const char string[] = "a\x1b"
+                                 "\xc3\xbc\xff"
+                                 "\xe2\x80\xae"
+                                 "b";
+    static const char whole[] = "a\\x1b\xc3\xbc\\xff\\xe2\\x80\\xae"
+                                "b";
+    static const size_t ends[] = {0, 1, 5, 7, 11, 15, 19, 23, 24};
+    char copy[sizeof(whole) + 1];
+    (void)state;
+
+    for (size_t size = 1; size <= sizeof(whole); size++) {
+        memset(copy, '#', sizeof(copy));
+        const size_t length = ttm_text_copy_safe(copy, size, string);
+        assert_true(length < size && copy[length] == '\0' && copy[size] == '#');
+        assert_memory_equal(copy, whole, length);
+        bool is_end = false;
+        for (size_t i = 0; i < COUNT_OF(ends); i++)
+            is_end |= length == ends[i];
+        assert_true(is_end);
+    }
+    assert_string_equal(copy, whole);
+}
+
 static void a_column_is_padded_to_its_width(void **state)
 {
     (void)state;
@@ -350,6 +376,7 @@ int main(void)
         cmocka_unit_test(control_characters_cannot_reach_a_terminal),
         cmocka_unit_test(text_cannot_be_turned_around_or_break_a_line),
         cmocka_unit_test(broken_utf8_is_shown_byte_by_byte),
+        cmocka_unit_test(a_safe_copy_ends_between_two_pieces),
         cmocka_unit_test(a_column_is_padded_to_its_width),
         cmocka_unit_test(a_column_that_fits_exactly_is_left_alone),
         cmocka_unit_test(a_column_too_long_ends_in_a_mark),
