@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/ask.h"
@@ -40,6 +41,18 @@ static void put_count(struct ttm_text *out, const char *label, uint64_t count)
     char text[TTM_NUMBER_SIZE];
 
     ttm_text_format(out, "  %-24s %15s\n", label, ttm_format_count(count, text));
+}
+
+/* A server that is older does not measure it. */
+static void put_longest_turn(struct ttm_text *out, const struct ttm_status *status)
+{
+    const uint64_t cpu_ns = status->counter[TTM_COUNTER_LONGEST_TURN_CPU_NS];
+    char text[TTM_NUMBER_SIZE];
+
+    if (cpu_ns == 0)
+        return;
+    (void)snprintf(text, sizeof(text), "%.2f ms", (double)cpu_ns / TTM_NS_PER_MS);
+    ttm_text_format(out, "  %-24s %15s\n", "longest work in one go", text);
 }
 
 /* Counters that are only worth a line when something happened. */
@@ -222,6 +235,7 @@ static void put_text(struct ttm_text *out, const struct ttm_connection *conn,
     put_count(out, "frees", status->counter[TTM_COUNTER_ENDS]);
     put_count(out, "live now", status->counter[TTM_COUNTER_LIVES]);
     put_count(out, "connections", status->counter[TTM_COUNTER_CONNECTIONS]);
+    put_longest_turn(out, status);
     put_troubles(out, status);
     put_recording_stopped(out, status);
     if (checked)

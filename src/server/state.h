@@ -230,6 +230,7 @@ struct ttm_server {
 
     uint64_t start_ns;
     uint64_t turn_ns;        /* when this turn began, monotonic */
+    uint64_t turn_cpu_ns;    /* the processor time of the loop thread at that moment */
     uint64_t now_ns;         /* in it: then, or when rings were last read */
     uint64_t arrived_ns;     /* what this poll returned cannot have arrived before */
     uint64_t asked_ns;       /* when a question was last answered */

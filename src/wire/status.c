@@ -38,6 +38,7 @@ static const char *const names[TTM_COUNTER_COUNT] = {
     [TTM_COUNTER_LONGEST_TURN_NS] = "longest_turn_ns",
     [TTM_COUNTER_REFUSED_SHARE] = "refused_share",
     [TTM_COUNTER_RECORDING_ERRNO] = "recording_errno",
+    [TTM_COUNTER_LONGEST_TURN_CPU_NS] = "longest_turn_cpu_ns",
 };
 
 const char *ttm_counter_name(unsigned counter)

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from basics import IS_SANITIZED, PATIENCE_S, wait_for
-from commands import assert_no_sanitizer_report, clean_env, run_json
+from commands import assert_no_sanitizer_report, become, clean_env, run_json
 from native import Native, frame
 
 if TYPE_CHECKING:
@@ -26,6 +28,25 @@ if TYPE_CHECKING:
 TRACKED_WORKER = os.environ.get("TRACKED_WORKER", "tracked_worker")
 IS_THREAD_SANITIZED = IS_SANITIZED and b"__tsan_init" in Path(TRACKED_WORKER).read_bytes()
 REGIONS = ("DRAM", "L1", "SYSTEM_MEMORY", "L1_SMALL", "TRACE", "CB", "KERNEL")
+
+_reachable: Path | None = None
+
+
+def tracked_worker_for_all() -> Path:
+    """Its path, or that of a copy, with libttmem, where other users cannot reach the original."""
+    global _reachable
+    if _reachable is None:
+        path = Path(TRACKED_WORKER).resolve()
+        if all(parent.stat().st_mode & 0o001 for parent in path.parents):
+            _reachable = path
+        else:
+            folder = tempfile.mkdtemp(prefix="ttm-worker-", dir="/tmp")
+            os.chmod(folder, 0o755)
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            _reachable = Path(shutil.copy(path, folder))
+            shutil.copy(path.parent.parent.parent / "libttmem.so.0", folder)
+    return _reachable
+
 
 # (device, region): (count, bytes, footprint bytes); what holds nothing is left out
 Truth = dict[tuple[int, str], tuple[int, int, int]]
@@ -40,8 +61,11 @@ class Tracked:
     library's, the allocator of the address sanitizer may be copied while it is locked.
     """
 
-    def __init__(self, server: Server, env: dict[str, str | None] | None = None):
+    def __init__(
+        self, server: Server, env: dict[str, str | None] | None = None, uid: int | None = None
+    ):
         self._errors = tempfile.TemporaryFile()
+        program = Path(TRACKED_WORKER) if uid is None else tracked_worker_for_all()
         full_env = {
             "TTMEM_SOCKET": server.socket,
             "TT_ALLOC_TRACKING_ENABLED": "1",
@@ -50,12 +74,15 @@ class Tracked:
             "TSAN_OPTIONS": "atexit_sleep_ms=20:die_after_fork=0",
             **(env or {}),
         }
+        if program != Path(TRACKED_WORKER):
+            full_env["LD_LIBRARY_PATH"] = str(program.parent)
         self.process = subprocess.Popen(
-            [TRACKED_WORKER],
+            [program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=clean_env(**full_env),
+            preexec_fn=(lambda: become(uid)) if uid is not None else None,
         )
         self.truth: Truth = {}
         self.last: dict[str, Any] = {}

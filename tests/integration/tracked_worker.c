@@ -6,7 +6,7 @@
  * stdout: what it holds on each device and in each region, by its own books,
  * which are kept under a lock of its own and never asked of libttmem.
  *
- *   alloc DEVICE REGION COUNT BYTES   mesh COUNT BYTES   free COUNT   replace COUNT
+ *   alloc DEVICE REGION COUNT BYTES   mesh COUNT BYTES [FIRST]   free COUNT   replace COUNT
  *   storm THREADS EVENTS SEED         births on some threads, frees on others; leaves a rest
  *   threads COUNT AT_ONCE             short threads that each leave one allocation
  *   signals THREADS EVENTS INTERVAL   a storm under a timer whose handler reports too
@@ -41,7 +41,7 @@
 #define REGIONS 7
 #define DEVICES 32
 #define MESH_SIZE 8
-#define ON_MESH 0xffff
+#define ON_MESH 0xffff /* of eight devices from 0 on; less 1: from 1 on, and so forth */
 #define BANKS 4
 #define BANK_BYTES (8u << 20)
 #define QUEUE_SIZE 256
@@ -54,7 +54,7 @@ struct life {
     uint64_t id;
     uint64_t bytes;
     uint64_t footprint_bytes;
-    uint16_t device; /* or ON_MESH */
+    uint16_t device; /* or ON_MESH less its first device */
     uint8_t region;
 };
 
@@ -73,7 +73,7 @@ static size_t life_count, life_room;
 static _Atomic uint64_t next_id = 1;
 static _Atomic uint64_t errno_changes;
 static _Atomic uint64_t longest_call_ns;
-static uint32_t mesh; /* libttmem's number for the devices 0 to 7 */
+static uint32_t meshes[DEVICES]; /* libttmem's numbers for meshes, by their first device */
 static int child_fd = -1;
 static pid_t child_pid;
 
@@ -102,14 +102,25 @@ static void book_on(uint16_t device, const struct life *life, int64_t sign)
     sum->footprint_bytes += sign * (int64_t)life->footprint_bytes;
 }
 
+static bool is_on_mesh(const struct life *life)
+{
+    return life->device > ON_MESH - DEVICES;
+}
+
+/* The first device of its mesh. */
+static uint16_t first_device(const struct life *life)
+{
+    return (uint16_t)(ON_MESH - life->device);
+}
+
 static void book(const struct life *life, int64_t sign)
 {
-    if (life->device != ON_MESH) {
+    if (!is_on_mesh(life)) {
         book_on(life->device, life, sign);
         return;
     }
-    for (uint16_t device = 0; device < MESH_SIZE; device++)
-        book_on(device, life, sign);
+    for (uint16_t i = 0; i < MESH_SIZE; i++)
+        book_on((uint16_t)(first_device(life) + i), life, sign);
 }
 
 static void keep(const struct life *life)
@@ -157,7 +168,7 @@ static void tell_birth(const struct life *life)
         .address = life->id * 65536 % (1ull << 39),
         .bytes = life->bytes,
         .footprint_bytes = life->footprint_bytes,
-        .devices = life->device == ON_MESH ? mesh : life->device,
+        .devices = is_on_mesh(life) ? meshes[first_device(life)] : life->device,
         .allocator = life->device,
         .region = life->region,
         .kind = life->region == TTMEM_KERNEL ? (uint8_t)(life->id % 3) : 0,
@@ -243,13 +254,22 @@ static void replace_many(uint32_t count)
     }
 }
 
-static void find_mesh(void)
+static void find_mesh(uint16_t first)
 {
     uint16_t ids[MESH_SIZE];
 
+    if (first > DEVICES - MESH_SIZE)
+        die("there are not so many devices");
     for (uint16_t i = 0; i < MESH_SIZE; i++)
-        ids[i] = i;
-    mesh = ttmem_devices(ids, MESH_SIZE);
+        ids[i] = (uint16_t)(first + i);
+    meshes[first] = ttmem_devices(ids, MESH_SIZE);
+}
+
+static bool lies_on(const struct life *life, uint16_t device)
+{
+    return is_on_mesh(life)
+               ? device >= first_device(life) && device < first_device(life) + MESH_SIZE
+               : life->device == device;
 }
 
 /* ---- devices, contexts and what fails ---- */
@@ -271,9 +291,7 @@ static void close_device(uint16_t device)
 
     ttmem_device_close(device);
     for (size_t i = 0; i < life_count; i++) {
-        const bool is_there =
-            lives[i].device == device || (lives[i].device == ON_MESH && device < MESH_SIZE);
-        if (is_there)
+        if (lies_on(&lives[i], device))
             book(&lives[i], -1);
         else
             lives[kept++] = lives[i];
@@ -705,8 +723,8 @@ static int obey(const char *verb, const unsigned long long n[5])
     if (strcmp(verb, "alloc") == 0)
         bear_many((uint16_t)n[0], (uint8_t)n[1], (uint32_t)n[2], n[3]);
     else if (strcmp(verb, "mesh") == 0) {
-        find_mesh();
-        bear_many(ON_MESH, TTMEM_L1, (uint32_t)n[0], n[1]);
+        find_mesh((uint16_t)n[2]);
+        bear_many((uint16_t)(ON_MESH - n[2]), TTMEM_L1, (uint32_t)n[0], n[1]);
     } else if (strcmp(verb, "free") == 0)
         end_many((uint32_t)n[0]);
     else if (strcmp(verb, "replace") == 0)
