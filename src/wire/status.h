@@ -43,6 +43,7 @@ enum ttm_counter {
     TTM_COUNTER_QUERY_MAX_NS,
     TTM_COUNTER_LIFE_BYTES, /* memory that lives and their index take */
     TTM_COUNTER_LONGEST_TURN_NS,
+    TTM_COUNTER_RECORDING_ERRNO,     /* what has stopped the recording; 0: nothing has */
     TTM_COUNTER_LONGEST_TURN_CPU_NS, /* processor time of the longest turn; 0: not measured */
     TTM_COUNTER_REFUSED_SHARE,       /* over what one user may have */
     TTM_COUNTER_COUNT
