@@ -28,22 +28,40 @@
 #define LINGER_S 3600
 #define LINGERING 64 /* connections of one process whose close() waits */
 #define BIG_FILE_BYTES (1ll << 30)
+#define AHEAD_BYTES (64u << 10)
 #define UNKNOWN_FRAME 0x7000 /* a type that the server passes over */
+
+/* A message that says nothing: a frame of an unknown type, or the free of nothing. Returns its size. */
+static size_t make_empty(enum hostile_socket which, uint8_t buf[TTM_ORIGINAL_SIZE_MAX])
+{
+    const struct ttm_original_message message = {.type = TTM_ORIGINAL_FREE};
+
+    if (which == HOSTILE_NATIVE) {
+        ttm_frame_header_encode(UNKNOWN_FRAME, 0, buf);
+        return TTM_FRAME_HEADER_SIZE;
+    }
+    ttm_original_encode(&message, TTM_ORIGINAL_V144, buf);
+    return TTM_ORIGINAL_V144;
+}
 
 /* A message that nothing claims the fds of. Returns as hostile_send(). */
 static bool send_unclaimed(int fd, enum hostile_socket which, const int *fds, size_t count)
 {
     uint8_t bytes[TTM_ORIGINAL_SIZE_MAX] = {0};
-    size_t length = TTM_FRAME_HEADER_SIZE;
+    const size_t length = make_empty(which, bytes);
 
-    if (which == HOSTILE_NATIVE) {
-        ttm_frame_header_encode(UNKNOWN_FRAME, 0, bytes);
-    } else { /* the free of nothing */
-        const struct ttm_original_message message = {.type = TTM_ORIGINAL_FREE};
-        ttm_original_encode(&message, TTM_ORIGINAL_V144, bytes);
-        length = TTM_ORIGINAL_V144;
-    }
     return hostile_send(fd, bytes, length, fds, count);
+}
+
+/* So much to read that we have closed our fds before the server comes to those that follow. */
+static void keep_busy(int fd, enum hostile_socket which)
+{
+    uint8_t bytes[AHEAD_BYTES + TTM_ORIGINAL_SIZE_MAX];
+    size_t length = 0;
+
+    while (length < AHEAD_BYTES)
+        length += make_empty(which, bytes + length);
+    (void)hostile_send(fd, bytes, length, NULL, 0);
 }
 
 static int connect_to(enum hostile_socket which)
@@ -107,28 +125,45 @@ static int open_lingering(int *ret_other)
     return fd;
 }
 
-/* Its only reference is in a message of which 'before' other fds come first. */
-static void send_lingering(unsigned number)
+/*
+ * In a process that ends: should the server be faster, the last close() is that of a process that
+ * ends, and does not wait.
+ */
+static void send_one_lingering(unsigned round)
 {
-    int fds[FDS_PER_MESSAGE];
+    const enum hostile_socket which = round % 3 == 2 ? HOSTILE_LEGACY : HOSTILE_NATIVE;
+    const size_t before = round % 3 == 0 ? 0 : round % FDS_PER_MESSAGE;
     const int other_fd = eventfd(0, EFD_CLOEXEC);
+    int fds[FDS_PER_MESSAGE], other;
 
     for (int i = 0; i < FDS_PER_MESSAGE; i++)
         fds[i] = other_fd;
+    fds[before] = open_lingering(&other);
+    if (fds[before] < 0)
+        hostile_die("cannot make a TCP connection");
+    /*
+     * Its other end stays open in a process of its own, or there were nothing to wait for. That one
+     * outlives its parent, and ends with the group.
+     */
+    if (fork() == 0) {
+        (void)close(fds[before]);
+        for (;;)
+            pause();
+    }
+    const int connection = connect_to(which);
+    keep_busy(connection, which);
+    (void)send_unclaimed(connection, which, fds, before + 1);
+    hostile_count();
+}
+
+static void send_lingering(unsigned number)
+{
     for (unsigned round = number; round < LINGERING; round++) {
-        const enum hostile_socket which = round % 3 == 2 ? HOSTILE_LEGACY : HOSTILE_NATIVE;
-        const size_t before = round % 3 == 0 ? 0 : round % FDS_PER_MESSAGE;
-        int other;
-        const int fd = open_lingering(&other);
-        if (fd < 0)
-            hostile_die("cannot make a TCP connection");
-        fds[before] = fd;
-        const int connection = connect_to(which);
-        (void)send_unclaimed(connection, which, fds, before + 1);
-        fds[before] = other_fd;
-        (void)close(fd);
-        hostile_count();
-        hostile_sleep_ms(100); /* the connections stay open: only the message is to be the last */
+        if (hostile_fork() == 0) {
+            send_one_lingering(round);
+            _exit(0);
+        }
+        hostile_sleep_ms(100);
     }
     for (;;)
         pause();
@@ -144,6 +179,7 @@ static void send_big_files(unsigned number)
         if (fd < 0 || fallocate(fd, 0, 0, BIG_FILE_BYTES) < 0)
             hostile_die("cannot make a large file");
         const int connection = connect_to(which);
+        keep_busy(connection, which);
         (void)send_unclaimed(connection, which, &fd, 1);
         (void)close(fd);
         /* The next one is made when the server has taken this one: there is one at a time. */
@@ -256,6 +292,7 @@ static void attach_locked_socket(unsigned number)
 {
     static struct hostile_segment segment;
     pthread_t thread;
+    char name[32];
     int pair[2], fds[2];
 
     hostile_segment_new(&segment);
@@ -263,7 +300,8 @@ static void attach_locked_socket(unsigned number)
         0)
         hostile_die("no sockets");
     fds[0] = pair[0];
-    fds[1] = hostile_fuse_open("page", O_RDONLY);
+    (void)snprintf(name, sizeof(name), "page-%u", number);
+    fds[1] = hostile_fuse_open(name, O_RDONLY);
     if (fds[1] < 0 || write(pair[1], "x", 1) != 1 ||
         pthread_create(&thread, NULL, receive_into, fds) != 0)
         hostile_die("cannot lock a socket");
