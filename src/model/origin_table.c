@@ -117,3 +117,10 @@ int ttm_origin_table_add(struct ttm_origin_table *table, const struct ttm_origin
     ttm_quota_add(table->quota, bytes);
     return 0;
 }
+
+bool ttm_origin_table_drop(struct ttm_origin_table *table, uint32_t count)
+{
+    for (; count > 0 && table->count > 0; count--)
+        free(table->origins[--table->count]);
+    return table->count == 0;
+}

@@ -16,7 +16,7 @@
 #include "model/quota.h"
 
 /* A process that has more is shown without them from there on. */
-#define TTM_ORIGINS_MAX (1u << 18)
+#define TTM_ORIGINS_MAX (1u << 16)
 #define TTM_ORIGIN_BYTES_MAX (64u << 20)
 
 enum ttm_origin_text {
@@ -57,5 +57,8 @@ const struct ttm_origin *ttm_origin_table_find(const struct ttm_origin_table *ta
 
 /* Copies an origin that is not there yet. Returns 0, -ENOSPC or -ENOMEM. */
 int ttm_origin_table_add(struct ttm_origin_table *table, const struct ttm_origin *origin);
+
+/* Frees the last 'count' origins of a table that is not used any more. Returns whether none are left. */
+bool ttm_origin_table_drop(struct ttm_origin_table *table, uint32_t count);
 
 #endif /* TTM_MODEL_ORIGIN_TABLE_H */

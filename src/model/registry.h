@@ -120,6 +120,7 @@ struct ttm_process {
     /* Of the serials that have entered 'lives', by thread: none is higher (ttm_serial_is_new). */
     uint64_t serials_seen[TTM_SERIAL_THREADS];
     bool are_peaks_held;
+    bool are_device_peaks_held;
     bool has_serials; /* its lives are found by serial, not by allocator, region and id */
     uint64_t births;  /* of a process without: serials are given here, from 1 on */
 };
@@ -127,6 +128,7 @@ struct ttm_process {
 /* What is known of a device. A capacity of 0 is not known. */
 struct ttm_device {
     uint32_t users; /* processes that have named it */
+    const struct ttm_process *described_by; /* its facts are that process's; NULL: nobody's */
     uint64_t asic_id;
     uint32_t bank_count[TTM_REGION_COUNT];
     bool is_known;  /* told by a client or the server's start, not only named in an event */
@@ -143,6 +145,7 @@ struct ttm_device {
 
 struct ttm_registry {
     struct ttm_list processes;
+    struct ttm_list unreferenced; /* processes, to be freed in slices */
     struct ttm_list graves; /* lives of ended processes, to be let go in slices */
     struct ttm_device *devices[TTM_DEVICE_COUNT]; /* NULL: never heard of */
     uint32_t device_count;                        /* devices heard of */
@@ -296,6 +299,12 @@ int ttm_registry_end(struct ttm_registry *reg, struct ttm_process *proc, uint32_
 /* The device of that id, made known if need be; NULL out of range or when memory is short. */
 struct ttm_device *ttm_registry_device(struct ttm_registry *reg, uint32_t id);
 
+/*
+ * Whether what the process says of the device holds, and that of no other user from then on: facts
+ * of the first one that describes it, until that ends, and of root or the owner of the registry.
+ */
+bool ttm_registry_may_describe(struct ttm_device *device, const struct ttm_process *proc);
+
 /* Fill in what a board fixes, where nothing better is known. */
 void ttm_device_set_board(struct ttm_device *device, const char *name);
 void ttm_device_set_arch(struct ttm_device *device, unsigned arch);
@@ -310,6 +319,12 @@ int ttm_registry_know_device(struct ttm_registry *reg, struct ttm_process *proc,
  * peak rises with them, neither its own nor those of its devices. Peaks are what was held for sure.
  */
 void ttm_registry_hold_peaks(struct ttm_registry *reg, struct ttm_process *proc, bool are_held);
+
+/*
+ * The peaks of its devices rise again, its own do not yet: a process that never becomes exact must
+ * not keep the peaks of others down.
+ */
+void ttm_registry_release_device_peaks(struct ttm_registry *reg, struct ttm_process *proc);
 
 /* The peaks of the process are what it holds now; those of the devices stay. */
 void ttm_registry_reset_peaks(struct ttm_process *proc);

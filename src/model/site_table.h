@@ -43,7 +43,7 @@ struct ttm_site_counts {
 };
 
 /* A process that says more than this many different things about its lives is refused. */
-#define TTM_SITES_MAX (1u << 17)
+#define TTM_SITES_MAX (1u << 16)
 
 struct ttm_site_table {
     struct ttm_site *sites;

@@ -28,22 +28,29 @@ static void release_process(struct ttm_registry *reg, struct ttm_snapshot_proces
     ttm_process_unref(p->process);
 }
 
-static int take_process(struct ttm_registry *reg, struct ttm_process *proc,
+/* What other users may not see is not copied either, however much it is. */
+static int take_allocations(const struct ttm_process *proc, struct ttm_snapshot_process *ret)
+{
+    ret->site_count = proc->sites.count;
+    ret->origin_count = proc->origins.count;
+    if (!copy_array(proc->sites.counts, proc->sites.count, sizeof(ret->site_counts[0]),
+                    &ret->site_counts))
+        return -ENOMEM;
+    return ttm_life_view_take(&proc->lives.store, &ret->lives);
+}
+
+static int take_process(struct ttm_registry *reg, struct ttm_process *proc, bool is_visible,
                         struct ttm_snapshot_process *ret)
 {
     *ret = (struct ttm_snapshot_process){
         .process = proc,
         .live_count = proc->lives.store.live,
-        .site_count = proc->sites.count,
-        .origin_count = proc->origins.count,
         .counters = proc->counters,
         .device_count = proc->device_count,
     };
     ttm_process_ref(proc);
     if (copy_array(proc->devices, proc->device_count, sizeof(ret->devices[0]), &ret->devices) &&
-        copy_array(proc->sites.counts, proc->sites.count, sizeof(ret->site_counts[0]),
-                   &ret->site_counts) &&
-        ttm_life_view_take(&proc->lives.store, &ret->lives) == 0)
+        (!is_visible || take_allocations(proc, ret) == 0))
         return 0;
     release_process(reg, ret);
     return -ENOMEM;
@@ -66,6 +73,12 @@ static int take_devices(const struct ttm_registry *reg, struct ttm_snapshot *sna
 
 struct ttm_snapshot *ttm_snapshot_take(struct ttm_registry *reg, uint64_t time_ns)
 {
+    return ttm_snapshot_take_for(reg, time_ns, TTM_USER_NONE);
+}
+
+struct ttm_snapshot *ttm_snapshot_take_for(struct ttm_registry *reg, uint64_t time_ns,
+                                           uint32_t uid)
+{
     struct ttm_snapshot *snap = calloc(1, sizeof(*snap));
 
     if (!snap)
@@ -80,7 +93,8 @@ struct ttm_snapshot *ttm_snapshot_take(struct ttm_registry *reg, uint64_t time_n
         goto fail;
     TTM_LIST_FOR_EACH(pos, &reg->processes) {
         struct ttm_process *proc = TTM_CONTAINER_OF(pos, struct ttm_process, link);
-        if (take_process(reg, proc, &snap->processes[snap->process_count]) < 0)
+        const bool is_visible = uid == TTM_USER_NONE || uid == proc->info.uid;
+        if (take_process(reg, proc, is_visible, &snap->processes[snap->process_count]) < 0)
             goto fail;
         snap->process_count++;
     }

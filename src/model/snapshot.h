@@ -43,6 +43,10 @@ struct ttm_snapshot {
 /* Returns NULL only when memory is short. 'reg' must outlive it. */
 struct ttm_snapshot *ttm_snapshot_take(struct ttm_registry *reg, uint64_t time_ns);
 
+/* The same, where processes of other users than 'uid' have totals alone; TTM_USER_NONE: none are. */
+struct ttm_snapshot *ttm_snapshot_take_for(struct ttm_registry *reg, uint64_t time_ns,
+                                           uint32_t uid);
+
 /* NULL is fine. */
 void ttm_snapshot_free(struct ttm_snapshot *snap);
 

@@ -17,7 +17,7 @@
 #include "model/quota.h"
 
 #define TTM_USER_ALLOCATIONS_MAX (1u << 22)
-#define TTM_USER_SITES_MAX (1u << 17)
+#define TTM_USER_SITES_MAX (1u << 16)
 #define TTM_USER_ORIGIN_BYTES_MAX (128u << 20)
 #define TTM_USER_DEVICES_MAX 4096u
 #define TTM_USER_DEVICE_SETS_MAX 1024u

@@ -9,6 +9,19 @@
 #include "base/worker.h"
 #include "server/state.h"
 
+static struct ttm_quota quota_of(const struct ttm_account *account, uint64_t max)
+{
+    return (struct ttm_quota){.max = account->is_privileged ? TTM_QUOTA_NONE : max};
+}
+
+static void init_quotas(struct ttm_account *account)
+{
+    account->pending_frees = quota_of(account, TTM_USER_PENDING_FREES);
+    account->remembered_frees = quota_of(account, TTM_USER_REMEMBERED_FREES);
+    account->note_bytes = quota_of(account, TTM_USER_NOTE_BYTES);
+    account->resync_threads = quota_of(account, TTM_USER_RESYNC_THREADS);
+}
+
 /* A few users at most are connected at the same time, so a list is enough to find one. */
 struct ttm_account *ttm_account_of(struct ttm_server *server, uid_t uid)
 {
@@ -29,6 +42,7 @@ struct ttm_account *ttm_account_of(struct ttm_server *server, uid_t uid)
     account->uid = uid;
     account->is_privileged = uid == 0 || uid == server->uid;
     account->refs = 1;
+    init_quotas(account);
     ttm_list_init(&account->sessions);
     ttm_list_init(&account->waiting);
     ttm_list_append(&server->accounts, &account->link);

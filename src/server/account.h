@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "base/list.h"
+#include "model/quota.h"
 
 struct ttm_server;
 struct ttm_worker;
@@ -31,6 +32,19 @@ struct ttm_worker;
 #define TTM_USER_PRINTS 1                          /* asked for by the original protocol */
 #define TTM_USER_TAILS 16                          /* readers of events */
 #define TTM_USER_ANSWER_BYTES (UINT64_C(32) << 20) /* that wait to be read */
+
+/* Of memory that its processes make the server take, beside what is in model/user.h. */
+#define TTM_USER_PENDING_FREES (1u << 20)        /* frees that were read before their allocs */
+#define TTM_USER_REMEMBERED_FREES (1u << 20)     /* groups of up to 64 serials, during resyncs */
+#define TTM_USER_NOTE_BYTES (UINT64_C(256) << 20) /* kept for the recording */
+#define TTM_USER_RESYNC_THREADS 4                 /* that make memory for many allocations */
+
+/*
+ * What an answer to anybody may cost for bringing what this user's processes report up to date: in
+ * allocations on one device, and in steps over circular buffers, of a nanosecond each.
+ */
+#define TTM_USER_REFRESH_COST 32768u
+#define TTM_USER_REFRESH_STEPS (UINT64_C(2) << 20)
 
 /* The time of the loop that one user may take while others wait. */
 #define TTM_USER_TURN_NS UINT64_C(1000000)
@@ -49,10 +63,17 @@ struct ttm_account {
     uint32_t prints;
     uint32_t tails;
     uint64_t segment_bytes;
+    struct ttm_quota pending_frees;
+    struct ttm_quota remembered_frees;
+    struct ttm_quota note_bytes;
+    struct ttm_quota resync_threads;
     struct ttm_list sessions; /* open, the newest last */
     struct ttm_list waiting;  /* of these, those that are handled in the next turn */
     uint64_t turn;            /* of the server, in which 'spent_ns' was spent */
     uint64_t spent_ns;
+    uint64_t refresh;         /* of the server, which the two below are of */
+    uint32_t refresh_cost;    /* what is left */
+    uint64_t refresh_steps;   /* likewise */
     uint64_t next_look_ns;     /* into /proc/PID/maps of its processes, which costs time */
     struct ttm_worker *worker; /* for calls that its processes can make last */
 };

@@ -4,17 +4,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-void ttm_early_ends_init(struct ttm_early_ends *early, uint64_t seed)
+void ttm_early_ends_init(struct ttm_early_ends *early, uint64_t seed, struct ttm_quota *quota)
 {
-    *early = (struct ttm_early_ends){0};
+    *early = (struct ttm_early_ends){.quota = quota};
     for (uint32_t i = 0; i < 2; i++)
         ttm_u64_map_init(&early->ages[i].places, seed);
 }
 
-static void empty(struct ttm_early_age *age)
+static void empty(struct ttm_early_ends *early, struct ttm_early_age *age)
 {
     if (age->room == 0)
         return;
+    ttm_quota_subtract(early->quota, age->count);
     ttm_u64_map_done(&age->places);
     free(age->ends);
     age->ends = NULL;
@@ -23,8 +24,8 @@ static void empty(struct ttm_early_age *age)
 
 void ttm_early_ends_done(struct ttm_early_ends *early)
 {
-    empty(&early->ages[0]);
-    empty(&early->ages[1]);
+    empty(early, &early->ages[0]);
+    empty(early, &early->ages[1]);
 }
 
 int ttm_early_ends_add(struct ttm_early_ends *early, uint64_t serial,
@@ -32,7 +33,7 @@ int ttm_early_ends_add(struct ttm_early_ends *early, uint64_t serial,
 {
     struct ttm_early_age *age = &early->ages[0];
 
-    if (age->count == TTM_EARLY_ENDS_MAX)
+    if (age->count == TTM_EARLY_ENDS_MAX || !ttm_quota_allows(early->quota, 1))
         return -ENOSPC;
     if (age->count == age->room) {
         const uint32_t room = age->room ? age->room * 2 : 64;
@@ -43,8 +44,10 @@ int ttm_early_ends_add(struct ttm_early_ends *early, uint64_t serial,
         age->room = room;
     }
     const int r = ttm_u64_map_add(&age->places, serial, age->count);
-    if (r == 0)
+    if (r == 0) {
         age->ends[age->count++] = *end;
+        ttm_quota_add(early->quota, 1);
+    }
     return r == -EEXIST ? 0 : r; /* a process that ends a life twice is not worth a word */
 }
 
@@ -71,7 +74,7 @@ bool ttm_early_ends_has(const struct ttm_early_ends *early, uint64_t serial)
 
 void ttm_early_ends_age(struct ttm_early_ends *early)
 {
-    empty(&early->ages[1]);
+    empty(early, &early->ages[1]);
     const struct ttm_early_age emptied = early->ages[1];
     early->ages[1] = early->ages[0];
     early->ages[0] = emptied;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/u64_map.h"
+#include "model/quota.h"
 
 #define TTM_EARLY_ENDS_MAX (1u << 20) /* of each age */
 
@@ -29,11 +30,12 @@ struct ttm_early_age {
 };
 
 struct ttm_early_ends {
+    struct ttm_quota *quota;      /* that counts them, NULL: none */
     struct ttm_early_age ages[2]; /* since the last call of ttm_early_ends_age(), and before */
 };
 
-/* 'seed': any number that the process does not know. */
-void ttm_early_ends_init(struct ttm_early_ends *early, uint64_t seed);
+/* 'seed': any number that the process does not know. 'quota' is borrowed. */
+void ttm_early_ends_init(struct ttm_early_ends *early, uint64_t seed, struct ttm_quota *quota);
 void ttm_early_ends_done(struct ttm_early_ends *early);
 
 /* Returns 0, -ENOMEM or -ENOSPC. */

@@ -18,6 +18,13 @@
 #include "wire/note.h"
 
 #define LATE_NAMES_MAX 256
+/*
+ * The work of a unit, in allocations on one device, each of which takes some 50 to 100 ns: so a unit
+ * takes about a millisecond at most. Usual records cost 1 and a slice of them is one unit.
+ */
+#define COST_MAX 16384
+#define COST_OF_FAILURE 2048 /* whose owners are summed up */
+#define COST_OF_NOTE 32
 /* Events of a recording that one record makes at most: a birth and its end that came before it. */
 #define RECORDED_PER_RECORD 2
 
@@ -502,6 +509,58 @@ static void take_pairs(struct ttm_tracked *tracked, const struct ttm_record *rec
         }
     }
     ttm_brief_settle(batch.reg, batch.process, &batch.runs);
+}
+
+/* ---- cost ---- */
+
+static uint32_t cost_of(const struct ttm_tracked *tracked, const struct ttm_record *record)
+{
+    const struct ttm_notes *notes = &tracked->notes;
+
+    switch (record->op) {
+    case TTM_RECORD_BIRTH:
+        return ttm_notes_cost(notes, record->devices, record->origin) +
+               (record->flags & TTM_RECORD_CORES ? COST_OF_NOTE : 0);
+    case TTM_RECORD_END:
+    case TTM_RECORD_REPLACED:
+    case TTM_RECORD_CLOSED:
+        return notes->largest_set;
+    case TTM_RECORD_NAMED:
+        return ttm_notes_cost(notes, 0, record->origin);
+    case TTM_RECORD_FAILURE:
+        return COST_OF_FAILURE + ttm_notes_cost(notes, record->devices, record->origin) +
+               tracked->client->process->sites.count / 8;
+    case TTM_RECORD_PEAKS:
+        return 1 + tracked->client->process->device_count;
+    default:
+        return COST_OF_NOTE;
+    }
+}
+
+uint32_t ttm_intake_affordable(const struct ttm_tracked *tracked, const struct ttm_record *records,
+                               const uint16_t *order, uint32_t n, uint32_t *ret_cost)
+{
+    const uint32_t readers = tracked->client->server->tail_count;
+    uint32_t cost = 0, count = 0;
+
+    while (count < n) {
+        const uint32_t more = cost_of(tracked, &records[order[count]]) + readers;
+        if (count > 0 && cost + more > COST_MAX)
+            break;
+        cost += more;
+        count++;
+    }
+    *ret_cost = cost;
+    return count;
+}
+
+uint32_t ttm_intake_cost_of_told(const struct ttm_tracked *tracked, const uint8_t *told)
+{
+    struct ttm_told one;
+
+    ttm_told_decode(told, &one);
+    return ttm_notes_cost(&tracked->notes, one.devices, one.origin) +
+           (one.flags & TTM_RECORD_CORES ? COST_OF_NOTE : 0);
 }
 
 void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records,

@@ -16,9 +16,19 @@ struct ttm_record;
 struct ttm_told;
 struct ttm_tracked;
 
+/*
+ * How many of the records, taken in that order, make no more work than a turn has time for; at least
+ * one. '*ret_cost' is their cost.
+ */
+uint32_t ttm_intake_affordable(const struct ttm_tracked *tracked, const struct ttm_record *records,
+                               const uint16_t *order, uint32_t n, uint32_t *ret_cost);
+
 /* What was read from the rings, copied, and the order in which to take it; none is later than now. */
 void ttm_intake_records(struct ttm_tracked *tracked, const struct ttm_record *records,
                         const uint16_t *order, uint32_t n);
+
+/* The cost of an allocation that a process sends in a resync. */
+uint32_t ttm_intake_cost_of_told(const struct ttm_tracked *tracked, const uint8_t *told);
 
 /* Lives that are told and not known, as they were sent, at most TTM_FIND_MAX; their births may be read later. */
 void ttm_intake_told(struct ttm_tracked *tracked, const uint8_t *const *told, uint32_t count);

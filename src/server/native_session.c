@@ -27,7 +27,6 @@
 #endif
 
 #define LIVES_PER_FRAME 512
-#define CATCH_UP_SLICES 32 /* of rings, before an answer: a millisecond where all are full */
 #define INTERVAL_MIN_MS 10
 #define INTERVAL_MAX_MS 3600000
 
@@ -180,14 +179,11 @@ static void put_moment(struct ttm_session *session, uint64_t time_ns, uint32_t p
 /* An answer has what was reported before the question, and what is worked out only when asked. */
 static void refresh(struct ttm_server *server)
 {
-    uint32_t budget = CATCH_UP_SLICES;
-
+    server->refreshes++;
     TTM_LIST_FOR_EACH(pos, &server->clients) {
-        struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
-        if (!client->tracked)
-            continue;
-        ttm_tracked_catch_up(client->tracked, &budget);
-        ttm_tracked_refresh(client->tracked);
+        const struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
+        if (client->tracked)
+            ttm_tracked_prepare_answer(client->tracked);
     }
 }
 
@@ -218,8 +214,6 @@ static void answer_totals(struct ttm_session *session)
 
 static void answer_sites(struct ttm_session *session, uint32_t frames)
 {
-    /* A look at all sites, most of which may hold nothing, makes a small answer of much work. */
-    session->had_sites = true;
     put_totals(session);
     if (ttm_sites_put(session, frames) < 0)
         say_error(session, "memory is short");
@@ -256,17 +250,34 @@ static void set_busy(struct ttm_session *session)
         ttm_list_append(&session->server->busy, &session->busy_link);
 }
 
-/* Every dump under way may come to hold a copy of all lives. */
-static bool may_dump(const struct ttm_session *session)
+/* Every dump and check under way may come to hold a copy of all lives. */
+static bool may_take_snapshot(const struct ttm_session *session)
 {
-    uint32_t all = 0, own = 0;
+    const struct ttm_account *account = session->account;
 
-    TTM_LIST_FOR_EACH(pos, &session->server->busy) {
-        const struct ttm_session *other = TTM_CONTAINER_OF(pos, struct ttm_session, busy_link);
-        all += other->lives.snap != NULL;
-        own += other->lives.snap != NULL && other->uid == session->uid;
+    return account->is_privileged ||
+           (account->snapshots < TTM_USER_SNAPSHOTS && session->server->snapshots < TTM_DUMPS_MAX);
+}
+
+static void count_snapshots(struct ttm_session *session, int change)
+{
+    session->account->snapshots += (uint32_t)change;
+    session->server->snapshots += (uint32_t)change;
+}
+
+/* Whether answers that nobody reads have not come to take too much memory. */
+static bool has_room_for_answers(const struct ttm_account *account)
+{
+    uint64_t bytes = 0;
+
+    if (account->is_privileged)
+        return true;
+    TTM_LIST_FOR_EACH(pos, &account->sessions) {
+        const struct ttm_session *session =
+            TTM_CONTAINER_OF(pos, struct ttm_session, account_link);
+        bytes += ttm_queue_length(&session->out);
     }
-    return session->uid == 0 || (all < TTM_DUMPS_MAX && own < TTM_DUMPS_PER_USER);
+    return bytes < TTM_USER_ANSWER_BYTES;
 }
 
 void ttm_native_put_failure(struct ttm_session *session, uint32_t process_index,
@@ -305,7 +316,7 @@ static bool can_begin_lives(struct ttm_session *session)
         say_error(session, "an answer is already under way on this connection");
         return false;
     }
-    if (!may_dump(session)) {
+    if (!may_take_snapshot(session)) {
         say_error(session, "too many dumps are under way, try again in a moment");
         return false;
     }
@@ -313,13 +324,14 @@ static bool can_begin_lives(struct ttm_session *session)
     return true;
 }
 
-/* What is not shown is not kept. */
-static void bury_hidden(struct ttm_session *session, struct ttm_snapshot *snap)
+/* With the allocations that the session may see. */
+static struct ttm_snapshot *take_snapshot(const struct ttm_session *session)
 {
-    for (uint32_t i = 0; i < snap->process_count; i++) {
-        if (!ttm_session_may_see(session, snap->processes[i].process->info.uid))
-            ttm_registry_bury(session->server->reg, &snap->processes[i].lives);
-    }
+    struct ttm_server *server = session->server;
+    const bool sees_all = session->uid == 0 || session->uid == server->uid;
+
+    return ttm_snapshot_take_for(server->reg, server->now_ns,
+                                 sees_all ? TTM_USER_NONE : session->uid);
 }
 
 static void set_lives(struct ttm_session *session, struct ttm_snapshot *snap,
@@ -328,6 +340,7 @@ static void set_lives(struct ttm_session *session, struct ttm_snapshot *snap,
     const uint64_t now_ns = session->server->now_ns;
 
     session->lives = (struct ttm_lives_answer){.snap = snap, .began_ns = now_ns, .chosen = chosen};
+    count_snapshots(session, 1);
     session->progress_ns = now_ns;
     set_busy(session);
     ttm_session_dirty(session);
@@ -342,7 +355,7 @@ static void begin_lives(struct ttm_session *session, uint32_t ticket)
     if (!can_begin_lives(session))
         return;
     if (!ticket)
-        snap = ttm_snapshot_take(server->reg, server->now_ns);
+        snap = take_snapshot(session);
     else if (session->uid == server->uid || session->uid == 0)
         snap = ttm_ticket_redeem(server, ticket);
     if (!snap) {
@@ -359,20 +372,15 @@ static void begin_lives(struct ttm_session *session, uint32_t ticket)
         if (ttm_session_may_see(session, p->process->info.uid))
             put_story(session, i, &p->process->story);
     }
-    bury_hidden(session, snap);
     set_lives(session, snap, NULL);
 }
 
 /* Devices and processes at once, without their totals; the lives that are chosen follow. */
 static void begin_lives_of(struct ttm_session *session, const struct ttm_lives_request *request)
 {
-    struct ttm_server *server = session->server;
-
     if (!can_begin_lives(session))
         return;
-    struct ttm_snapshot *snap = ttm_snapshot_take(server->reg, server->now_ns);
-    if (snap)
-        bury_hidden(session, snap);
+    struct ttm_snapshot *snap = take_snapshot(session);
     struct ttm_chosen_lives *chosen = snap ? ttm_chosen_lives_new(request, snap) : NULL;
     if (!chosen) {
         ttm_snapshot_free(snap);
@@ -488,6 +496,8 @@ static bool put_lives(struct ttm_session *session, struct ttm_snapshot_process *
 
 static void forget_lives(struct ttm_session *session)
 {
+    if (session->lives.snap)
+        count_snapshots(session, -1);
     ttm_chosen_lives_free(session->lives.chosen);
     ttm_snapshot_free(session->lives.snap);
     session->lives = (struct ttm_lives_answer){0};
@@ -551,6 +561,10 @@ static void begin_check(struct ttm_session *session)
         say_error(session, "a check is already under way on this connection");
         return;
     }
+    if (!may_take_snapshot(session)) {
+        say_error(session, "too many checks are under way, try again in a moment");
+        return;
+    }
     session->check = malloc(sizeof(*session->check));
     if (!session->check ||
         ttm_snapshot_check_init(session->check, server->reg,
@@ -560,7 +574,18 @@ static void begin_check(struct ttm_session *session)
         say_error(session, "memory is short");
         return;
     }
+    count_snapshots(session, 1);
     set_busy(session);
+}
+
+static void end_check(struct ttm_session *session)
+{
+    if (!session->check)
+        return;
+    count_snapshots(session, -1);
+    ttm_snapshot_check_done(session->check);
+    free(session->check);
+    session->check = NULL;
 }
 
 static void continue_check(struct ttm_session *session)
@@ -582,9 +607,7 @@ static void continue_check(struct ttm_session *session)
         .processes = session->check->process,
         .mismatches = session->check->mismatches,
     };
-    ttm_snapshot_check_done(session->check);
-    free(session->check);
-    session->check = NULL;
+    end_check(session);
     if (r < 0) {
         say_error(session, "memory is short");
         return;
@@ -659,10 +682,7 @@ bool ttm_native_work(struct ttm_session *session)
 void ttm_native_done(struct ttm_session *session)
 {
     forget_lives(session);
-    if (session->check)
-        ttm_snapshot_check_done(session->check);
-    free(session->check);
-    session->check = NULL;
+    end_check(session);
     session->totals_interval_ms = 0;
 }
 
@@ -689,11 +709,29 @@ static void take_attach(struct ttm_session *session, const struct ttm_frame *fra
         say_error(session, why_not_attached(r));
 }
 
-static void take_request(struct ttm_session *session, const struct ttm_frame *frame)
+/* Whether it makes the server look at all that it knows. */
+static bool is_costly(uint16_t type)
+{
+    switch (type) {
+    case TTM_FRAME_GET_STATUS:
+    case TTM_FRAME_GET_TOTALS:
+    case TTM_FRAME_GET_LIVES:
+    case TTM_FRAME_GET_LIVES_OF:
+    case TTM_FRAME_GET_SITES:
+    case TTM_FRAME_CHECK:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Returns whether all of it was taken; else it is to be given again in the next turn. */
+static bool take_request(struct ttm_session *session, const struct ttm_frame *frame)
 {
     struct ttm_events_request events;
     struct ttm_lives_request lives;
     uint32_t number = 0;
+    int r = 0;
 
     switch (frame->type) {
     case TTM_FRAME_GET_STATUS:
@@ -742,7 +780,8 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
         take_attach(session, frame);
         break;
     case TTM_FRAME_TOLD:
-        if (ttm_telling_take(session, frame->payload, frame->length) < 0)
+        r = ttm_telling_take(session, frame->payload, frame->length);
+        if (r < 0)
             say_error(session, "a telling makes no sense");
         break;
     case TTM_FRAME_TOLD_END:
@@ -757,6 +796,14 @@ static void take_request(struct ttm_session *session, const struct ttm_frame *fr
         session->server->counter[TTM_COUNTER_REFUSED_TYPE]++;
         break;
     }
+    return r <= 0;
+}
+
+/* The session goes on with the frame at hand in the next turn. */
+static void wait_for_next_turn(struct ttm_session *session)
+{
+    session->has_requests = true;
+    set_busy(session);
 }
 
 /* Frames that are whole are taken from 'bytes'. Returns the bytes used, or a negative errno. */
@@ -775,15 +822,24 @@ static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_
             ttm_session_await_facts(session);
             return (long)used;
         }
-        if (ttm_queue_length(&session->out) >= TTM_OUT_HIGH || session->had_sites) {
-            session->has_requests = true;
-            set_busy(session);
+        if (ttm_queue_length(&session->out) >= TTM_OUT_HIGH || session->had_answer ||
+            ttm_tracked_is_switching(session)) {
+            wait_for_next_turn(session);
             return (long)used;
         }
-        if (session->has_said_hello)
-            take_request(session, &frame);
-        else
+        if (is_costly(frame.type)) {
+            if (!has_room_for_answers(session->account)) {
+                say_error(session, "too many answers wait to be read");
+                return (long)length;
+            }
+            session->had_answer = true;
+        }
+        if (!session->has_said_hello) {
             take_hello(session, &frame);
+        } else if (!take_request(session, &frame)) {
+            wait_for_next_turn(session);
+            return (long)used;
+        }
         used += (size_t)n;
     }
     return (long)length;
@@ -820,7 +876,7 @@ int ttm_native_input(struct ttm_session *session, const uint8_t *bytes, size_t l
     if (session->is_closing)
         return 0;
     session->has_requests = false;
-    session->had_sites = false;
+    session->had_answer = false;
     if (ttm_queue_length(&session->in) > 0)
         waited = take_waiting(session, bytes, length);
     if (waited < 0 || (size_t)waited == length)

@@ -20,7 +20,10 @@ _Static_assert((int)TTM_NOTE_DEVICE == (int)TTM_NOTED_DEVICE, "the same kinds");
 _Static_assert((int)TTM_NOTE_ORIGIN == (int)TTM_NOTED_ORIGIN, "the same kinds");
 _Static_assert((int)TTM_NOTE_STACKS == (int)TTM_NOTE_CODE, "the same kinds");
 
-#define SETS_MAX 4096 /* of one process; a process has a handful */
+/* What it costs to read a note for the first time, in allocations on one device. */
+#define COST_OF_ORIGIN 512 /* with two stacks */
+#define COST_OF_REFUSED 4
+#define REFUSED_MAX 65536 /* beyond that all is forgotten */
 #define NOTE_MAX 1024 /* what a newer process may have appended is read and passed over */
 
 void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reader,
@@ -31,13 +34,16 @@ void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reade
         .client = client,
         .reg = client->server->reg,
         .process = client->process,
+        .largest_set = 1,
     };
+    ttm_u64_map_init(&notes->sets, notes->reg->seed);
+    ttm_u64_set_init(&notes->refused, notes->reg->seed);
 }
 
 void ttm_notes_done(struct ttm_notes *notes)
 {
-    free(notes->set_notes);
-    free(notes->sets);
+    ttm_u64_map_done(&notes->sets);
+    ttm_u64_set_done(&notes->refused);
     *notes = (struct ttm_notes){0};
 }
 
@@ -52,13 +58,35 @@ static long read_note(const struct ttm_notes *notes, uint32_t number, uint32_t k
     return n;
 }
 
+/* ---- what was refused ---- */
+
+static uint64_t refused_key(uint32_t kind, uint32_t number)
+{
+    return (uint64_t)kind << 32 | number;
+}
+
+static bool is_refused(const struct ttm_notes *notes, uint32_t kind, uint32_t number)
+{
+    return ttm_u64_set_has(&notes->refused, refused_key(kind, number));
+}
+
+/* A note does not change: what it says makes no more sense the next time. */
+static void refuse(struct ttm_notes *notes, uint32_t kind, uint32_t number)
+{
+    if (notes->refused.count >= REFUSED_MAX)
+        ttm_u64_set_clear(&notes->refused);
+    (void)ttm_u64_set_add(&notes->refused, refused_key(kind, number));
+}
+
+/* ---- device sets and cores ---- */
+
 static int learn_set(struct ttm_notes *notes, uint32_t number, uint32_t *ret)
 {
     uint8_t bytes[2 * TTM_DEVICE_COUNT];
     uint16_t devices[TTM_DEVICE_COUNT];
     const long n = read_note(notes, number, TTM_NOTE_DEVICES, bytes, sizeof(bytes));
 
-    if (n < 0 || notes->set_count == SETS_MAX)
+    if (n < 0)
         return -EINVAL;
     for (long i = 0; i < n / 2; i++)
         devices[i] = get_le16(bytes + 2 * i);
@@ -66,17 +94,10 @@ static int learn_set(struct ttm_notes *notes, uint32_t number, uint32_t *ret)
         ttm_registry_hold_set(notes->reg, notes->process, devices, (uint32_t)(n / 2), ret);
     if (r < 0)
         return r;
-    uint32_t *set_notes = realloc(notes->set_notes, (notes->set_count + 1) * sizeof(set_notes[0]));
-    if (!set_notes)
-        return -ENOMEM;
-    notes->set_notes = set_notes;
-    uint32_t *sets = realloc(notes->sets, (notes->set_count + 1) * sizeof(sets[0]));
-    if (!sets)
-        return -ENOMEM;
-    notes->sets = sets;
-    notes->set_notes[notes->set_count] = number;
-    notes->sets[notes->set_count++] = *ret;
-    return 0;
+    const uint32_t count = ttm_device_sets_get(&notes->reg->sets, *ret).count;
+    if (count > notes->largest_set)
+        notes->largest_set = count;
+    return ttm_u64_map_add(&notes->sets, number, *ret);
 }
 
 int ttm_notes_device_set(struct ttm_notes *notes, uint32_t devices, uint32_t *ret)
@@ -85,30 +106,67 @@ int ttm_notes_device_set(struct ttm_notes *notes, uint32_t devices, uint32_t *re
         *ret = devices;
         return 0;
     }
-    for (uint32_t i = 0; i < notes->set_count; i++) {
-        if (notes->set_notes[i] == devices) {
-            *ret = notes->sets[i];
-            return 0;
-        }
-    }
-    return learn_set(notes, devices, ret);
+    if (ttm_u64_map_find(&notes->sets, devices, ret))
+        return 0;
+    if (is_refused(notes, TTM_NOTE_DEVICES, devices))
+        return -EINVAL;
+    const int r = learn_set(notes, devices, ret);
+    if (r < 0 && r != -ENOMEM)
+        refuse(notes, TTM_NOTE_DEVICES, devices);
+    return r;
 }
 
-int ttm_notes_cores(struct ttm_notes *notes, uint32_t number)
+static int learn_cores(struct ttm_notes *notes, uint32_t number)
 {
     uint8_t bytes[TTM_CORE_RANGES_MAX * TTM_CORE_RANGE_SIZE];
     struct ttm_core_range ranges[TTM_CORE_RANGES_MAX];
-    const int known = ttm_cb_map_find_cores(&notes->process->cbs, number);
-
-    if (known >= 0)
-        return known;
     const long n = read_note(notes, number, TTM_NOTE_CORES, bytes, sizeof(bytes));
+
     if (n < 0)
         return -EINVAL;
     const int count = ttm_cores_note_decode(bytes, (size_t)n, ranges);
     if (count < 0)
         return count;
     return ttm_cb_map_add_cores(&notes->process->cbs, number, ranges, (uint32_t)count);
+}
+
+int ttm_notes_cores(struct ttm_notes *notes, uint32_t number)
+{
+    const int known = ttm_cb_map_find_cores(&notes->process->cbs, number);
+
+    if (known >= 0)
+        return known;
+    if (is_refused(notes, TTM_NOTE_CORES, number))
+        return -EINVAL;
+    const int r = learn_cores(notes, number);
+    if (r < 0 && r != -ENOMEM)
+        refuse(notes, TTM_NOTE_CORES, number);
+    return r;
+}
+
+static uint32_t cost_of_devices(const struct ttm_notes *notes, uint32_t devices)
+{
+    uint32_t set;
+
+    if (devices < TTM_DEVICE_COUNT)
+        return 1;
+    if (ttm_u64_map_find(&notes->sets, devices, &set))
+        return ttm_device_sets_get(&notes->reg->sets, set).count;
+    return is_refused(notes, TTM_NOTE_DEVICES, devices) ? COST_OF_REFUSED : TTM_DEVICE_COUNT;
+}
+
+static uint32_t cost_of_origin(const struct ttm_notes *notes, uint32_t origin)
+{
+    if (origin == 0 || notes->known_origins[origin % TTM_NOTES_ORIGINS] == origin)
+        return 0;
+    if (ttm_origin_table_find(&notes->process->origins, origin))
+        return 1;
+    return is_refused(notes, TTM_NOTE_ORIGIN, origin) ? COST_OF_REFUSED : COST_OF_ORIGIN;
+}
+
+uint32_t ttm_notes_cost(const struct ttm_notes *notes, uint32_t devices, uint32_t origin)
+{
+    return cost_of_devices(notes, devices) + cost_of_origin(notes, origin);
 }
 
 void ttm_notes_text(const struct ttm_notes *notes, uint32_t number, char ret[TTM_STRING_MAX + 1])
@@ -265,9 +323,14 @@ uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number)
 {
     uint32_t *known = &notes->known_origins[number % TTM_NOTES_ORIGINS];
 
-    if (number != 0 && *known != number)
-        *known = learn_origin(notes, number);
-    return number != 0 ? *known : 0;
+    if (number == 0 || *known == number)
+        return number;
+    if (is_refused(notes, TTM_NOTE_ORIGIN, number))
+        return 0;
+    *known = learn_origin(notes, number);
+    if (*known == 0)
+        refuse(notes, TTM_NOTE_ORIGIN, number);
+    return *known;
 }
 
 void ttm_notes_device(struct ttm_notes *notes, uint32_t number)
@@ -280,7 +343,9 @@ void ttm_notes_device(struct ttm_notes *notes, uint32_t number)
         ttm_registry_know_device(notes->reg, notes->process, note.id) < 0)
         return;
     ttm_record_device(notes->client, &note);
-    ttm_device_set_note(ttm_registry_device(notes->reg, note.id), &note);
+    struct ttm_device *device = ttm_registry_device(notes->reg, note.id);
+    if (ttm_registry_may_describe(device, notes->process))
+        ttm_device_set_note(device, &note);
 }
 
 void ttm_notes_keepers(const struct ttm_notes *notes, uint32_t number)

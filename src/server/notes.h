@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "base/u64_map.h"
+#include "base/u64_set.h"
 #include "ring/reader.h"
 #include "server/state.h"
 
@@ -21,15 +23,21 @@ struct ttm_notes {
     struct ttm_client *client;
     struct ttm_registry *reg;
     struct ttm_process *process;
-    uint32_t *set_notes;
-    uint32_t *sets;
-    uint32_t set_count;
+    struct ttm_u64_map sets;    /* from the number of a note to that of the registry */
+    uint32_t largest_set;       /* of these, in devices; at least 1 */
+    struct ttm_u64_set refused; /* by kind and number: what makes no sense is not looked at again */
     uint32_t known_origins[TTM_NOTES_ORIGINS]; /* some that the process is known to have; or 0 */
 };
 
 void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reader,
                     struct ttm_client *client);
 void ttm_notes_done(struct ttm_notes *notes);
+
+/*
+ * How much work a record may make that refers to these, in units of what an allocation on one device
+ * costs. What is not known yet is taken for the worst.
+ */
+uint32_t ttm_notes_cost(const struct ttm_notes *notes, uint32_t devices, uint32_t origin);
 
 /* The device set of a record. Returns 0 or a negative errno. */
 int ttm_notes_device_set(struct ttm_notes *notes, uint32_t devices, uint32_t *ret);

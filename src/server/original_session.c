@@ -64,7 +64,7 @@ static void learn_device(struct ttm_session *session, const struct ttm_original_
     struct ttm_device *device =
         is_user || is_own ? ttm_registry_device(session->server->reg, (uint32_t)msg->device_id)
                           : NULL;
-    if (!device)
+    if (!device || (is_user && !ttm_registry_may_describe(device, process)))
         return;
     ttm_device_set_arch(device, msg->arch_type);
     if (msg->total_dram_size > 0 && msg->total_dram_size <= TTM_LIFE_BYTES_MAX)
@@ -243,7 +243,7 @@ static void print(struct ttm_session *session, enum ttm_print what)
 
     if (!server->options.print)
         return;
-    const uint32_t ticket = ttm_ticket_take(server);
+    const uint32_t ticket = ttm_ticket_take(server, session->account);
     if (ticket != 0)
         server->options.print(server->options.print_context, what, ticket);
     else /* the printer is behind: once it has caught up, it prints how things are then */

@@ -10,6 +10,8 @@
 #include "recording/recorder.h"
 #include "wire/life_row.h"
 
+#define NOTE_COST 64 /* beside its bytes, while it is kept */
+
 static struct ttm_encoder *encoder_of(const struct ttm_client *client)
 {
     struct ttm_recorder *recorder = client->server->options.recorder;
@@ -96,6 +98,8 @@ void ttm_record_process_end(struct ttm_client *client)
     ttm_record_counters(client);
     (void)ttm_encoder_process_end(encoder, client->server->now_ns, client->number, &end);
     ttm_u64_set_done(&client->recorded_notes);
+    ttm_quota_subtract(&client->account->note_bytes, client->note_bytes);
+    client->note_bytes = 0;
 }
 
 bool ttm_record_wants_note(struct ttm_client *client, uint32_t number)
@@ -112,8 +116,14 @@ void ttm_record_note(struct ttm_client *client, uint32_t number, uint32_t kind,
 
     if (!encoder || ttm_u64_set_has(&client->recorded_notes, number))
         return;
-    if (ttm_encoder_note(encoder, client->number, &note) == 0)
-        (void)ttm_u64_set_add(&client->recorded_notes, number);
+    const uint64_t kept = length + NOTE_COST;
+    if (!ttm_quota_allows(&client->account->note_bytes, kept))
+        return; /* the recording does without it */
+    if (ttm_encoder_note(encoder, client->number, &note) < 0)
+        return;
+    (void)ttm_u64_set_add(&client->recorded_notes, number);
+    client->note_bytes += kept;
+    ttm_quota_add(&client->account->note_bytes, kept);
 }
 
 void ttm_record_device(struct ttm_client *client, const struct ttm_device_note *note)

@@ -363,9 +363,9 @@ void ttm_server_free(struct ttm_server *server)
     TTM_LIST_FOR_EACH_SAFE(pos, &server->clients)
         ttm_client_free(TTM_CONTAINER_OF(pos, struct ttm_client, link));
     free_dead(server);
+    ttm_ticket_expire(server, UINT64_MAX);
     ttm_worker_release(server->closer);
     ttm_workers_free(server->workers); /* frees what was being closed, and with it the accounts */
-    ttm_ticket_expire(server, UINT64_MAX);
     ttm_registry_free(server->reg);
     ttm_listener_close(&server->native);
     ttm_listener_close(&server->legacy);

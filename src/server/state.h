@@ -79,7 +79,8 @@ struct ttm_client {
     bool is_draining; /* and after them what its rings have */
     uint32_t session_count;
     uint32_t number;                   /* in the recording */
-    struct ttm_u64_set recorded_notes; /* its notes that the recording has */
+    struct ttm_u64_set recorded_notes; /* its notes that the recording has, */
+    uint64_t note_bytes;               /* and what these take of its user's share */
 };
 
 /* An answer that is sent at the pace of its reader. */
@@ -117,7 +118,8 @@ struct ttm_session {
     bool is_bulk;      /* a busy producer: read in the second row, at intervals */
     bool is_paused;    /* does not read its answers, so it is not read either */
     bool has_requests; /* native: whole ones in 'in', which wait until 'out' has room */
-    bool had_sites;    /* native: in this turn; further requests wait for the next one */
+    bool had_answer;   /* native: in this turn; further requests wait for the next one */
+    uint32_t told_done; /* native: so many of the frame at the head of 'in' are applied */
     bool wants_out;    /* epoll watches for room */
     bool is_dead;
     bool is_watched;   /* one of the two rows has it */
@@ -155,13 +157,13 @@ struct ttm_ticket {
     uint32_t number; /* 0: free */
     uint64_t deadline_ns;
     struct ttm_snapshot *snap;
+    struct ttm_account *account; /* of who asked; NULL: several did */
 };
 
 #define TTM_TICKETS 4
 
-/* Dumps under way at once, in all and for one user; and those who watch events. */
+/* Dumps and checks under way at once, and readers of events; server/account.h has the shares. */
 #define TTM_DUMPS_MAX 16
-#define TTM_DUMPS_PER_USER 4
 #define TTM_TAILS_MAX 64
 
 /* Buckets of clients by pid: a power of two. */
@@ -183,6 +185,7 @@ struct ttm_server {
     struct ttm_list accounts;
     uint32_t account_count;
     uint64_t turn;             /* counts them, from 1 on */
+    uint64_t refreshes;        /* likewise: times that all was brought up to date for an answer */
     bool has_waiting;          /* somebody's user has had its time in this turn */
     struct ttm_list questions; /* by deadline */
     struct ttm_watch native_watch;
@@ -223,6 +226,7 @@ struct ttm_server {
     uint32_t last_ticket;
     uint32_t check_budget; /* lives that checks may still look at in this turn */
     uint32_t tail_count;
+    uint32_t snapshots; /* of dumps and checks under way */
     uint32_t late_prints;      /* bits of enum ttm_print: asked for while all tickets were out */
     uint64_t session_max;      /* each may need a pidfd and a socket that wakes us, too */
     uint64_t open_connections; /* those on their way to be closed too */
@@ -336,7 +340,8 @@ void ttm_tail_process_end(struct ttm_server *server, const struct ttm_client *cl
                           const struct ttm_departure *departure);
 
 /* ticket.c */
-uint32_t ttm_ticket_take(struct ttm_server *server);
+/* Returns 0 when there is none, or none for that user; NULL: for nobody in particular. */
+uint32_t ttm_ticket_take(struct ttm_server *server, struct ttm_account *account);
 struct ttm_snapshot *ttm_ticket_redeem(struct ttm_server *server, uint32_t number);
 void ttm_ticket_print_late(struct ttm_server *server);
 void ttm_ticket_expire(struct ttm_server *server, uint64_t now_ns);

@@ -17,7 +17,7 @@
 #define ORIGINS_MAX 65536 /* that a session is known to have been told of */
 #define FRAMES_TOLD 16    /* of the stack of an event; of that of a failure, all */
 #define FRAMES_ALL 0
-#define STACKS_MAX 1024 /* that are compared with that of a failure; of more origins, the newest */
+#define STACKS_MAX 256 /* that are compared with that of a failure; of more origins, the newest */
 
 bool ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_request *request)
 {
@@ -26,9 +26,11 @@ bool ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_req
     session->tail = *request;
     if (!ttm_list_is_empty(&session->tail_link))
         return true;
-    if (server->tail_count == TTM_TAILS_MAX)
+    if (server->tail_count == TTM_TAILS_MAX ||
+        !ttm_account_has_room(session->account, session->account->tails, 1, TTM_USER_TAILS))
         return false;
     server->tail_count++;
+    session->account->tails++;
     ttm_u64_set_init(&session->tail_origins, server->reg->seed);
     ttm_list_append(&server->tails, &session->tail_link);
     return true;
@@ -39,6 +41,7 @@ void ttm_tail_leave(struct ttm_session *session)
     if (ttm_list_is_empty(&session->tail_link))
         return;
     session->server->tail_count--;
+    session->account->tails--;
     ttm_list_remove(&session->tail_link);
     ttm_u64_set_done(&session->tail_origins);
 }

@@ -44,18 +44,21 @@
 
 #define SWEEP_PER_SLICE 4096
 #define BLOCKS_AHEAD 2u
-#define SLICES_BEFORE 16 /* that are read before what is told */
+#define COST_OF_TURN 16384 /* of what is told, in allocations on one device */
+#define COST_BEFORE 16384 /* of what is read before what is told */
 #define ENDED_MAX (1u << 22)
-#define ENDED_GROUPS_MAX (1u << 21) /* 64 MiB, where no two of them follow each other */
+#define ENDED_GROUPS_MAX (1u << 18) /* 8 MiB, where no two of them follow each other */
+#define HOLD_NS UINT64_C(10000000000) /* the peaks of devices, for a loss that is not made good */
 #define PATIENCE_NS UINT64_C(50000000)
 
 _Static_assert(TTM_AHEAD_BLOCK == TTM_LIFE_BLOCK_SIZE, "what is taken ahead is given as it is");
 
 static void forget_before(struct ttm_tracked *tracked)
 {
-    (void)ttm_life_view_release(&tracked->before, UINT32_MAX);
+    ttm_registry_bury(tracked->client->server->reg, &tracked->before);
     ttm_life_marks_done(&tracked->told);
     ttm_life_table_expect(&tracked->client->process->lives, 0);
+    ttm_quota_subtract(&tracked->account->resync_threads, tracked->ahead.has_begun);
     ttm_pages_ahead_end(&tracked->ahead);
 }
 
@@ -84,9 +87,21 @@ void ttm_telling_ended(struct ttm_tracked *tracked, uint64_t serial, bool was_kn
 {
     if (was_known && !ttm_telling_remembers(tracked))
         return;
-    if (tracked->ended.count >= ENDED_MAX || tracked->ended.groups >= ENDED_GROUPS_MAX ||
-        ttm_u64_set_add(&tracked->ended, serial) < 0)
+    const size_t groups = tracked->ended.groups;
+    struct ttm_quota *quota = &tracked->account->remembered_frees;
+
+    if (tracked->ended.count >= ENDED_MAX || groups >= ENDED_GROUPS_MAX ||
+        !ttm_quota_allows(quota, 1) || ttm_u64_set_add(&tracked->ended, serial) < 0)
         tracked->is_spoiled = true;
+    ttm_quota_add(quota, tracked->ended.groups - groups);
+}
+
+void ttm_telling_forget_frees(struct ttm_tracked *tracked)
+{
+    ttm_quota_subtract(&tracked->account->remembered_frees,
+                       tracked->ended.groups + tracked->ended_before.groups);
+    ttm_u64_set_done(&tracked->ended);
+    ttm_u64_set_done(&tracked->ended_before);
 }
 
 static struct ttm_tracked *telling_of(struct ttm_session *session, uint32_t epoch)
@@ -107,7 +122,7 @@ static struct ttm_tracked *telling_of(struct ttm_session *session, uint32_t epoc
 static void read_rings_first(struct ttm_tracked *tracked)
 {
     const struct ttm_session *session = tracked->session;
-    uint32_t slices = SLICES_BEFORE;
+    uint32_t budget = COST_BEFORE;
     int waiting = 0;
 
     if (session->read_bytes <= tracked->told_until)
@@ -115,7 +130,7 @@ static void read_rings_first(struct ttm_tracked *tracked)
     if (ioctl(session->fd, SIOCINQ, &waiting) < 0 || waiting < 0)
         waiting = 0;
     tracked->told_until = session->read_bytes + (uint64_t)waiting;
-    ttm_tracked_catch_up(tracked, &slices);
+    ttm_tracked_catch_up(tracked, &budget);
 }
 
 bool ttm_telling_comes_first(const struct ttm_tracked *tracked)
@@ -127,7 +142,7 @@ bool ttm_telling_comes_first(const struct ttm_tracked *tracked)
 /* Takes some lives that were told. Nothing is read from the rings meanwhile. */
 static void take_lives(struct ttm_tracked *tracked, const uint8_t *lives, uint32_t count)
 {
-    uint64_t serials[TTM_FIND_MAX];
+    uint64_t serials[TTM_FIND_MAX] = {0};
     uint32_t refs[TTM_FIND_MAX];
     const uint8_t *unknown[TTM_FIND_MAX];
     uint32_t unknown_count = 0;
@@ -147,12 +162,42 @@ static void take_lives(struct ttm_tracked *tracked, const uint8_t *lives, uint32
     ttm_intake_told(tracked, unknown, unknown_count);
 }
 
-/* Takes the lives of a frame. */
-static void take_frame(struct ttm_tracked *tracked, const uint8_t *lives, uint32_t count)
+/*
+ * Takes the lives of a frame, from where the last turn had no more time. Returns whether all of them
+ * were taken.
+ */
+static bool take_frame(struct ttm_tracked *tracked, const uint8_t *lives, uint32_t count,
+                       uint32_t *done)
 {
-    for (uint32_t done = 0; done < count; done += TTM_FIND_MAX)
-        take_lives(tracked, lives + (size_t)done * TTM_TOLD_SIZE,
-                   count - done < TTM_FIND_MAX ? count - done : TTM_FIND_MAX);
+    uint32_t cost = 0;
+
+    while (*done < count) {
+        const uint8_t *first = lives + (size_t)*done * TTM_TOLD_SIZE;
+        uint32_t n = 0;
+        while (n < TTM_FIND_MAX && *done + n < count && (n == 0 || cost < COST_OF_TURN)) {
+            const uint8_t *one = first + (size_t)n * TTM_TOLD_SIZE;
+            cost += n > 0 && ttm_told_is_alike(one - TTM_TOLD_SIZE, one)
+                        ? tracked->notes.largest_set
+                        : ttm_intake_cost_of_told(tracked, one);
+            n++;
+        }
+        take_lives(tracked, first, n);
+        *done += n;
+        if (cost >= COST_OF_TURN && *done < count)
+            return false;
+    }
+    *done = 0;
+    return true;
+}
+
+static void begin_ahead(struct ttm_tracked *tracked, uint32_t blocks)
+{
+    struct ttm_quota *quota = &tracked->account->resync_threads;
+
+    if (tracked->ahead.has_begun || !ttm_quota_allows(quota, 1))
+        return;
+    ttm_pages_ahead_begin(&tracked->ahead, blocks, BLOCKS_AHEAD);
+    ttm_quota_add(quota, tracked->ahead.has_begun);
 }
 
 /* For a crowd that is being told another thread takes the memory, and we do not wait for it. */
@@ -165,7 +210,7 @@ static void take_memory_ahead(struct ttm_tracked *tracked)
     if (blocks == 0)
         return;
     if (!(block = ttm_heritage_take_block(&tracked->client->server->heritage))) {
-        ttm_pages_ahead_begin(&tracked->ahead, blocks, BLOCKS_AHEAD);
+        begin_ahead(tracked, blocks);
         block = ttm_pages_ahead_take(&tracked->ahead);
     }
     if (block)
@@ -180,8 +225,15 @@ int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t
     if (count < 0)
         return -EBADMSG;
     struct ttm_tracked *tracked = telling_of(session, epoch);
-    if (!tracked)
+    if (!tracked) {
+        session->told_done = 0;
         return 0;
+    }
+    if (session->told_done > 0)
+        return take_frame(tracked, payload + TTM_TOLD_HEAD_SIZE, (uint32_t)count,
+                          &session->told_done)
+                   ? 0
+                   : 1;
     const uint32_t announced = ttm_told_announced(payload, length);
     if (announced > 0)
         ttm_life_table_expect(&tracked->client->process->lives, announced < TTM_PROCESS_LIVES_MAX
@@ -189,8 +241,9 @@ int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t
                                                                     : TTM_PROCESS_LIVES_MAX);
     read_rings_first(tracked);
     take_memory_ahead(tracked);
-    take_frame(tracked, payload + TTM_TOLD_HEAD_SIZE, (uint32_t)count);
-    return 0;
+    return take_frame(tracked, payload + TTM_TOLD_HEAD_SIZE, (uint32_t)count, &session->told_done)
+               ? 0
+               : 1;
 }
 
 int ttm_telling_take_end(struct ttm_session *session, const uint8_t *payload, size_t length)
@@ -301,9 +354,14 @@ void ttm_telling_count_losses(struct ttm_tracked *tracked)
 
     if (lost > known) {
         ttm_record_loss(client, lost - known);
+        if (!client->process->counters.has_open_loss)
+            tracked->open_loss_ns = client->server->now_ns;
         client->process->counters.has_open_loss = true;
         ttm_registry_hold_peaks(client->server->reg, client->process, true);
     }
+    if (client->process->counters.has_open_loss &&
+        client->server->now_ns - tracked->open_loss_ns > HOLD_NS)
+        ttm_registry_release_device_peaks(client->server->reg, client->process);
     client->process->counters.lost_events = lost;
 }
 
@@ -348,6 +406,7 @@ void ttm_telling_pass(struct ttm_tracked *tracked)
     /* An end without a birth is one whose birth was lost: the process reports only its own. */
     const struct ttm_u64_set emptied = tracked->ended_before;
 
+    ttm_quota_subtract(&tracked->account->remembered_frees, emptied.groups);
     tracked->ended_before = tracked->ended;
     tracked->ended = emptied;
     ttm_u64_set_clear(&tracked->ended);

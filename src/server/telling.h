@@ -16,7 +16,10 @@
 #include "base/u64_set.h"
 #include "server/tracked.h"
 
-/* Frames TOLD and TOLD_END. Return 0 or -EBADMSG. */
+/*
+ * Frames TOLD and TOLD_END. Return 0; 1 when the frame has more than a turn has time for, and is to
+ * be given again; -EBADMSG.
+ */
 int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t length);
 int ttm_telling_take_end(struct ttm_session *session, const uint8_t *payload, size_t length);
 
@@ -59,6 +62,9 @@ void ttm_telling_go_on(struct ttm_tracked *tracked);
 
 /* All that was in the rings at one moment has been read, and no telling is under way. */
 void ttm_telling_pass(struct ttm_tracked *tracked);
+
+/* The frees that are remembered go, with their memory. */
+void ttm_telling_forget_frees(struct ttm_tracked *tracked);
 
 /* What is being told is of no account any more. */
 void ttm_telling_stop(struct ttm_tracked *tracked);

@@ -10,8 +10,19 @@
 
 #define TICKET_NS (10 * TTM_NS_PER_S)
 
-uint32_t ttm_ticket_take(struct ttm_server *server)
+static void drop(struct ttm_ticket *ticket)
 {
+    if (ticket->account) {
+        ticket->account->prints--;
+        ttm_account_unref(ticket->account);
+    }
+    *ticket = (struct ttm_ticket){0};
+}
+
+uint32_t ttm_ticket_take(struct ttm_server *server, struct ttm_account *account)
+{
+    if (account && !ttm_account_has_room(account, account->prints, 1, TTM_USER_PRINTS))
+        return 0;
     for (size_t i = 0; i < TTM_TICKETS; i++) {
         struct ttm_ticket *ticket = &server->tickets[i];
         if (ticket->number != 0)
@@ -23,6 +34,10 @@ uint32_t ttm_ticket_take(struct ttm_server *server)
             server->last_ticket = 1;
         ticket->number = server->last_ticket;
         ticket->deadline_ns = server->now_ns + TICKET_NS;
+        if (account) {
+            ticket->account = ttm_account_ref(account);
+            account->prints++;
+        }
         return ticket->number;
     }
     return 0;
@@ -35,7 +50,7 @@ struct ttm_snapshot *ttm_ticket_redeem(struct ttm_server *server, uint32_t numbe
         if (ticket->number == 0 || ticket->number != number)
             continue;
         struct ttm_snapshot *snap = ticket->snap;
-        *ticket = (struct ttm_ticket){0};
+        drop(ticket);
         return snap;
     }
     return NULL;
@@ -47,7 +62,7 @@ void ttm_ticket_print_late(struct ttm_server *server)
     for (uint32_t what = 0; server->late_prints != 0; what++) {
         if (!(server->late_prints >> what & 1))
             continue;
-        const uint32_t ticket = ttm_ticket_take(server);
+        const uint32_t ticket = ttm_ticket_take(server, NULL);
         if (ticket == 0)
             return;
         server->late_prints &= ~(1u << what);
@@ -61,7 +76,7 @@ void ttm_ticket_expire(struct ttm_server *server, uint64_t now_ns)
         struct ttm_ticket *ticket = &server->tickets[i];
         if (ticket->number != 0 && now_ns >= ticket->deadline_ns) {
             ttm_snapshot_free(ticket->snap);
-            *ticket = (struct ttm_ticket){0};
+            drop(ticket);
         }
     }
 }

@@ -25,6 +25,7 @@
 /* From the announcement that we sleep until a record that crossed it is seen by all. */
 #define SETTLE_NS UINT64_C(5000000)
 #define DRAIN_MAX (1u << 18)
+#define FORGET_PER_SLICE 4096
 #define RATE_NS UINT64_C(1000000000)
 #define SUM_CBS_NS UINT64_C(100000000) /* at most so often while events come in */
 #define ALONE_CHECK 10                 /* visits until it is looked at whether it is still there */
@@ -165,7 +166,7 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     const uint64_t seed = client->server->reg->seed;
     ttm_u64_set_init(&tracked->ended, seed);
     ttm_u64_set_init(&tracked->ended_before, seed);
-    ttm_early_ends_init(&tracked->early_ends, seed);
+    ttm_early_ends_init(&tracked->early_ends, seed, &client->account->pending_frees);
     return tracked;
 }
 
@@ -407,11 +408,13 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     if (tracked->can_wake)
         (void)epoll_ctl(tracked->account->server->epoll_fd, EPOLL_CTL_DEL, tracked->wake_fd, NULL);
     ttm_life_marks_done(&tracked->told);
-    ttm_u64_set_done(&tracked->ended);
-    ttm_u64_set_done(&tracked->ended_before);
+    ttm_telling_forget_frees(tracked);
     ttm_early_ends_done(&tracked->early_ends);
+    free(tracked->rest);
+    tracked->rest = NULL;
     free(tracked->cbs_recorded);
-    (void)ttm_life_view_release(&tracked->before, UINT32_MAX);
+    ttm_registry_bury(tracked->account->server->reg, &tracked->before);
+    ttm_registry_bury(tracked->account->server->reg, &tracked->forgotten);
     ttm_notes_done(&tracked->notes);
     free(tracked->late_names);
     tracked->late_names = NULL;
@@ -467,20 +470,54 @@ void ttm_tracked_refresh(struct ttm_tracked *tracked)
     ttm_resident_sum(tracked);
 }
 
-/* The recording ends what is not known any more. */
-static void record_forgotten(struct ttm_tracked *tracked)
+/* The recording is to end what is not known any more. */
+static void begin_to_forget(struct ttm_tracked *tracked)
 {
     struct ttm_client *client = tracked->client;
-    struct ttm_life_view view;
-    const struct ttm_life *life;
-    uint64_t at = 0;
 
-    if (!client->server->options.recorder ||
-        ttm_life_view_take(&client->process->lives.store, &view) < 0)
-        return;
-    while ((life = ttm_life_view_next(&view, &at)) != NULL)
-        ttm_record_unheard(client, life->serial);
-    (void)ttm_life_view_release(&view, UINT32_MAX);
+    tracked->forget_at = 0;
+    tracked->is_forgetting =
+        client->server->options.recorder &&
+        ttm_life_view_take(&client->process->lives.store, &tracked->forgotten) == 0;
+}
+
+/* A slice of that. */
+static void forget_some(struct ttm_tracked *tracked)
+{
+    const struct ttm_life *life;
+
+    for (uint32_t i = 0; i < FORGET_PER_SLICE; i++) {
+        life = ttm_life_view_next(&tracked->forgotten, &tracked->forget_at);
+        if (!life) {
+            ttm_registry_bury(tracked->client->server->reg, &tracked->forgotten);
+            tracked->is_forgetting = false;
+            return;
+        }
+        ttm_record_unheard(tracked->client, life->serial);
+    }
+}
+
+/* All that was said before is read: nothing of it is known any more. */
+static void go_off(struct ttm_tracked *tracked)
+{
+    struct ttm_process *process = tracked->client->process;
+
+    tracked->is_going_off = false;
+    ttm_telling_stop(tracked);
+    begin_to_forget(tracked);
+    ttm_registry_forget_lives(tracked->client->server->reg, process);
+    tracked->cb_program = 0; /* it may be told of anew */
+    process->counters.has_gap = true;
+    process->counters.is_disabled = true;
+    tracked->is_off = true;
+    ttm_record_counters(tracked->client);
+}
+
+bool ttm_tracked_is_switching(const struct ttm_session *session)
+{
+    const struct ttm_tracked *tracked = session->client ? session->client->tracked : NULL;
+
+    return tracked && (tracked->is_going_off || tracked->is_forgetting);
 }
 
 int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length)
@@ -499,17 +536,14 @@ int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, si
         ttm_record_counters(tracked->client);
         return 0;
     }
-    if (is_on == 0) {
-        uint32_t budget = DRAIN_MAX / RECORDS_PER_SLICE;
-        ttm_tracked_catch_up(tracked, &budget);
-        ttm_telling_stop(tracked);
-        record_forgotten(tracked);
-        ttm_registry_forget_lives(tracked->client->server->reg, process);
-        tracked->cb_program = 0; /* it may be told of anew */
-        process->counters.has_gap = true;
-    } else {
-        ttm_telling_need(tracked);
+    if (is_on == 0 && !tracked->is_off) {
+        tracked->is_going_off = true;
+        ttm_ring_reader_aim(&tracked->reader);
+        ttm_tracked_activate(tracked);
+        return 0;
     }
+    if (is_on != 0)
+        ttm_telling_need(tracked);
     tracked->is_off = is_on == 0;
     process->counters.is_disabled = tracked->is_off;
     ttm_record_counters(tracked->client);
@@ -570,19 +604,20 @@ static uint64_t pause_ns(struct ttm_tracked *tracked)
 }
 
 /* Records of several rings, each in the order it has them, and their order by time. */
-struct slice {
+struct ttm_slice {
     struct ttm_record records[RECORDS_PER_SLICE];
     uint16_t order[RECORDS_PER_SLICE];
     uint32_t count;
+    uint32_t done; /* of these, in that order */
 };
 
-static uint64_t time_at(const struct slice *slice, uint32_t place)
+static uint64_t time_at(const struct ttm_slice *slice, uint32_t place)
 {
     return slice->records[slice->order[place]].time_ns;
 }
 
 /* The next 'n' records are of another ring. They are merged into the order from its end on. */
-static void merge(struct slice *slice, uint32_t n)
+static void merge(struct ttm_slice *slice, uint32_t n)
 {
     uint32_t older = slice->count, newer = slice->count + n;
     const uint64_t last_ns = older > 0 ? time_at(slice, older - 1) : 0;
@@ -603,7 +638,7 @@ static void merge(struct slice *slice, uint32_t n)
 }
 
 /* Looks at each ring, again and again until the slice is full: none gets far ahead of the others. */
-static void read_rings(struct ttm_tracked *tracked, struct slice *slice)
+static void read_rings(struct ttm_tracked *tracked, struct ttm_slice *slice)
 {
     const uint32_t share = RECORDS_PER_SLICE / 2 / (ttm_ring_reader_used(&tracked->reader) + 1);
     const uint32_t least = share < SHARE_LEAST ? SHARE_LEAST : share;
@@ -622,7 +657,7 @@ static void read_rings(struct ttm_tracked *tracked, struct slice *slice)
  * Puts the times of records on our clock. The time is taken after the records were read: a turn may
  * have been interrupted for long since it began.
  */
-static void check_times(struct ttm_tracked *tracked, struct slice *slice)
+static void check_times(struct ttm_tracked *tracked, struct ttm_slice *slice)
 {
     const uint64_t now_ns = tracked->client->server->now_ns = ttm_clock_monotonic_ns();
 
@@ -630,39 +665,100 @@ static void check_times(struct ttm_tracked *tracked, struct slice *slice)
         slice->records[i].time_ns = ttm_tracked_time(tracked, slice->records[i].time_ns, now_ns);
 }
 
-uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
+/* What is to be applied next: what was left over, or else what the rings have. */
+static struct ttm_slice *next_slice(struct ttm_tracked *tracked)
+{
+    static struct ttm_slice slice; /* one loop thread; 66 KiB */
+
+    if (tracked->rest)
+        return tracked->rest;
+    slice.done = 0;
+    read_rings(tracked, &slice);
+    if (slice.count > 0)
+        check_times(tracked, &slice);
+    ttm_telling_count_losses(tracked);
+    return &slice;
+}
+
+/* What the turn has no time for is kept apart from the rings. Returns whether it could be. */
+static bool keep_rest(struct ttm_tracked *tracked, const struct ttm_slice *slice)
+{
+    if (tracked->rest)
+        return true;
+    tracked->rest = malloc(sizeof(*slice));
+    if (!tracked->rest)
+        return false;
+    *tracked->rest = *slice;
+    return true;
+}
+
+/* Returns how many records were applied. Those that the turn has no time for are the rest. */
+static uint32_t apply_slice(struct ttm_tracked *tracked)
+{
+    struct ttm_slice *slice = next_slice(tracked);
+    uint32_t applied = 0;
+
+    tracked->cost = 0;
+    while (slice->done < slice->count) {
+        const uint32_t n =
+            ttm_intake_affordable(tracked, slice->records, slice->order + slice->done,
+                                  slice->count - slice->done, &tracked->cost);
+        ttm_intake_records(tracked, slice->records, slice->order + slice->done, n);
+        slice->done += n;
+        applied += n;
+        if (slice->done < slice->count && keep_rest(tracked, slice))
+            return applied; /* else there is no memory for the rest: all at once then */
+    }
+    free(tracked->rest);
+    tracked->rest = NULL;
+    return applied;
+}
+
+/* Counts what was applied, and sums up circular buffers now and then. */
+static void count_applied(struct ttm_tracked *tracked, uint32_t n)
 {
     struct ttm_server *server = tracked->client->server;
-    static struct slice slice; /* one loop thread; 66 KiB */
+
+    server->counter[TTM_COUNTER_EVENTS] += n;
+    tracked->doze.records += n;
+    if (n == 0) {
+        tracked->empty_reads++;
+        return;
+    }
+    tracked->empty_reads = 0;
+    tracked->announced_ns = 0;
+    count_rate(tracked, n);
+    if (server->now_ns - tracked->cbs_summed_ns > SUM_CBS_NS)
+        ttm_resident_sum(tracked);
+}
+
+uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
+{
     const uint64_t looked = tracked->looked;
 
     /* What is in the rings may be of the next spell already: it stays there until that is told of. */
     if (tracked->is_off) {
         tracked->empty_reads++;
+        if (tracked->is_forgetting)
+            forget_some(tracked);
+        if (tracked->is_forgetting)
+            return 0;
         ttm_list_remove(&tracked->active_link);
         return UINT64_MAX;
     }
-    read_rings(tracked, &slice);
-    const uint32_t n = slice.count;
-    if (n > 0)
-        check_times(tracked, &slice);
-    ttm_telling_count_losses(tracked);
-    ttm_intake_records(tracked, slice.records, slice.order, n);
-    server->counter[TTM_COUNTER_EVENTS] += n;
-    tracked->doze.records += n;
-    if (n > 0) {
-        count_rate(tracked, n);
-        if (server->now_ns - tracked->cbs_summed_ns > SUM_CBS_NS)
-            ttm_resident_sum(tracked);
+    const uint32_t n = apply_slice(tracked);
+    count_applied(tracked, n);
+    if (tracked->rest)
+        return 0;
+    if (tracked->is_going_off && ttm_ring_reader_is_past_aim(&tracked->reader)) {
+        go_off(tracked);
+        return 0;
     }
-    tracked->empty_reads = n > 0 ? 0 : tracked->empty_reads + 1;
-    if (n > 0)
-        tracked->announced_ns = 0;
     if (n == 0 || tracked->looked != looked)
         count_pass(tracked);
     ttm_telling_go_on(tracked);
     ttm_telling_watch_losses(tracked);
-    if (n == RECORDS_PER_SLICE || tracked->is_sweeping)
+    if (n == RECORDS_PER_SLICE || tracked->is_sweeping || tracked->is_going_off)
         return 0;
     if (n == 0 && may_sleep(tracked)) {
         ttm_list_remove(&tracked->active_link);
@@ -682,7 +778,7 @@ void ttm_tracked_drain(struct ttm_tracked *tracked)
 
 bool ttm_tracked_begin_drain(struct ttm_tracked *tracked)
 {
-    if (tracked->is_off)
+    if (tracked->is_off && !tracked->is_forgetting)
         return false; /* what is in its rings is of another spell */
     tracked->drain_until_ns = tracked->client->server->now_ns + DRAIN_NS;
     ttm_ring_reader_aim(&tracked->reader);
@@ -695,22 +791,46 @@ bool ttm_tracked_is_drained(const struct ttm_tracked *tracked)
     const struct ttm_server *server = tracked->client->server;
 
     return tracked->drain_until_ns != 0 &&
-           ((ttm_ring_reader_is_past_aim(&tracked->reader) && !tracked->is_sweeping) ||
+           ((!tracked->rest && !tracked->is_sweeping && !tracked->is_forgetting &&
+             (tracked->is_off || ttm_ring_reader_is_past_aim(&tracked->reader))) ||
             server->now_ns > tracked->drain_until_ns);
 }
 
 void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget)
 {
-    if (!ttm_ring_reader_has_more(&tracked->reader))
+    if (!tracked->rest && !ttm_ring_reader_has_more(&tracked->reader))
         return;
     /* All that is there now; its threads may go on for ever. */
     ttm_ring_reader_aim(&tracked->reader);
-    while (*budget > 0 && !ttm_ring_reader_is_past_aim(&tracked->reader)) {
-        (*budget)--;
+    while (*budget > 0 && (tracked->rest || !ttm_ring_reader_is_past_aim(&tracked->reader))) {
         (void)ttm_tracked_read(tracked);
+        *budget -= tracked->cost < *budget ? tracked->cost : *budget;
         if (tracked->empty_reads > 0)
             break;
     }
+}
+
+void ttm_tracked_prepare_answer(struct ttm_tracked *tracked)
+{
+    struct ttm_account *account = tracked->account;
+    const struct ttm_cb_map *cbs = &tracked->client->process->cbs;
+
+    if (account->refresh != account->server->refreshes) {
+        account->refresh = account->server->refreshes;
+        account->refresh_cost = TTM_USER_REFRESH_COST;
+        account->refresh_steps = TTM_USER_REFRESH_STEPS;
+    }
+    /* To look at each ring costs something, too. */
+    const uint32_t looks = ttm_ring_reader_used(&tracked->reader) / 4 + 1;
+    if (account->refresh_cost < looks || account->refresh_steps == 0)
+        return; /* it is as it was when its rings were read last */
+    account->refresh_cost -= looks;
+    ttm_telling_count_losses(tracked);
+    ttm_tracked_catch_up(tracked, &account->refresh_cost);
+    const uint64_t before = ttm_cb_map_steps(cbs);
+    ttm_tracked_refresh(tracked);
+    const uint64_t steps = ttm_cb_map_steps(cbs) - before;
+    account->refresh_steps -= steps < account->refresh_steps ? steps : account->refresh_steps;
 }
 
 bool ttm_tracked_is_behind(const struct ttm_tracked *tracked)

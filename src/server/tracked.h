@@ -23,6 +23,8 @@
 #include "server/notes.h"
 #include "server/state.h"
 
+struct ttm_slice;
+
 struct ttm_late_name {
     uint64_t serial;
     uint32_t origin;
@@ -66,6 +68,8 @@ struct ttm_tracked {
     uint64_t drain_until_ns; /* of a process that has ended; 0: it has not */
     uint32_t rings_pass;     /* of the server, when it was last read */
     uint32_t empty_reads;    /* in a row */
+    struct ttm_slice *rest; /* what a turn had no time for; NULL: nothing */
+    uint32_t cost;          /* of what was read last */
     struct ttm_doze doze;
     uint64_t announced_ns; /* since when the process has been told that we sleep; 0: it has not */
     uint64_t looked;       /* times that all rings were looked at */
@@ -78,6 +82,7 @@ struct ttm_tracked {
     bool is_spoiled;             /* more ended meanwhile than could be remembered: ask again */
     uint64_t lost_known;         /* losses that a telling has made good; at first none has */
     uint64_t needed_ns;          /* since when a telling is needed: connection, loss, switch */
+    uint64_t open_loss_ns;       /* since when events are lost that no resync has made good */
     uint64_t lost_asked;         /* losses when the passes before the question began */
     uint64_t ask_at_pass;        /* all that was in the rings when the loss was seen was read */
     struct ttm_life_view before; /* what was known when it was asked */
@@ -93,6 +98,10 @@ struct ttm_tracked {
     uint32_t alone_visits;
     struct ttm_notes notes;
     bool is_off;   /* tracking is switched off in the process: its rings are left alone */
+    bool is_going_off;              /* once all is read that was in the rings then */
+    bool is_forgetting;             /* the recording ends what was live then, in slices: */
+    struct ttm_life_view forgotten; /* these, */
+    uint64_t forget_at;             /* from here on */
     bool has_told; /* one telling is over */
 
     /* Names given to lives whose birth may still come, since the last but one pass. */
@@ -136,17 +145,24 @@ static inline uint64_t ttm_tracked_time(const struct ttm_tracked *tracked, uint6
     return own_ns > now_ns ? now_ns : own_ns;
 }
 
+/* Whether the session's next word has to wait until its last one has been acted on. */
+bool ttm_tracked_is_switching(const struct ttm_session *session);
+
 /* Frame SWITCHED. Returns 0 or -EBADMSG. */
 int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, size_t length);
 
 /*
- * Reads what was in the rings when it was called, so that an answer has all that
- * was reported before it was asked for; at most '*budget' slices, which it lowers.
+ * Reads what was in the rings when it was called, so that an answer has all that was reported
+ * before it was asked for; as far as '*budget' goes, which it lowers by what that costs: an
+ * allocation on one device costs 1.
  */
 void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget);
 
 /* Brings what the process says of itself, and the sums of circular buffers, up to date. */
 void ttm_tracked_refresh(struct ttm_tracked *tracked);
+
+/* Both, for an answer, as far as the share of its user goes. */
+void ttm_tracked_prepare_answer(struct ttm_tracked *tracked);
 
 /* The session has closed. */
 void ttm_tracked_detach(struct ttm_session *session);

@@ -11,7 +11,7 @@ static void an_end_is_handed_out_once(void **state)
     struct ttm_early_end end = {.time_ns = 5, .how = 2};
     (void)state;
 
-    ttm_early_ends_init(&early, 9);
+    ttm_early_ends_init(&early, 9, NULL);
     assert_false(ttm_early_ends_take(&early, 7, &end));
     assert_int_equal(ttm_early_ends_add(&early, 7, &end), 0);
     end = (struct ttm_early_end){0};
@@ -28,7 +28,7 @@ static void an_end_without_a_birth_is_forgotten_at_the_second_age(void **state)
     struct ttm_early_end end = {.time_ns = 5};
     (void)state;
 
-    ttm_early_ends_init(&early, 9);
+    ttm_early_ends_init(&early, 9, NULL);
     for (uint64_t serial = 1; serial <= 1000; serial++)
         assert_int_equal(ttm_early_ends_add(&early, serial, &end), 0);
     ttm_early_ends_age(&early);
@@ -48,7 +48,7 @@ static void what_a_process_says_twice_is_said_once(void **state)
     struct ttm_early_end first = {.time_ns = 5}, second = {.time_ns = 6}, end;
     (void)state;
 
-    ttm_early_ends_init(&early, 9);
+    ttm_early_ends_init(&early, 9, NULL);
     assert_int_equal(ttm_early_ends_add(&early, 7, &first), 0);
     assert_int_equal(ttm_early_ends_add(&early, 7, &second), 0);
     assert_true(ttm_early_ends_take(&early, 7, &end));
@@ -64,7 +64,7 @@ static void there_is_a_bound(void **state)
     uint64_t serial = 1;
     (void)state;
 
-    ttm_early_ends_init(&early, 9);
+    ttm_early_ends_init(&early, 9, NULL);
     while (serial <= TTM_EARLY_ENDS_MAX && ttm_early_ends_add(&early, serial, &end) == 0)
         serial++;
     assert_int_equal(serial, TTM_EARLY_ENDS_MAX + 1);

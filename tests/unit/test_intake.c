@@ -27,6 +27,7 @@
 struct world {
     char path[64];
     struct ttm_server server;
+    struct ttm_account account;
     struct ttm_client client;
     struct ttm_tracked tracked;
     struct ttm_session watcher;
@@ -64,7 +65,10 @@ static void world_begin(struct world *world, bool is_recorded, bool is_watched)
     ttm_list_init(&server->dirty);
     server->now_ns = START_NS;
     server->reg = ttm_registry_new(5);
-    world->client = (struct ttm_client){.server = server, .pid = 7, .pidfd = -1};
+    world->account = (struct ttm_account){.server = server, .is_privileged = true};
+    world->account.remembered_frees.max = world->account.note_bytes.max = TTM_QUOTA_NONE;
+    world->client = (struct ttm_client){
+        .server = server, .account = &world->account, .pid = 7, .pidfd = -1};
     assert_int_equal(ttm_registry_add_process(server->reg, &info, &world->client.process), 0);
     world->client.process->has_serials = true;
     ttm_u64_set_init(&world->client.recorded_notes, 5);
@@ -90,7 +94,8 @@ static void world_begin(struct world *world, bool is_recorded, bool is_watched)
     assert_int_equal(ttm_ring_reader_open(producer.fd.fd, &tracked->reader), 0);
     ttm_u64_set_init(&tracked->ended, 5);
     ttm_u64_set_init(&tracked->ended_before, 5);
-    ttm_early_ends_init(&tracked->early_ends, 5);
+    ttm_early_ends_init(&tracked->early_ends, 5, NULL);
+    tracked->account = &world->account;
     ttm_notes_init(&tracked->notes, &tracked->reader, &world->client);
 }
 

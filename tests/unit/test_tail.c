@@ -11,6 +11,7 @@
 
 /* As much of a server as telling looks at, with one process and one who listens. */
 static struct ttm_server server;
+static struct ttm_account account;
 static struct ttm_client client;
 static struct ttm_session session;
 
@@ -35,7 +36,8 @@ static int set_up(void **state)
     assert_non_null(ttm_registry_device(server.reg, 2));
     client = (struct ttm_client){.server = &server, .pid = PID, .pidfd = -1};
     assert_int_equal(ttm_registry_add_process(server.reg, &info, &client.process), 0);
-    session = (struct ttm_session){.server = &server};
+    account = (struct ttm_account){.server = &server};
+    session = (struct ttm_session){.server = &server, .account = &account};
     ttm_list_init(&session.dirty_link);
     ttm_list_init(&session.tail_link);
     ttm_queue_init(&session.out);
