@@ -139,6 +139,13 @@ def open_fds(server: Server) -> int:
     return len(os.listdir(f"/proc/{server.pid}/fd"))
 
 
+def is_at_rest(server: Server) -> bool:
+    """Whether it takes less than a fifth of a processor while nobody wants anything."""
+    before_s, start = server.cpu_s(), time.monotonic()
+    time.sleep(0.25)
+    return server.cpu_s() - before_s < 0.2 * (time.monotonic() - start)
+
+
 class Honest:
     """A user with a tracked process and one of the original protocol, who knows what they hold."""
 
@@ -261,6 +268,7 @@ def serve_beside(server: Server, names: list[str], duration_s: float) -> Measure
                     user.check()
                     measured.look_at(server)
         wait_for(lambda: open_fds(server) <= fds + FDS_LEFT, "the attackers' fds to be closed")
+        wait_for(lambda: is_at_rest(server), "the server to come to rest")
         for user in users:
             user.connect_anew()
             user.allocate(rounds)
