@@ -709,20 +709,14 @@ static void take_attach(struct ttm_session *session, const struct ttm_frame *fra
         say_error(session, why_not_attached(r));
 }
 
-/* Whether it makes the server look at all that it knows. */
+/*
+ * Whether it makes the server look at all that it knows, at once. Requests that are worked off in
+ * steps are bounded by what may be under way.
+ */
 static bool is_costly(uint16_t type)
 {
-    switch (type) {
-    case TTM_FRAME_GET_STATUS:
-    case TTM_FRAME_GET_TOTALS:
-    case TTM_FRAME_GET_LIVES:
-    case TTM_FRAME_GET_LIVES_OF:
-    case TTM_FRAME_GET_SITES:
-    case TTM_FRAME_CHECK:
-        return true;
-    default:
-        return false;
-    }
+    return type == TTM_FRAME_GET_STATUS || type == TTM_FRAME_GET_TOTALS ||
+           type == TTM_FRAME_GET_SITES;
 }
 
 /* Returns whether all of it was taken; else it is to be given again in the next turn. */

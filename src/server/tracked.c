@@ -31,7 +31,8 @@
 #define ALONE_CHECK 10                 /* visits until it is looked at whether it is still there */
 #define ALONE_NS UINT64_C(50000000)    /* between two looks at who may be unable to wake us */
 #define OFF_NS UINT64_C(500000000)     /* the same where tracking is off in all of these */
-#define WAKES_KEPT 8                   /* in the socket, which has room for some 250 */
+#define WAKES_MAX 512                  /* taken at once; a socket has room for some 250 */
+#define WAKES_KEPT 8                   /* in the socket */
 #define LOOK_SHARE 20                  /* a look into /proc for one part of so many of the time */
 #define DRAIN_NS UINT64_C(10000000000) /* for the rings of a process that has ended */
 
@@ -69,8 +70,11 @@ static void empty_socket(struct ttm_tracked *tracked)
 {
     char bytes[64];
 
-    while (recv(tracked->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT) >= 0)
-        ;
+    /* The end of the socket reads as one empty message after the other. */
+    for (int i = 0; i < WAKES_MAX; i++) {
+        if (recv(tracked->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
+            return;
+    }
 }
 
 static void run_job(struct ttm_job *job)
