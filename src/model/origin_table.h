@@ -17,7 +17,7 @@
 
 /* A process that has more is shown without them from there on. */
 #define TTM_ORIGINS_MAX (1u << 16)
-#define TTM_ORIGIN_BYTES_MAX (64u << 20)
+#define TTM_ORIGIN_BYTES_MAX (32u << 20)
 
 enum ttm_origin_text {
     TTM_ORIGIN_CONTEXT,

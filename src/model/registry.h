@@ -127,7 +127,7 @@ struct ttm_process {
 
 /* What is known of a device. A capacity of 0 is not known. */
 struct ttm_device {
-    uint32_t users; /* processes that have named it */
+    uint32_t users;                         /* processes that have named it */
     const struct ttm_process *described_by; /* its facts are that process's; NULL: nobody's */
     uint64_t asic_id;
     uint32_t bank_count[TTM_REGION_COUNT];
@@ -146,7 +146,7 @@ struct ttm_device {
 struct ttm_registry {
     struct ttm_list processes;
     struct ttm_list unreferenced; /* processes, to be freed in slices */
-    struct ttm_list graves; /* lives of ended processes, to be let go in slices */
+    struct ttm_list graves;       /* lives of ended processes, to be let go in slices */
     struct ttm_device *devices[TTM_DEVICE_COUNT]; /* NULL: never heard of */
     uint32_t device_count;                        /* devices heard of */
     uint32_t process_count;

@@ -76,8 +76,7 @@ struct ttm_snapshot *ttm_snapshot_take(struct ttm_registry *reg, uint64_t time_n
     return ttm_snapshot_take_for(reg, time_ns, TTM_USER_NONE);
 }
 
-struct ttm_snapshot *ttm_snapshot_take_for(struct ttm_registry *reg, uint64_t time_ns,
-                                           uint32_t uid)
+struct ttm_snapshot *ttm_snapshot_take_for(struct ttm_registry *reg, uint64_t time_ns, uint32_t uid)
 {
     struct ttm_snapshot *snap = calloc(1, sizeof(*snap));
 

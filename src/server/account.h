@@ -34,17 +34,18 @@ struct ttm_worker;
 #define TTM_USER_ANSWER_BYTES (UINT64_C(32) << 20) /* that wait to be read */
 
 /* Of memory that its processes make the server take, beside what is in model/user.h. */
-#define TTM_USER_PENDING_FREES (1u << 20)        /* frees that were read before their allocs */
-#define TTM_USER_REMEMBERED_FREES (1u << 20)     /* groups of up to 64 serials, during resyncs */
+#define TTM_USER_PENDING_FREES (1u << 20)         /* frees that were read before their allocs */
+#define TTM_USER_REMEMBERED_FREES (1u << 20)      /* groups of up to 64 serials, during resyncs */
 #define TTM_USER_NOTE_BYTES (UINT64_C(256) << 20) /* kept for the recording */
 #define TTM_USER_RESYNC_THREADS 4                 /* that make memory for many allocations */
 
 /*
- * What an answer to anybody may cost for bringing what this user's processes report up to date: in
- * allocations on one device, and in steps over circular buffers, of a nanosecond each.
+ * What bringing the reports of this user's processes up to date may cost in one turn, for somebody
+ * who asks: in allocations on one device, and in steps over circular buffers of a nanosecond each.
+ * Where that is not enough the answer waits for the next turns, but not for ever.
  */
-#define TTM_USER_REFRESH_COST 32768u
-#define TTM_USER_REFRESH_STEPS (UINT64_C(2) << 20)
+#define TTM_USER_REFRESH_COST 4096u
+#define TTM_USER_REFRESH_STEPS (UINT64_C(1) << 19)
 
 /* The time of the loop that one user may take while others wait. */
 #define TTM_USER_TURN_NS UINT64_C(1000000)
@@ -71,9 +72,9 @@ struct ttm_account {
     struct ttm_list waiting;  /* of these, those that are handled in the next turn */
     uint64_t turn;            /* of the server, in which 'spent_ns' was spent */
     uint64_t spent_ns;
-    uint64_t refresh;         /* of the server, which the two below are of */
-    uint32_t refresh_cost;    /* what is left */
-    uint64_t refresh_steps;   /* likewise */
+    uint64_t refresh;          /* the turn that the two below are of */
+    uint32_t refresh_cost;     /* what is left */
+    uint64_t refresh_steps;    /* likewise */
     uint64_t next_look_ns;     /* into /proc/PID/maps of its processes, which costs time */
     struct ttm_worker *worker; /* for calls that its processes can make last */
 };

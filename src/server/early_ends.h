@@ -15,7 +15,7 @@
 #include "base/u64_map.h"
 #include "model/quota.h"
 
-#define TTM_EARLY_ENDS_MAX (1u << 20) /* of each age */
+#define TTM_EARLY_ENDS_MAX (1u << 17) /* of each age */
 
 struct ttm_early_end {
     uint64_t time_ns;

@@ -47,8 +47,10 @@ static uint32_t late_name_of(const struct ttm_tracked *tracked, uint64_t serial)
 }
 
 /* What is wrong with a birth that the registry did not take. */
-static enum ttm_counter why_refused(int r)
+static enum ttm_counter why_refused(const struct ttm_tracked *tracked, int r)
 {
+    if (r == -ENOSPC && !tracked->account->is_privileged)
+        return TTM_COUNTER_REFUSED_SHARE;
     return r == -ERANGE   ? TTM_COUNTER_REFUSED_SIZE
            : r == -EINVAL ? TTM_COUNTER_REFUSED_REGION
                           : TTM_COUNTER_REFUSED_MEMORY;
@@ -165,7 +167,7 @@ static bool take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
     if (r == -EEXIST)
         return true;
     if (r < 0) {
-        refuse(tracked, why_refused(r));
+        refuse(tracked, why_refused(tracked, r));
         return false;
     }
     if (cores >= 0)

@@ -27,6 +27,7 @@
 #endif
 
 #define LIVES_PER_FRAME 512
+#define PREPARE_TURNS 16 /* that an answer waits for what was reported before it was asked for */
 #define INTERVAL_MIN_MS 10
 #define INTERVAL_MAX_MS 3600000
 
@@ -176,15 +177,29 @@ static void put_moment(struct ttm_session *session, uint64_t time_ns, uint32_t p
     (void)ttm_frame_append(&session->out, TTM_FRAME_TOTALS, buf, (uint32_t)n);
 }
 
-/* An answer has what was reported before the question, and what is worked out only when asked. */
-static void refresh(struct ttm_server *server)
+/*
+ * An answer has what was reported before the question, and what is worked out only when asked.
+ * Returns false when that takes more than a turn has time for, and the answer should wait.
+ */
+static bool refresh(const struct ttm_server *server)
 {
-    server->refreshes++;
+    bool is_done = true;
+
     TTM_LIST_FOR_EACH(pos, &server->clients) {
         const struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
         if (client->tracked)
-            ttm_tracked_prepare_answer(client->tracked);
+            is_done &= ttm_tracked_prepare_answer(client->tracked);
     }
+    return is_done;
+}
+
+/* The same for a question at hand, which does not wait for ever: some report without end. */
+static bool is_prepared(struct ttm_session *session)
+{
+    if (!refresh(session->server) && ++session->prepare_turns < PREPARE_TURNS)
+        return false;
+    session->prepare_turns = 0;
+    return true;
 }
 
 static void put_totals(struct ttm_session *session)
@@ -192,7 +207,6 @@ static void put_totals(struct ttm_session *session)
     const struct ttm_registry *reg = session->server->reg;
     uint32_t index = 0;
 
-    refresh(session->server);
     put_moment(session, session->server->now_ns, reg->process_count);
     for (uint16_t id = 0; id < TTM_DEVICE_COUNT; id++) {
         if (reg->devices[id])
@@ -228,7 +242,6 @@ static void answer_status(struct ttm_session *session)
     struct ttm_status status;
     uint32_t index = 0;
 
-    refresh(session->server);
     ttm_server_status(session->server, &status);
     ttm_status_encode(&status, buf);
     (void)ttm_frame_append(&session->out, TTM_FRAME_STATUS, buf, sizeof(buf));
@@ -273,8 +286,7 @@ static bool has_room_for_answers(const struct ttm_account *account)
     if (account->is_privileged)
         return true;
     TTM_LIST_FOR_EACH(pos, &account->sessions) {
-        const struct ttm_session *session =
-            TTM_CONTAINER_OF(pos, struct ttm_session, account_link);
+        const struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, account_link);
         bytes += ttm_queue_length(&session->out);
     }
     return bytes < TTM_USER_ANSWER_BYTES;
@@ -320,7 +332,6 @@ static bool can_begin_lives(struct ttm_session *session)
         say_error(session, "too many dumps are under way, try again in a moment");
         return false;
     }
-    refresh(session->server);
     return true;
 }
 
@@ -636,8 +647,10 @@ static void continue_totals(struct ttm_session *session)
     if (now_ns < session->totals_due_ns)
         return;
     /* A reader that is behind skips moments instead of piling them up. */
-    if (ttm_queue_length(&session->out) == 0)
+    if (ttm_queue_length(&session->out) == 0) {
+        (void)refresh(session->server);
         answer_totals(session);
+    }
     session->totals_due_ns += interval_ns;
     if (session->totals_due_ns <= now_ns)
         session->totals_due_ns = now_ns + interval_ns;
@@ -709,11 +722,24 @@ static void take_attach(struct ttm_session *session, const struct ttm_frame *fra
         say_error(session, why_not_attached(r));
 }
 
-/*
- * Whether it makes the server look at all that it knows, at once. Requests that are worked off in
- * steps are bounded by what may be under way.
- */
+/* Whether it makes the server look at all that it knows, or take a snapshot of it. */
 static bool is_costly(uint16_t type)
+{
+    switch (type) {
+    case TTM_FRAME_GET_STATUS:
+    case TTM_FRAME_GET_TOTALS:
+    case TTM_FRAME_GET_LIVES:
+    case TTM_FRAME_GET_LIVES_OF:
+    case TTM_FRAME_GET_SITES:
+    case TTM_FRAME_CHECK:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Of these, whether its answer is made at once; the others are worked off in steps, one at a time. */
+static bool is_answered_at_once(uint16_t type)
 {
     return type == TTM_FRAME_GET_STATUS || type == TTM_FRAME_GET_TOTALS ||
            type == TTM_FRAME_GET_SITES;
@@ -826,7 +852,11 @@ static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_
                 say_error(session, "too many answers wait to be read");
                 return (long)length;
             }
-            session->had_answer = true;
+            if (session->has_said_hello && !is_prepared(session)) {
+                wait_for_next_turn(session);
+                return (long)used;
+            }
+            session->had_answer = is_answered_at_once(frame.type);
         }
         if (!session->has_said_hello) {
             take_hello(session, &frame);

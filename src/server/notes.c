@@ -21,10 +21,10 @@ _Static_assert((int)TTM_NOTE_ORIGIN == (int)TTM_NOTED_ORIGIN, "the same kinds");
 _Static_assert((int)TTM_NOTE_STACKS == (int)TTM_NOTE_CODE, "the same kinds");
 
 /* What it costs to read a note for the first time, in allocations on one device. */
-#define COST_OF_ORIGIN 512 /* with two stacks */
+#define COST_OF_ORIGIN 4096 /* with two stacks of the largest size */
 #define COST_OF_REFUSED 4
 #define REFUSED_MAX 65536 /* beyond that all is forgotten */
-#define NOTE_MAX 1024 /* what a newer process may have appended is read and passed over */
+#define NOTE_MAX 1024     /* what a newer process may have appended is read and passed over */
 
 void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reader,
                     struct ttm_client *client)

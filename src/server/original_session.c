@@ -28,8 +28,10 @@ static void refuse(struct ttm_session *session, enum ttm_counter why)
         ttm_client_lack_memory(session->client);
 }
 
-static enum ttm_counter reason_of(int r)
+static enum ttm_counter reason_of(const struct ttm_session *session, int r)
 {
+    if (r == -ENOSPC && !session->account->is_privileged)
+        return TTM_COUNTER_REFUSED_SHARE;
     switch (r) {
     case -ERANGE:
         return TTM_COUNTER_REFUSED_SIZE;
@@ -90,7 +92,7 @@ static void take_birth(struct ttm_session *session, const struct ttm_original_me
 
     int r = ttm_client_of(session, TTM_SOURCE_ORIGINAL, &client);
     if (r < 0) {
-        refuse(session, reason_of(r));
+        refuse(session, reason_of(session, r));
         return;
     }
     if (!is_device(msg->device_id)) {
@@ -111,7 +113,7 @@ static void take_birth(struct ttm_session *session, const struct ttm_original_me
     };
     r = ttm_registry_birth(server->reg, client->process, &birth, &replaced);
     if (r < 0) {
-        refuse(session, reason_of(r));
+        refuse(session, reason_of(session, r));
         return;
     }
     learn_device(session, msg);
@@ -141,7 +143,7 @@ static void take_end(struct ttm_session *session, const struct ttm_original_mess
 
     int r = ttm_client_of(session, TTM_SOURCE_ORIGINAL, &client);
     if (r < 0) {
-        refuse(session, reason_of(r));
+        refuse(session, reason_of(session, r));
         return;
     }
     if (!is_device(msg->device_id)) {

@@ -115,12 +115,13 @@ struct ttm_session {
     uid_t uid;
 
     bool is_original;
-    bool is_bulk;      /* a busy producer: read in the second row, at intervals */
-    bool is_paused;    /* does not read its answers, so it is not read either */
-    bool has_requests; /* native: whole ones in 'in', which wait until 'out' has room */
-    bool had_answer;   /* native: in this turn; further requests wait for the next one */
-    uint32_t told_done; /* native: so many of the frame at the head of 'in' are applied */
-    bool wants_out;    /* epoll watches for room */
+    bool is_bulk;           /* a busy producer: read in the second row, at intervals */
+    bool is_paused;         /* does not read its answers, so it is not read either */
+    bool has_requests;      /* native: whole ones in 'in', which wait until 'out' has room */
+    bool had_answer;        /* native: in this turn; further requests wait for the next one */
+    uint32_t prepare_turns; /* native: so long the question at hand has waited */
+    uint32_t told_done;     /* native: so many of the frame at the head of 'in' are applied */
+    bool wants_out;         /* epoll watches for room */
     bool is_dead;
     bool is_watched;   /* one of the two rows has it */
     bool awaits_facts; /* and is not read until then */
@@ -185,7 +186,6 @@ struct ttm_server {
     struct ttm_list accounts;
     uint32_t account_count;
     uint64_t turn;             /* counts them, from 1 on */
-    uint64_t refreshes;        /* likewise: times that all was brought up to date for an answer */
     bool has_waiting;          /* somebody's user has had its time in this turn */
     struct ttm_list questions; /* by deadline */
     struct ttm_watch native_watch;
@@ -226,7 +226,7 @@ struct ttm_server {
     uint32_t last_ticket;
     uint32_t check_budget; /* lives that checks may still look at in this turn */
     uint32_t tail_count;
-    uint32_t snapshots; /* of dumps and checks under way */
+    uint32_t snapshots;        /* of dumps and checks under way */
     uint32_t late_prints;      /* bits of enum ttm_print: asked for while all tickets were out */
     uint64_t session_max;      /* each may need a pidfd and a socket that wakes us, too */
     uint64_t open_connections; /* those on their way to be closed too */

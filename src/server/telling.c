@@ -45,9 +45,9 @@
 #define SWEEP_PER_SLICE 4096
 #define BLOCKS_AHEAD 2u
 #define COST_OF_TURN 16384 /* of what is told, in allocations on one device */
-#define COST_BEFORE 16384 /* of what is read before what is told */
+#define COST_BEFORE 16384  /* of what is read before what is told */
 #define ENDED_MAX (1u << 22)
-#define ENDED_GROUPS_MAX (1u << 18) /* 8 MiB, where no two of them follow each other */
+#define ENDED_GROUPS_MAX (1u << 18)   /* 8 MiB, where no two of them follow each other */
 #define HOLD_NS UINT64_C(10000000000) /* the peaks of devices, for a loss that is not made good */
 #define PATIENCE_NS UINT64_C(50000000)
 
@@ -130,7 +130,7 @@ static void read_rings_first(struct ttm_tracked *tracked)
     if (ioctl(session->fd, SIOCINQ, &waiting) < 0 || waiting < 0)
         waiting = 0;
     tracked->told_until = session->read_bytes + (uint64_t)waiting;
-    ttm_tracked_catch_up(tracked, &budget);
+    (void)ttm_tracked_catch_up(tracked, &budget);
 }
 
 bool ttm_telling_comes_first(const struct ttm_tracked *tracked)

@@ -800,41 +800,51 @@ bool ttm_tracked_is_drained(const struct ttm_tracked *tracked)
             server->now_ns > tracked->drain_until_ns);
 }
 
-void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget)
+bool ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget)
 {
     if (!tracked->rest && !ttm_ring_reader_has_more(&tracked->reader))
-        return;
+        return true;
     /* All that is there now; its threads may go on for ever. */
     ttm_ring_reader_aim(&tracked->reader);
-    while (*budget > 0 && (tracked->rest || !ttm_ring_reader_is_past_aim(&tracked->reader))) {
+    while (tracked->rest || !ttm_ring_reader_is_past_aim(&tracked->reader)) {
+        if (*budget == 0)
+            return false;
         (void)ttm_tracked_read(tracked);
         *budget -= tracked->cost < *budget ? tracked->cost : *budget;
         if (tracked->empty_reads > 0)
             break;
     }
+    return true;
 }
 
-void ttm_tracked_prepare_answer(struct ttm_tracked *tracked)
+/* What is left of its user's share of this turn. */
+static void renew_share(struct ttm_account *account)
+{
+    if (account->refresh == account->server->turn)
+        return;
+    account->refresh = account->server->turn;
+    account->refresh_cost = TTM_USER_REFRESH_COST;
+    account->refresh_steps = TTM_USER_REFRESH_STEPS;
+}
+
+bool ttm_tracked_prepare_answer(struct ttm_tracked *tracked)
 {
     struct ttm_account *account = tracked->account;
     const struct ttm_cb_map *cbs = &tracked->client->process->cbs;
-
-    if (account->refresh != account->server->refreshes) {
-        account->refresh = account->server->refreshes;
-        account->refresh_cost = TTM_USER_REFRESH_COST;
-        account->refresh_steps = TTM_USER_REFRESH_STEPS;
-    }
     /* To look at each ring costs something, too. */
     const uint32_t looks = ttm_ring_reader_used(&tracked->reader) / 4 + 1;
+
+    renew_share(account);
     if (account->refresh_cost < looks || account->refresh_steps == 0)
-        return; /* it is as it was when its rings were read last */
+        return false;
     account->refresh_cost -= looks;
     ttm_telling_count_losses(tracked);
-    ttm_tracked_catch_up(tracked, &account->refresh_cost);
+    const bool is_read = ttm_tracked_catch_up(tracked, &account->refresh_cost);
     const uint64_t before = ttm_cb_map_steps(cbs);
     ttm_tracked_refresh(tracked);
     const uint64_t steps = ttm_cb_map_steps(cbs) - before;
     account->refresh_steps -= steps < account->refresh_steps ? steps : account->refresh_steps;
+    return is_read && (tracked->cbs_unsummed == 0 || tracked->is_off);
 }
 
 bool ttm_tracked_is_behind(const struct ttm_tracked *tracked)

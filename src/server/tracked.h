@@ -68,8 +68,8 @@ struct ttm_tracked {
     uint64_t drain_until_ns; /* of a process that has ended; 0: it has not */
     uint32_t rings_pass;     /* of the server, when it was last read */
     uint32_t empty_reads;    /* in a row */
-    struct ttm_slice *rest; /* what a turn had no time for; NULL: nothing */
-    uint32_t cost;          /* of what was read last */
+    struct ttm_slice *rest;  /* what a turn had no time for; NULL: nothing */
+    uint32_t cost;           /* of what was read last */
     struct ttm_doze doze;
     uint64_t announced_ns; /* since when the process has been told that we sleep; 0: it has not */
     uint64_t looked;       /* times that all rings were looked at */
@@ -97,12 +97,12 @@ struct ttm_tracked {
 
     uint32_t alone_visits;
     struct ttm_notes notes;
-    bool is_off;   /* tracking is switched off in the process: its rings are left alone */
-    bool is_going_off;              /* once all is read that was in the rings then */
-    bool is_forgetting;             /* the recording ends what was live then, in slices: */
+    bool is_off;        /* tracking is switched off in the process: its rings are left alone */
+    bool is_going_off;  /* once all is read that was in the rings then */
+    bool is_forgetting; /* the recording ends what was live then, in slices: */
     struct ttm_life_view forgotten; /* these, */
     uint64_t forget_at;             /* from here on */
-    bool has_told; /* one telling is over */
+    bool has_told;                  /* one telling is over */
 
     /* Names given to lives whose birth may still come, since the last but one pass. */
     struct ttm_late_name *late_names;
@@ -154,15 +154,15 @@ int ttm_tracked_switched(struct ttm_session *session, const uint8_t *payload, si
 /*
  * Reads what was in the rings when it was called, so that an answer has all that was reported
  * before it was asked for; as far as '*budget' goes, which it lowers by what that costs: an
- * allocation on one device costs 1.
+ * allocation on one device costs 1. Returns whether that was enough.
  */
-void ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget);
+bool ttm_tracked_catch_up(struct ttm_tracked *tracked, uint32_t *budget);
 
 /* Brings what the process says of itself, and the sums of circular buffers, up to date. */
 void ttm_tracked_refresh(struct ttm_tracked *tracked);
 
-/* Both, for an answer, as far as the share of its user goes. */
-void ttm_tracked_prepare_answer(struct ttm_tracked *tracked);
+/* Both, for an answer, as far as its user's share of a turn goes. Returns whether that was enough. */
+bool ttm_tracked_prepare_answer(struct ttm_tracked *tracked);
 
 /* The session has closed. */
 void ttm_tracked_detach(struct ttm_session *session);

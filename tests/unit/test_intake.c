@@ -67,8 +67,8 @@ static void world_begin(struct world *world, bool is_recorded, bool is_watched)
     server->reg = ttm_registry_new(5);
     world->account = (struct ttm_account){.server = server, .is_privileged = true};
     world->account.remembered_frees.max = world->account.note_bytes.max = TTM_QUOTA_NONE;
-    world->client = (struct ttm_client){
-        .server = server, .account = &world->account, .pid = 7, .pidfd = -1};
+    world->client =
+        (struct ttm_client){.server = server, .account = &world->account, .pid = 7, .pidfd = -1};
     assert_int_equal(ttm_registry_add_process(server->reg, &info, &world->client.process), 0);
     world->client.process->has_serials = true;
     ttm_u64_set_init(&world->client.recorded_notes, 5);

@@ -97,8 +97,8 @@ static void limits_are_for_users_but_root_and_the_owner_of_the_registry(void **s
     assert_false(user->is_privileged);
     assert_int_equal(user->allocations.max, 4194304);
     assert_int_equal(user->sites.max, 65536);
-    assert_int_equal(user->origin_bytes.max, 128 << 20);
-    assert_int_equal(user->devices.max, 4096);
+    assert_int_equal(user->origin_bytes.max, 64 << 20);
+    assert_int_equal(user->devices.max, 2048);
     assert_int_equal(user->device_sets.max, 1024);
     assert_int_equal(user->cbs.max, 65536);
     assert_int_equal(user->core_sets.max, 16384);
