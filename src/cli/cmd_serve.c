@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,6 +59,7 @@ struct serve {
     const char *legacy_path;
     bool is_legacy_chosen;
     bool is_public;
+    char subuid_path[PATH_MAX];
     struct {
         uint32_t device;
         const char *board;
@@ -337,7 +339,10 @@ static int run(int argc, char **argv)
         ttm_log("cannot start: %s", strerror(errno));
         return TTM_EXIT_FAILED;
     }
+    const char *root = getenv("TTMEM_ROOT");
+    (void)snprintf(serve.subuid_path, sizeof(serve.subuid_path), "%s/etc/subuid", root ? root : "");
     const struct ttm_server_options server_options = {
+        .subuid_path = serve.is_public ? serve.subuid_path : NULL,
         .socket_path = serve.socket_path,
         .legacy_path = serve.legacy_path,
         .is_legacy_optional = !serve.is_legacy_chosen,

@@ -42,6 +42,11 @@ void ttm_registry_set_owner(struct ttm_registry *reg, uint32_t uid)
     reg->users.owner = uid;
 }
 
+void ttm_registry_set_id_ranges(struct ttm_registry *reg, const struct ttm_id_ranges *ranges)
+{
+    reg->users.ranges = ranges;
+}
+
 void ttm_registry_free(struct ttm_registry *reg)
 {
     if (!reg)

@@ -167,6 +167,9 @@ struct ttm_registry *ttm_registry_new(uint64_t seed);
 /* That user has no limits of its own, as root has none. To be called before a process is added. */
 void ttm_registry_set_owner(struct ttm_registry *reg, uint32_t uid);
 
+/* Users whose ids are in one of these ranges have their shares together. Borrowed. */
+void ttm_registry_set_id_ranges(struct ttm_registry *reg, const struct ttm_id_ranges *ranges);
+
 /* NULL is fine. No snapshot may be left. */
 void ttm_registry_free(struct ttm_registry *reg);
 

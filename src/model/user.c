@@ -38,6 +38,8 @@ static struct ttm_user *new_user(const struct ttm_users *users, uint32_t uid)
 
 int ttm_users_ref(struct ttm_users *users, uint32_t uid, struct ttm_user **ret)
 {
+    if (users->ranges)
+        uid = ttm_id_ranges_user(users->ranges, uid);
     struct ttm_list *chain =
         &users->chains[ttm_hash_u64(uid ^ users->seed) & (TTM_USER_CHAINS - 1)];
 

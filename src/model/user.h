@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/id_ranges.h"
 #include "base/list.h"
 #include "model/quota.h"
 
@@ -46,6 +47,7 @@ struct ttm_user {
 struct ttm_users {
     struct ttm_list chains[TTM_USER_CHAINS];
     uint32_t owner; /* privileged as root is; TTM_USER_NONE: there is none */
+    const struct ttm_id_ranges *ranges; /* ids in one of these are one user; NULL: there are none */
     uint64_t seed;
 };
 

@@ -25,6 +25,7 @@ static void init_quotas(struct ttm_account *account)
 /* A few users at most are connected at the same time, so a list is enough to find one. */
 struct ttm_account *ttm_account_of(struct ttm_server *server, uid_t uid)
 {
+    uid = ttm_id_ranges_user(&server->id_ranges, uid);
     TTM_LIST_FOR_EACH(pos, &server->accounts) {
         struct ttm_account *account = TTM_CONTAINER_OF(pos, struct ttm_account, link);
         if (account->uid == uid)

@@ -53,7 +53,7 @@ struct ttm_worker;
 struct ttm_account {
     struct ttm_list link; /* among the server's */
     struct ttm_server *server;
-    uid_t uid;
+    uid_t uid; /* of subordinate ids of a user the first */
     bool is_privileged; /* root, or the server's own user: no share binds it */
     uint32_t refs;
     uint32_t connections; /* open, or on their way to be closed */

@@ -298,12 +298,15 @@ int ttm_server_new(const struct ttm_server_options *options, struct ttm_server *
     const uint64_t fds = raise_fd_limit();
     server->session_max = fds > 2 * OWN_FDS ? (fds - OWN_FDS) / FDS_PER_SESSION : OWN_FDS / 8;
     server->reg = ttm_registry_new(ttm_seed_random());
+    if (options->subuid_path)
+        ttm_id_ranges_read(&server->id_ranges, options->subuid_path);
     if (!server->reg || ttm_workers_new(&server->workers) < 0 ||
         !(server->closer = ttm_worker_new(server->workers))) {
         r = -ENOMEM;
         goto fail;
     }
     ttm_registry_set_owner(server->reg, server->uid);
+    ttm_registry_set_id_ranges(server->reg, &server->id_ranges);
     r = listen_at_paths(server, why);
     if (r < 0)
         goto fail;
@@ -367,6 +370,7 @@ void ttm_server_free(struct ttm_server *server)
     ttm_worker_release(server->closer);
     ttm_workers_free(server->workers); /* frees what was being closed, and with it the accounts */
     ttm_registry_free(server->reg);
+    ttm_id_ranges_done(&server->id_ranges);
     ttm_listener_close(&server->native);
     ttm_listener_close(&server->legacy);
     const int fds[] = {server->epoll_fd, server->bulk_fd, server->stop_fd, server->signal_fd,

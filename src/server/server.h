@@ -49,6 +49,7 @@ struct ttm_server_options {
     const char *legacy_path; /* NULL: no original protocol */
     bool is_legacy_optional; /* go on without it when its socket cannot be had */
     bool is_public;          /* others may connect; they see totals only */
+    const char *subuid_path; /* where subordinate user ids are listed; NULL: nowhere */
     bool takes_signals;      /* SIGINT, SIGTERM and SIGHUP end it */
     bool is_followed;        /* others come after it at the same socket, see heritage.h */
     ttm_print_fn print;      /* NULL: such requests are ignored */

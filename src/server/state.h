@@ -183,6 +183,7 @@ struct ttm_server {
     struct ttm_workers *workers;
     struct ttm_worker *closer; /* of connections */
     struct ttm_watch workers_watch;
+    struct ttm_id_ranges id_ranges; /* of users that have their shares together */
     struct ttm_list accounts;
     uint32_t account_count;
     uint64_t turn;             /* counts them, from 1 on */
