@@ -195,8 +195,10 @@ int ttm_snapshot_check_init(struct ttm_snapshot_check *check, struct ttm_registr
     if (!snap)
         return -ENOMEM;
     const int64_t mismatches = count_device_mismatches(reg, snap);
-    if (mismatches < 0)
+    if (mismatches < 0) {
+        ttm_snapshot_check_done(check);
         return (int)mismatches;
+    }
     check->mismatches = (uint64_t)mismatches + count_user_mismatches(snap);
     return 0;
 }

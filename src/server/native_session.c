@@ -27,7 +27,7 @@
 #endif
 
 #define LIVES_PER_FRAME 512
-#define PREPARE_TURNS 16 /* that an answer waits for what was reported before it was asked for */
+#define PREPARE_TURNS 32 /* that an answer waits for what was reported before it was asked for */
 #define INTERVAL_MIN_MS 10
 #define INTERVAL_MAX_MS 3600000
 
