@@ -35,8 +35,7 @@
 
 #define EVENTS_PER_POLL 64
 #define ACCEPTS_PER_TURN 64
-#define ACCEPT_PAUSE_NS (10 * TTM_NS_PER_MS)
-#define SPARE_SESSIONS 64 /* beside the most: taken to be refused, and to find out whose they are */
+#define ACCEPT_PAUSE_NS (10 * TTM_NS_PER_MS) /* at most; closing connections may end it */
 #define CHECKED_PER_TURN 4096 /* sums, over all who have asked for a check */
 #define SETTLE_TURNS 4096     /* for one that never stops reporting; a turn takes what is there */
 #define OWN_FDS 160ull /* kept for the server itself, the commands it prints with, and spare ones */
@@ -95,6 +94,12 @@ static void set_accepting(struct ttm_server *server, bool is_accepting)
         (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, server->legacy.fd, &legacy);
 }
 
+static void pause_accepting(struct ttm_server *server)
+{
+    set_accepting(server, false);
+    server->accept_again_ns = server->now_ns + ACCEPT_PAUSE_NS;
+}
+
 /* No more for now: the caller is told, and the queue behind it waits. */
 static void refuse_more(struct ttm_server *server, int listen_fd)
 {
@@ -102,16 +107,15 @@ static void refuse_more(struct ttm_server *server, int listen_fd)
     if (!server->is_full)
         ttm_log("file descriptors have run out, new connections are refused for now");
     server->is_full = true;
-    set_accepting(server, false);
-    server->accept_again_ns = server->now_ns + ACCEPT_PAUSE_NS;
+    pause_accepting(server);
 }
 
 static void accept_some(struct ttm_server *server, int listen_fd, bool is_original)
 {
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        /* Those that are to be closed have their file still. */
-        if (server->open_connections >= server->session_max + SPARE_SESSIONS) {
-            refuse_more(server, listen_fd);
+        /* Those that are to be closed have their file still: they first, whoever comes can wait. */
+        if (ttm_server_closing(server) >= TTM_CLOSING_MAX) {
+            pause_accepting(server);
             return;
         }
         /* cppcheck-suppress nullPointer ; no address is asked for */

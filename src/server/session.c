@@ -242,8 +242,12 @@ static void finish_closing(struct ttm_job *job)
 {
     struct ttm_session *session = TTM_CONTAINER_OF(job, struct ttm_session, closing);
 
+    struct ttm_server *server = session->server;
+
     session->account->connections--;
-    session->server->open_connections--;
+    server->open_connections--;
+    if (!server->is_accepting && ttm_server_closing(server) < TTM_CLOSING_MAX / 2)
+        server->accept_again_ns = server->now_ns;
     ttm_account_unref(session->account);
     free(session);
 }

@@ -170,6 +170,9 @@ struct ttm_ticket {
 /* Buckets of clients by pid: a power of two. */
 #define TTM_PID_BUCKETS 1024
 
+/* While so many connections are on their way to be closed, others wait to be accepted. */
+#define TTM_CLOSING_MAX 64
+
 /* The most files that one message can bring. */
 #define TTM_RECEIVED_FDS 253
 
@@ -244,6 +247,11 @@ struct ttm_server {
     struct ttm_latency latency;
     uint8_t slice[TTM_SLICE_TOLD];
 };
+
+static inline uint64_t ttm_server_closing(const struct ttm_server *server)
+{
+    return server->open_connections - server->counter[TTM_COUNTER_CONNECTIONS];
+}
 
 /* session.c */
 void ttm_session_new(struct ttm_server *server, int fd, bool is_original);
