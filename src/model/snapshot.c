@@ -151,22 +151,24 @@ static void add_totals(struct ttm_device_totals *sums, const struct ttm_device_t
 }
 
 /* The sums over all processes against the processes' own, at the moment of the snapshot. */
-static uint64_t count_device_mismatches(const struct ttm_registry *reg,
-                                        const struct ttm_snapshot *snap)
+static int64_t count_device_mismatches(const struct ttm_registry *reg,
+                                       const struct ttm_snapshot *snap)
 {
-    uint64_t mismatches = 0;
+    struct ttm_device_totals *sums = calloc(TTM_DEVICE_COUNT, sizeof(sums[0]));
+    int64_t mismatches = 0;
 
-    for (uint32_t id = 0; id < TTM_DEVICE_COUNT; id++) {
-        struct ttm_device_totals sums = {0};
-        if (!reg->devices[id])
-            continue;
-        for (uint32_t p = 0; p < snap->process_count; p++) {
-            const struct ttm_process_device *own = device_of(&snap->processes[p], id);
-            if (own)
-                add_totals(&sums, &own->totals);
-        }
-        mismatches += count_differences(&sums, &reg->devices[id]->totals);
+    if (!sums)
+        return -ENOMEM;
+    for (uint32_t p = 0; p < snap->process_count; p++) {
+        const struct ttm_snapshot_process *process = &snap->processes[p];
+        for (uint32_t i = 0; i < process->device_count; i++)
+            add_totals(&sums[process->devices[i].id], &process->devices[i].totals);
     }
+    for (uint32_t id = 0; id < TTM_DEVICE_COUNT; id++) {
+        if (reg->devices[id])
+            mismatches += (int64_t)count_differences(&sums[id], &reg->devices[id]->totals);
+    }
+    free(sums);
     return mismatches;
 }
 
@@ -192,7 +194,12 @@ int ttm_snapshot_check_init(struct ttm_snapshot_check *check, struct ttm_registr
     *check = (struct ttm_snapshot_check){.reg = reg, .snap = snap};
     if (!snap)
         return -ENOMEM;
-    check->mismatches = count_device_mismatches(reg, snap) + count_user_mismatches(snap);
+    const int64_t mismatches = count_device_mismatches(reg, snap);
+    if (mismatches < 0) {
+        ttm_snapshot_check_done(check);
+        return (int)mismatches;
+    }
+    check->mismatches = (uint64_t)mismatches + count_user_mismatches(snap);
     return 0;
 }
 
@@ -216,8 +223,9 @@ static int begin_process(struct ttm_snapshot_check *check, const struct ttm_snap
     return 0;
 }
 
-static void add_life(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p,
-                     const struct ttm_life *life)
+/* Returns how many sums it has changed. */
+static uint32_t add_life(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p,
+                         const struct ttm_life *life)
 {
     const struct ttm_site *site = ttm_site_table_get(&p->process->sites, life->site);
     const struct ttm_device_set set = ttm_device_sets_get(&check->reg->sets, site->device_set);
@@ -235,6 +243,7 @@ static void add_life(struct ttm_snapshot_check *check, const struct ttm_snapshot
         else
             ttm_totals_add(&check->sums[kept - p->devices].totals, site, life);
     }
+    return set.count;
 }
 
 /* The first and the last birth may be of lives that have ended. */
@@ -254,8 +263,20 @@ static void compare(struct ttm_snapshot_check *check, const struct ttm_snapshot_
         check->mismatches += !is_sum_right(&p->site_counts[i], &check->site_sums[i]);
 }
 
+static void end_process(struct ttm_snapshot_check *check)
+{
+    free(check->sums);
+    free(check->site_sums);
+    check->sums = NULL;
+    check->site_sums = NULL;
+    check->at = 0;
+    check->process++;
+}
+
 int ttm_snapshot_check_step(struct ttm_snapshot_check *check, uint32_t budget)
 {
+    const uint64_t end = check->work + budget;
+
     while (check->process < check->snap->process_count) {
         struct ttm_snapshot_process *p = &check->snap->processes[check->process];
         const struct ttm_life *life;
@@ -263,17 +284,15 @@ int ttm_snapshot_check_step(struct ttm_snapshot_check *check, uint32_t budget)
         if (!check->sums && begin_process(check, p) < 0)
             return -ENOMEM;
         while ((life = ttm_life_view_next(&p->lives, &check->at)) != NULL) {
-            add_life(check, p, life);
-            if (--budget == 0)
+            check->work += add_life(check, p, life);
+            if (check->work >= end)
                 return 0;
         }
         compare(check, p);
-        free(check->sums);
-        free(check->site_sums);
-        check->sums = NULL;
-        check->site_sums = NULL;
-        check->at = 0;
-        check->process++;
+        check->work += p->device_count + p->site_count + 1;
+        end_process(check);
+        if (check->work >= end && check->process < check->snap->process_count)
+            return 0;
     }
     return 1;
 }

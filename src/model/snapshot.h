@@ -63,6 +63,7 @@ struct ttm_snapshot_check {
     struct ttm_process_device *sums;   /* of the process at hand, as snap's devices */
     struct ttm_site_counts *site_sums; /* likewise, as its sites */
     uint64_t lives;
+    uint64_t work;       /* so far, in sums that were changed or compared */
     uint64_t mismatches; /* totals that are not the sum of their lives */
 };
 
@@ -73,7 +74,7 @@ struct ttm_snapshot_check {
 int ttm_snapshot_check_init(struct ttm_snapshot_check *check, struct ttm_registry *reg,
                             struct ttm_snapshot *snap);
 
-/* Looks at up to 'budget' more lives. Returns 1 when done, 0 when there is more, -ENOMEM. */
+/* Changes or compares about 'budget' more sums. Returns 1 when done, 0 when there is more, -ENOMEM. */
 int ttm_snapshot_check_step(struct ttm_snapshot_check *check, uint32_t budget);
 
 void ttm_snapshot_check_done(struct ttm_snapshot_check *check);

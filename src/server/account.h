@@ -44,8 +44,8 @@ struct ttm_worker;
  * who asks: in allocations on one device, and in steps over circular buffers of a nanosecond each.
  * Where that is not enough the answer waits for the next turns, but not for ever.
  */
-#define TTM_USER_REFRESH_COST 4096u
-#define TTM_USER_REFRESH_STEPS (UINT64_C(1) << 19)
+#define TTM_USER_REFRESH_COST 2048u
+#define TTM_USER_REFRESH_STEPS (UINT64_C(1) << 18)
 
 /* The time of the loop that one user may take while others wait. */
 #define TTM_USER_TURN_NS UINT64_C(1000000)

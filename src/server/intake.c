@@ -19,10 +19,11 @@
 
 #define LATE_NAMES_MAX 256
 /*
- * The work of a unit, in allocations on one device, each of which takes some 50 to 100 ns: so a unit
- * takes about a millisecond at most. Usual records cost 1 and a slice of them is one unit.
+ * The work of a unit, in allocations on one device, each of which takes 50 ns to 1 us (where memory
+ * is new): so a unit takes a few milliseconds at most. Usual records cost 1 and a slice of them is
+ * one unit.
  */
-#define COST_MAX 16384
+#define COST_MAX 4096
 #define COST_OF_FAILURE 2048 /* whose owners are summed up */
 #define COST_OF_NOTE 32
 /* Events of a recording that one record makes at most: a birth and its end that came before it. */

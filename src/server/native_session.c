@@ -27,7 +27,7 @@
 #endif
 
 #define LIVES_PER_FRAME 512
-#define PREPARE_TURNS 16 /* that an answer waits for what was reported before it was asked for */
+#define PREPARE_TURNS 32 /* that an answer waits for what was reported before it was asked for */
 #define INTERVAL_MIN_MS 10
 #define INTERVAL_MAX_MS 3600000
 
@@ -605,10 +605,10 @@ static void continue_check(struct ttm_session *session)
 
     if (budget == 0)
         return; /* others have used this turn up */
-    const uint64_t before = session->check->lives;
+    const uint64_t before = session->check->work;
     const int r = ttm_snapshot_check_step(session->check, budget);
-    const uint64_t looked = session->check->lives - before;
-    session->server->check_budget -= looked < budget ? (uint32_t)looked : budget;
+    const uint64_t done = session->check->work - before;
+    session->server->check_budget -= done < budget ? (uint32_t)done : budget;
     uint8_t buf[TTM_CHECKED_SIZE];
 
     if (r == 0)

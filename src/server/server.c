@@ -37,7 +37,7 @@
 #define ACCEPTS_PER_TURN 64
 #define ACCEPT_PAUSE_NS (10 * TTM_NS_PER_MS)
 #define SPARE_SESSIONS 64 /* beside the most: taken to be refused, and to find out whose they are */
-#define CHECKED_PER_TURN 8192 /* lives, over all who have asked for a check */
+#define CHECKED_PER_TURN 4096 /* sums, over all who have asked for a check */
 #define SETTLE_TURNS 4096     /* for one that never stops reporting; a turn takes what is there */
 #define OWN_FDS 160ull /* kept for the server itself, the commands it prints with, and spare ones */
 #define FDS_PER_SESSION 3 /* itself, a pidfd, a socket that wakes us */

@@ -225,7 +225,7 @@ struct ttm_server {
     struct ttm_list tails;
     struct ttm_ticket tickets[TTM_TICKETS];
     uint32_t last_ticket;
-    uint32_t check_budget; /* lives that checks may still look at in this turn */
+    uint32_t check_budget; /* sums that checks may still work on in this turn */
     uint32_t tail_count;
     uint32_t snapshots;        /* of dumps and checks under way */
     uint32_t late_prints;      /* bits of enum ttm_print: asked for while all tickets were out */

@@ -44,8 +44,8 @@
 
 #define SWEEP_PER_SLICE 4096
 #define BLOCKS_AHEAD 2u
-#define COST_OF_TURN 16384 /* of what is told, in allocations on one device */
-#define COST_BEFORE 16384  /* of what is read before what is told */
+#define COST_OF_TURN 4096 /* of what is told, in allocations on one device */
+#define COST_BEFORE 8192  /* of what is read before what is told */
 #define ENDED_MAX (1u << 22)
 #define ENDED_GROUPS_MAX (1u << 18)   /* 8 MiB, where no two of them follow each other */
 #define HOLD_NS UINT64_C(10000000000) /* the peaks of devices, for a loss that is not made good */

@@ -49,6 +49,9 @@ EACH_S = float(CHOSEN_S or 10)
 # Each answer comes within that; a server that is stopped never gives one.
 ANSWER_S = 10.0 * (6 if IS_SANITIZED else 1)
 
+# A round of these takes long: a million allocations, a gigabyte.
+SLOW_ROUNDS = {"big_fds", "events", "full_rings", "origins", "switches"}
+
 # The server's limits in this test, so that the attackers can come up against them.
 SERVER_FDS = 4096
 
@@ -241,7 +244,9 @@ def attacked_by(names: list[str], server: Server) -> Iterator[None]:
     skipped = [name for name, n in rounds.items() if n is None]
     if len(skipped) == len(names):
         pytest.skip(f"{', '.join(names)}: cannot be made on this machine")
-    assert all(rounds[name] != 0 for name in names), rounds
+    # Beside all others an attack that needs much of the server, or of a processor, may not get far.
+    alone = len(names) == 1
+    assert all(rounds[name] != 0 for name in names if alone or name not in SLOW_ROUNDS), rounds
 
 
 def serve_beside(server: Server, names: list[str], duration_s: float) -> Measured:
