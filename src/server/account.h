@@ -4,7 +4,7 @@
  *
  * Every user of a host may connect to root's server. So that none can keep the others out, each
  * has a share of whatever is limited. Root and the server's own user are bound by the limits of
- * the server alone. docs/limits.md lists the shares; those of the model are in model/user.h.
+ * the server alone. docs/sharing.md lists the shares; those of the model are in model/user.h.
  *
  * Belongs to the loop thread. An account exists while something refers to it.
  */
