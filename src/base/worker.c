@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -317,12 +318,4 @@ void ttm_worker_add(struct ttm_worker *worker, struct ttm_job *job)
         return;
     job->run(job);
     job->finish(job);
-}
-
-bool ttm_worker_is_busy(const struct ttm_worker *worker)
-{
-    pthread_mutex_lock(&worker->workers->lock);
-    const bool is_busy = !ttm_list_is_empty(&worker->waiting);
-    pthread_mutex_unlock(&worker->workers->lock);
-    return is_busy;
 }

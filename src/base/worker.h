@@ -10,8 +10,6 @@
 #ifndef TTM_BASE_WORKER_H
 #define TTM_BASE_WORKER_H
 
-#include <stdbool.h>
-
 #include "base/list.h"
 
 struct ttm_worker;
@@ -50,8 +48,5 @@ void ttm_worker_release(struct ttm_worker *worker);
  * Where no thread can be had at all, the job runs before this returns.
  */
 void ttm_worker_add(struct ttm_worker *worker, struct ttm_job *job);
-
-/* Whether it has jobs that wait for a thread. */
-bool ttm_worker_is_busy(const struct ttm_worker *worker);
 
 #endif /* TTM_BASE_WORKER_H */

@@ -46,7 +46,7 @@ struct ttm_user {
 
 struct ttm_users {
     struct ttm_list chains[TTM_USER_CHAINS];
-    uint32_t owner; /* privileged as root is; TTM_USER_NONE: there is none */
+    uint32_t owner;                     /* privileged as root is; TTM_USER_NONE: there is none */
     const struct ttm_id_ranges *ranges; /* ids in one of these are one user; NULL: there are none */
     uint64_t seed;
 };

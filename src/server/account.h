@@ -24,10 +24,11 @@ struct ttm_worker;
 
 /* What a user other than root and the server's own may have at once. */
 #define TTM_USER_CONNECTIONS 1024 /* at most three quarters of all */
-#define TTM_USER_PROCESSES 1024
+#define TTM_USER_PROCESSES 1024   /* at most a quarter of all */
 #define TTM_USER_FILES 512 /* handed over and not closed yet; one message may bring 253 more */
-#define TTM_USER_SEGMENT_BYTES (UINT64_C(64) << 30) /* of address space */
-#define TTM_USER_RINGS 131072
+#define TTM_USER_SEGMENT_BYTES (UINT64_C(1) << 40) /* of address space */
+#define TTM_USER_RINGS (1u << 19)
+#define TTM_USER_QUESTIONS 1024                    /* to /proc, that are not answered */
 #define TTM_USER_SNAPSHOTS 4                       /* dumps, and checks of the totals, under way */
 #define TTM_USER_PRINTS 1                          /* asked for by the original protocol */
 #define TTM_USER_TAILS 16                          /* readers of events */
@@ -53,13 +54,14 @@ struct ttm_worker;
 struct ttm_account {
     struct ttm_list link; /* among the server's */
     struct ttm_server *server;
-    uid_t uid; /* of subordinate ids of a user the first */
+    uid_t uid;          /* of subordinate ids of a user the first */
     bool is_privileged; /* root, or the server's own user: no share binds it */
     uint32_t refs;
     uint32_t connections; /* open, or on their way to be closed */
     uint32_t processes;
-    uint32_t files; /* that its processes handed over and that are to be closed */
+    uint32_t files; /* that its processes handed over, nobody claimed, and are to be closed */
     uint32_t rings;
+    uint32_t questions;
     uint32_t snapshots;
     uint32_t prints;
     uint32_t tails;

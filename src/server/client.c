@@ -216,12 +216,21 @@ static struct ttm_process_info describe(const struct ttm_session *session, enum 
     return info;
 }
 
+/* Whether its user may have one more process that reports, each of which has two files. */
+static bool may_report(const struct ttm_account *account)
+{
+    const uint64_t most = account->server->session_max / 4;
+
+    return ttm_account_has_room(account, account->processes, 1,
+                                most < TTM_USER_PROCESSES ? most : TTM_USER_PROCESSES);
+}
+
 static int new_client(struct ttm_session *session, enum ttm_source source, struct ttm_client **ret)
 {
     struct ttm_server *server = session->server;
     const struct ttm_process_info info = describe(session, source);
 
-    if (!ttm_account_has_room(session->account, session->account->processes, 1, TTM_USER_PROCESSES))
+    if (!may_report(session->account))
         return -EUSERS;
     struct ttm_client *client = calloc(1, sizeof(*client));
     if (!client)

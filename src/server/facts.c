@@ -59,6 +59,7 @@ static void finish_question(struct ttm_job *job)
     struct ttm_question *question = TTM_CONTAINER_OF(job, struct ttm_question, job);
 
     answer(question);
+    question->account->questions--;
     ttm_account_unref(question->account);
     pthread_mutex_destroy(&question->lock);
     free(question);
@@ -73,10 +74,12 @@ bool ttm_facts_ask(struct ttm_session *session)
     if (session->facts)
         return true;
     session->facts = calloc(1, sizeof(*session->facts));
-    struct ttm_question *question =
-        session->facts && session->pid > 0 ? calloc(1, sizeof(*question)) : NULL;
-    if (!question) /* outside our namespace, or memory is short: nothing is known */
+    const bool may_ask =
+        session->facts && session->pid > 0 && session->account->questions < TTM_USER_QUESTIONS;
+    struct ttm_question *question = may_ask ? calloc(1, sizeof(*question)) : NULL;
+    if (!question) /* outside our namespace, too many, or memory is short: nothing is known */
         return true;
+    session->account->questions++;
     question->job = (struct ttm_job){.run = read_facts, .finish = finish_question};
     question->session = session;
     question->account = ttm_account_ref(session->account);

@@ -275,7 +275,8 @@ static bool may_take_snapshot(const struct ttm_session *session)
 static void count_snapshots(struct ttm_session *session, int change)
 {
     session->account->snapshots += (uint32_t)change;
-    session->server->snapshots += (uint32_t)change;
+    if (!session->account->is_privileged)
+        session->server->snapshots += (uint32_t)change;
 }
 
 /* Whether answers that nobody reads have not come to take too much memory. */
@@ -718,6 +719,8 @@ static void take_attach(struct ttm_session *session, const struct ttm_frame *fra
     session->fds[0] = session->fds[1] = -1;
     const uint64_t run = ttm_attach_decode(frame->payload, frame->length);
     const int r = ttm_tracked_attach(session, segment_fd, wake_fd, run);
+    if (r == -EUSERS)
+        session->server->counter[TTM_COUNTER_REFUSED_SHARE]++;
     if (r < 0)
         say_error(session, why_not_attached(r));
 }

@@ -36,8 +36,8 @@
 #define EVENTS_PER_POLL 64
 #define ACCEPTS_PER_TURN 64
 #define ACCEPT_PAUSE_NS (10 * TTM_NS_PER_MS) /* at most; closing connections may end it */
-#define CHECKED_PER_TURN 4096 /* sums, over all who have asked for a check */
-#define SETTLE_TURNS 4096     /* for one that never stops reporting; a turn takes what is there */
+#define CHECKED_PER_TURN 4096                /* sums, over all who have asked for a check */
+#define SETTLE_TURNS 4096 /* for one that never stops reporting; a turn takes what is there */
 #define OWN_FDS 160ull /* kept for the server itself, the commands it prints with, and spare ones */
 #define FDS_PER_SESSION 3 /* itself, a pidfd, a socket that wakes us */
 
@@ -558,39 +558,44 @@ static void read_second_row(struct ttm_server *server)
     }
 }
 
+/* One slice, in its user's time. Returns as ttm_tracked_read(). */
+static uint64_t read_slice(struct ttm_tracked *tracked)
+{
+    const uint64_t began_ns = ttm_clock_monotonic_ns();
+    const uint64_t pause_ns = ttm_tracked_read(tracked);
+
+    ttm_account_spend(tracked->account, began_ns);
+    return pause_ns;
+}
+
 /*
- * A few slices of one segment: its rings fill up while a telling or the second row is read. After
+ * A few slices of one segment: its rings fill up while a resync or the second row is read. After
  * each the first row is asked again. Returns as ttm_tracked_read().
  */
 static uint64_t read_segment(struct ttm_server *server, struct ttm_tracked *tracked)
 {
-    uint64_t pause_ns = ttm_tracked_read(tracked);
+    uint64_t pause_ns = read_slice(tracked);
 
     for (int i = 1; i < SLICES_PER_TURN && pause_ns == 0; i++) {
         (void)poll_first_row(server, 0);
         if (ttm_tracked_is_gone(tracked))
             return UINT64_MAX;
-        pause_ns = ttm_tracked_read(tracked);
+        pause_ns = read_slice(tracked);
     }
     return pause_ns;
 }
 
-/* Reads a segment, in its user's time. Returns as ttm_tracked_read(). */
+/* The same, and the end of a process of which all was read. */
 static uint64_t visit_segment(struct ttm_server *server, struct ttm_tracked *tracked)
 {
-    struct ttm_account *account = ttm_account_ref(tracked->account);
-    const uint64_t began_ns = ttm_clock_monotonic_ns();
+    const uint64_t pause_ns =
+        ttm_telling_comes_first(tracked) ? PACE_NS : read_segment(server, tracked);
 
-    uint64_t pause_ns = ttm_telling_comes_first(tracked) ? PACE_NS : read_segment(server, tracked);
-    if (!ttm_tracked_is_gone(tracked) && tracked->drain_until_ns != 0) {
-        if (ttm_tracked_is_drained(tracked))
-            ttm_client_drained(tracked->client);
-        else
-            pause_ns = 0;
-    }
-    ttm_account_spend(account, began_ns);
-    ttm_account_unref(account);
-    return pause_ns;
+    if (ttm_tracked_is_gone(tracked) || tracked->drain_until_ns == 0)
+        return pause_ns;
+    if (ttm_tracked_is_drained(tracked))
+        ttm_client_drained(tracked->client);
+    return 0;
 }
 
 /*

@@ -120,8 +120,9 @@ static bool make_room(struct ttm_server *server, const struct ttm_account *accou
         if (!other->is_privileged && (!largest || other->connections > largest->connections))
             largest = other;
     }
-    if (!largest || largest == account || ttm_list_is_empty(&largest->sessions) ||
-        largest->connections <= account->connections + 1)
+    if (!largest || largest == account || ttm_list_is_empty(&largest->sessions))
+        return false;
+    if (!account->is_privileged && largest->connections <= account->connections + 1)
         return false;
     server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
     ttm_session_close(TTM_CONTAINER_OF(largest->sessions.prev, struct ttm_session, account_link));

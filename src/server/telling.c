@@ -48,7 +48,7 @@
 #define COST_BEFORE 8192  /* of what is read before what is told */
 #define ENDED_MAX (1u << 22)
 #define ENDED_GROUPS_MAX (1u << 18)   /* 8 MiB, where no two of them follow each other */
-#define HOLD_NS UINT64_C(10000000000) /* the peaks of devices, for a loss that is not made good */
+#define HOLD_NS UINT64_C(10000000000) /* the peaks of devices, for all losses of one process */
 #define PATIENCE_NS UINT64_C(50000000)
 
 _Static_assert(TTM_AHEAD_BLOCK == TTM_LIFE_BLOCK_SIZE, "what is taken ahead is given as it is");
@@ -300,6 +300,7 @@ static void make_good(struct ttm_tracked *tracked)
     if (!client->process->counters.has_open_loss || ttm_tracked_is_behind(tracked))
         return;
     ttm_record_made_good(client);
+    tracked->held_ns += client->server->now_ns - tracked->open_loss_ns;
     client->process->counters.has_open_loss = false;
     ttm_registry_hold_peaks(client->server->reg, client->process, false);
 }
@@ -360,7 +361,7 @@ void ttm_telling_count_losses(struct ttm_tracked *tracked)
         ttm_registry_hold_peaks(client->server->reg, client->process, true);
     }
     if (client->process->counters.has_open_loss &&
-        client->server->now_ns - tracked->open_loss_ns > HOLD_NS)
+        client->server->now_ns - tracked->open_loss_ns + tracked->held_ns > HOLD_NS)
         ttm_registry_release_device_peaks(client->server->reg, client->process);
     client->process->counters.lost_events = lost;
 }

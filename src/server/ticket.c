@@ -56,9 +56,21 @@ struct ttm_snapshot *ttm_ticket_redeem(struct ttm_server *server, uint32_t numbe
     return NULL;
 }
 
-/* Of several wishes that came while all tickets were out, one is granted for each kind. */
+/* Whether a print is under way that nobody in particular has asked for. */
+static bool is_printing_late(const struct ttm_server *server)
+{
+    for (size_t i = 0; i < TTM_TICKETS; i++) {
+        if (server->tickets[i].number != 0 && !server->tickets[i].account)
+            return true;
+    }
+    return false;
+}
+
+/* Of several wishes that found no ticket, one is granted for each kind, one after the other. */
 void ttm_ticket_print_late(struct ttm_server *server)
 {
+    if (is_printing_late(server))
+        return;
     for (uint32_t what = 0; server->late_prints != 0; what++) {
         if (!(server->late_prints >> what & 1))
             continue;
@@ -67,6 +79,7 @@ void ttm_ticket_print_late(struct ttm_server *server)
             return;
         server->late_prints &= ~(1u << what);
         server->options.print(server->options.print_context, (enum ttm_print)what, ticket);
+        return;
     }
 }
 

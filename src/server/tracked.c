@@ -107,7 +107,6 @@ static void finish_close(struct ttm_tracked *tracked)
 {
     struct ttm_account *account = tracked->account;
 
-    account->files--;
     account->segment_bytes -= tracked->segment_bytes;
     account->rings -= tracked->ring_count;
     ttm_account_unref(account);
@@ -162,7 +161,6 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     tracked->wake_watch.handle = handle_wake;
     tracked->client = client;
     tracked->account = ttm_account_ref(client->account);
-    tracked->account->files++;
     tracked->wake_fd = wake_fd;
     tracked->lost_known = UINT64_MAX;
     ttm_list_init(&tracked->active_link);
@@ -188,6 +186,8 @@ static void leave_unread(struct ttm_client *client, int r)
     counters->is_inexact = true;
     if (r == -ENOMEM)
         ttm_client_lack_memory(client);
+    else if (r == -EUSERS)
+        counters->server_trouble = "its user's processes report as much as one user's may";
     else
         counters->server_trouble = "the server cannot read what it reports";
     if (is_news)

@@ -83,6 +83,7 @@ struct ttm_tracked {
     uint64_t lost_known;         /* losses that a telling has made good; at first none has */
     uint64_t needed_ns;          /* since when a telling is needed: connection, loss, switch */
     uint64_t open_loss_ns;       /* since when events are lost that no resync has made good */
+    uint64_t held_ns;            /* so long the peaks of its devices were held, for earlier ones */
     uint64_t lost_asked;         /* losses when the passes before the question began */
     uint64_t ask_at_pass;        /* all that was in the rings when the loss was seen was read */
     struct ttm_life_view before; /* what was known when it was asked */
