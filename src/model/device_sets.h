@@ -12,6 +12,7 @@
 #ifndef TTM_MODEL_DEVICE_SETS_H
 #define TTM_MODEL_DEVICE_SETS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/region.h"
@@ -54,5 +55,20 @@ void ttm_device_sets_unref(struct ttm_device_sets *sets, uint32_t number);
 
 /* The set of that number, borrowed while it has a reference; count 0 when there is none. */
 struct ttm_device_set ttm_device_sets_get(const struct ttm_device_sets *sets, uint32_t number);
+
+/* Whether the device is one of the set. */
+static inline bool ttm_device_set_has(const struct ttm_device_set *set, uint16_t device)
+{
+    uint32_t low = 0, high = set->count;
+
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (set->devices[middle] < device)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < set->count && set->devices[low] == device;
+}
 
 #endif /* TTM_MODEL_DEVICE_SETS_H */

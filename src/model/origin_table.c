@@ -6,6 +6,53 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/pages.h"
+
+/*
+ * Origins are freed all together, so they lie one behind the other in blocks: small ones at first,
+ * and large ones, which go back to the kernel, where there are many.
+ */
+struct ttm_origin_block {
+    struct ttm_origin_block *next;
+    size_t size;
+    size_t used;
+};
+
+#define SMALL_BLOCK ((size_t)8 << 10)
+#define LARGE_BLOCK ((size_t)256 << 10)
+
+static void free_block(struct ttm_origin_table *table)
+{
+    struct ttm_origin_block *block = table->blocks;
+
+    table->blocks = block->next;
+    if (block->size == LARGE_BLOCK)
+        ttm_pages_free(block, block->size);
+    else
+        free(block);
+}
+
+/* Room for so many bytes, NULL when memory is short. What is larger than a block has its own. */
+static void *take_room(struct ttm_origin_table *table, size_t bytes)
+{
+    const size_t align = _Alignof(struct ttm_origin);
+    const size_t rounded = (bytes + align - 1) / align * align;
+    struct ttm_origin_block *block = table->blocks;
+
+    if (!block || block->size - block->used < rounded) {
+        const size_t head = (sizeof(*block) + align - 1) / align * align;
+        const size_t usual = table->bytes < LARGE_BLOCK ? SMALL_BLOCK : LARGE_BLOCK;
+        const size_t size = head + rounded > usual ? head + rounded : usual;
+        block = size == LARGE_BLOCK ? ttm_pages_alloc(size) : malloc(size);
+        if (!block)
+            return NULL;
+        *block = (struct ttm_origin_block){.next = table->blocks, .size = size, .used = head};
+        table->blocks = block;
+    }
+    void *room = (char *)block + block->used;
+    block->used += rounded;
+    return room;
+}
 
 void ttm_origin_table_init(struct ttm_origin_table *table, uint64_t seed)
 {
@@ -15,8 +62,8 @@ void ttm_origin_table_init(struct ttm_origin_table *table, uint64_t seed)
 void ttm_origin_table_done(struct ttm_origin_table *table)
 {
     ttm_quota_subtract(table->quota, table->bytes);
-    for (uint32_t i = 0; i < table->count; i++)
-        free(table->origins[i]);
+    while (table->blocks)
+        free_block(table);
     free(table->origins);
     free(table->index);
     ttm_origin_table_init(table, table->seed);
@@ -81,9 +128,10 @@ static size_t bytes_of(const struct ttm_origin *origin)
 }
 
 /* The origin and all its texts in one piece of memory. */
-static struct ttm_origin *copy_of(const struct ttm_origin *origin, size_t bytes)
+static struct ttm_origin *copy_of(struct ttm_origin_table *table, const struct ttm_origin *origin,
+                                  size_t bytes)
 {
-    struct ttm_origin *copy = malloc(bytes);
+    struct ttm_origin *copy = take_room(table, bytes);
 
     if (!copy)
         return NULL;
@@ -107,7 +155,7 @@ int ttm_origin_table_add(struct ttm_origin_table *table, const struct ttm_origin
         return -ENOSPC;
     if (table->count == table->room && grow(table) < 0)
         return -ENOMEM;
-    struct ttm_origin *copy = copy_of(origin, bytes);
+    struct ttm_origin *copy = copy_of(table, origin, bytes);
     if (!copy)
         return -ENOMEM;
     copy->place = place_of(origin, table->seed);
@@ -118,9 +166,10 @@ int ttm_origin_table_add(struct ttm_origin_table *table, const struct ttm_origin
     return 0;
 }
 
-bool ttm_origin_table_drop(struct ttm_origin_table *table, uint32_t count)
+bool ttm_origin_table_drop(struct ttm_origin_table *table, uint32_t blocks)
 {
-    for (; count > 0 && table->count > 0; count--)
-        free(table->origins[--table->count]);
-    return table->count == 0;
+    table->count = 0; /* nothing is looked up any more */
+    for (; blocks > 0 && table->blocks; blocks--)
+        free_block(table);
+    return !table->blocks;
 }

@@ -43,6 +43,7 @@ struct ttm_origin_table {
     uint32_t *index; /* open addressing, place + 1, 0 is empty */
     uint32_t index_size;
     size_t bytes;
+    struct ttm_origin_block *blocks; /* where origins lie, the newest first */
     uint64_t seed;
     struct ttm_quota *quota; /* counts bytes; NULL: none. Set by the owner after the init. */
 };
@@ -58,7 +59,10 @@ const struct ttm_origin *ttm_origin_table_find(const struct ttm_origin_table *ta
 /* Copies an origin that is not there yet. Returns 0, -ENOSPC or -ENOMEM. */
 int ttm_origin_table_add(struct ttm_origin_table *table, const struct ttm_origin *origin);
 
-/* Frees the last 'count' origins of a table that is not used any more. Returns whether none are left. */
-bool ttm_origin_table_drop(struct ttm_origin_table *table, uint32_t count);
+/*
+ * Frees some of the memory of a table that is only to be freed: up to 'blocks' blocks of 256 KiB.
+ * Returns whether the rest is little.
+ */
+bool ttm_origin_table_drop(struct ttm_origin_table *table, uint32_t blocks);
 
 #endif /* TTM_MODEL_ORIGIN_TABLE_H */

@@ -13,8 +13,9 @@
 /* Chunks of 64 KiB that one slice lets go: about 0.3 ms. */
 #define RECLAIM_BUDGET 32
 
-/* Of a process that nothing refers to any more, that one slice lets go: about 0.2 ms. */
-#define ORIGINS_AT_ONCE 2048
+/* Of the origins of a process that nothing refers to any more, that one slice lets go: 0.2 ms. */
+#define ORIGIN_BLOCKS_AT_ONCE 8
+#define ORIGIN_BYTES_AT_ONCE ((size_t)2 << 20)
 
 /* The lives of a process that has ended, waiting to be let go. */
 struct grave {
@@ -167,6 +168,9 @@ static int add_set(struct ttm_process *proc, uint32_t number)
         proc->set_room = room;
     }
     proc->sets[proc->set_count++] = number;
+    const uint32_t size = ttm_device_sets_get(&proc->reg->sets, number).count;
+    if (size > proc->largest_set)
+        proc->largest_set = size;
     ttm_quota_add(&proc->user->device_sets, 1);
     return 0;
 }
@@ -343,7 +347,7 @@ void ttm_process_unref(struct ttm_process *proc)
 {
     if (--proc->refs > 0)
         return;
-    if (proc->origins.count <= ORIGINS_AT_ONCE)
+    if (proc->origins.bytes <= ORIGIN_BYTES_AT_ONCE)
         free_process(proc);
     else
         ttm_list_append(&proc->reg->unreferenced, &proc->link);
@@ -354,7 +358,7 @@ static void reclaim_process(struct ttm_registry *reg)
 {
     struct ttm_process *proc = TTM_CONTAINER_OF(reg->unreferenced.next, struct ttm_process, link);
 
-    if (!ttm_origin_table_drop(&proc->origins, ORIGINS_AT_ONCE))
+    if (!ttm_origin_table_drop(&proc->origins, ORIGIN_BLOCKS_AT_ONCE))
         return;
     ttm_list_remove(&proc->link);
     free_process(proc);

@@ -109,6 +109,7 @@ struct ttm_process {
     uint32_t device_count;
     uint32_t device_room;
     uint32_t *sets; /* of several devices: it has one reference to each while its memory is there */
+    uint32_t largest_set; /* of these, in devices */
     uint32_t set_count;
     uint32_t set_room;
     uint64_t bytes;         /* of its lives, once per life; an alias adds nothing */

@@ -61,21 +61,21 @@ void ttm_account_unref(struct ttm_account *account)
     free(account);
 }
 
-bool ttm_account_has_time(const struct ttm_account *account)
+bool ttm_account_has_time(const struct ttm_account *account, enum ttm_time what)
 {
     return account->server->account_count == 1 || account->turn != account->server->turn ||
-           account->spent_ns < TTM_USER_TURN_NS;
+           account->spent_ns[what] < TTM_USER_TURN_NS;
 }
 
-void ttm_account_spend(struct ttm_account *account, uint64_t since_ns)
+void ttm_account_spend(struct ttm_account *account, enum ttm_time what, uint64_t since_ns)
 {
     const uint64_t taken_ns = ttm_clock_monotonic_ns() - since_ns;
 
     if (account->turn != account->server->turn) {
         account->turn = account->server->turn;
-        account->spent_ns = 0;
+        memset(account->spent_ns, 0, sizeof(account->spent_ns));
     }
-    account->spent_ns += taken_ns;
+    account->spent_ns[what] += taken_ns;
 }
 
 /* ---- closing ---- */

@@ -48,8 +48,13 @@ struct ttm_worker;
 #define TTM_USER_REFRESH_COST 2048u
 #define TTM_USER_REFRESH_STEPS (UINT64_C(1) << 18)
 
-/* The time of the loop that one user may take while others wait. */
+/*
+ * The time of the loop that one user may take while others wait: for its connections and answers,
+ * and as much for its rings, so that who asks much loses no events.
+ */
 #define TTM_USER_TURN_NS UINT64_C(1000000)
+
+enum ttm_time { TTM_TIME_ANSWERS, TTM_TIME_RINGS, TTM_TIME_COUNT };
 
 struct ttm_account {
     struct ttm_list link; /* among the server's */
@@ -73,7 +78,7 @@ struct ttm_account {
     struct ttm_list sessions; /* open, the newest last */
     struct ttm_list waiting;  /* of these, those that are handled in the next turn */
     uint64_t turn;            /* of the server, in which 'spent_ns' was spent */
-    uint64_t spent_ns;
+    uint64_t spent_ns[TTM_TIME_COUNT];
     uint64_t refresh;          /* the turn that the two below are of */
     uint32_t refresh_cost;     /* what is left */
     uint64_t refresh_steps;    /* likewise */
@@ -99,10 +104,10 @@ static inline bool ttm_account_has_room(const struct ttm_account *account, uint6
 }
 
 /* Whether it may take more of the loop's time in this turn. Alone, a user may take all of it. */
-bool ttm_account_has_time(const struct ttm_account *account);
+bool ttm_account_has_time(const struct ttm_account *account, enum ttm_time what);
 
 /* Adds the time since 'since_ns' to what it has taken in this turn. */
-void ttm_account_spend(struct ttm_account *account, uint64_t since_ns);
+void ttm_account_spend(struct ttm_account *account, enum ttm_time what, uint64_t since_ns);
 
 /*
  * Has files that a process of the user handed over closed, which that process can make last. They

@@ -527,7 +527,7 @@ static uint32_t cost_of(const struct ttm_tracked *tracked, const struct ttm_reco
     case TTM_RECORD_END:
     case TTM_RECORD_REPLACED:
     case TTM_RECORD_CLOSED:
-        return notes->largest_set;
+        return 1 + tracked->client->process->largest_set;
     case TTM_RECORD_NAMED:
         return ttm_notes_cost(notes, 0, record->origin);
     case TTM_RECORD_FAILURE:
@@ -540,10 +540,22 @@ static uint32_t cost_of(const struct ttm_tracked *tracked, const struct ttm_reco
     }
 }
 
+/* Who is shown each of its events. */
+static uint32_t count_readers(const struct ttm_client *client)
+{
+    uint32_t count = 0;
+
+    TTM_LIST_FOR_EACH(pos, &client->server->tails) {
+        const struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, tail_link);
+        count += ttm_session_may_see(session, client->uid);
+    }
+    return count;
+}
+
 uint32_t ttm_intake_affordable(const struct ttm_tracked *tracked, const struct ttm_record *records,
                                const uint16_t *order, uint32_t n, uint32_t *ret_cost)
 {
-    const uint32_t readers = tracked->client->server->tail_count;
+    const uint32_t readers = count_readers(tracked->client);
     uint32_t cost = 0, count = 0;
 
     while (count < n) {

@@ -54,11 +54,7 @@ static bool is_chosen(const struct ttm_lives_request *request, const struct ttm_
     if (site->region != request->region)
         return false;
     const struct ttm_device_set set = ttm_device_sets_get(sets, site->device_set);
-    for (uint16_t i = 0; i < set.count; i++) {
-        if (set.devices[i] == request->device)
-            return true;
-    }
-    return false;
+    return ttm_device_set_has(&set, request->device);
 }
 
 /* Adds up how many lives of that process are chosen. */

@@ -684,7 +684,9 @@ bool ttm_native_work(struct ttm_session *session)
         ttm_session_close(session);
         return false;
     }
+    ttm_session_drop_fds(session);
     ttm_session_flush(session);
+    ttm_session_end(session);
     if (session->is_dead)
         return false;
     set_busy(session);
@@ -822,8 +824,7 @@ static bool take_request(struct ttm_session *session, const struct ttm_frame *fr
     return r <= 0;
 }
 
-/* The session goes on with the frame at hand in the next turn. */
-static void wait_for_next_turn(struct ttm_session *session)
+void ttm_native_go_on(struct ttm_session *session)
 {
     session->has_requests = true;
     set_busy(session);
@@ -847,7 +848,7 @@ static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_
         }
         if (ttm_queue_length(&session->out) >= TTM_OUT_HIGH || session->had_answer ||
             ttm_tracked_is_switching(session)) {
-            wait_for_next_turn(session);
+            ttm_native_go_on(session);
             return (long)used;
         }
         if (is_costly(frame.type)) {
@@ -856,7 +857,7 @@ static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_
                 return (long)length;
             }
             if (session->has_said_hello && !is_prepared(session)) {
-                wait_for_next_turn(session);
+                ttm_native_go_on(session);
                 return (long)used;
             }
             session->had_answer = is_answered_at_once(frame.type);
@@ -864,7 +865,7 @@ static long take_frames(struct ttm_session *session, const uint8_t *bytes, size_
         if (!session->has_said_hello) {
             take_hello(session, &frame);
         } else if (!take_request(session, &frame)) {
-            wait_for_next_turn(session);
+            ttm_native_go_on(session);
             return (long)used;
         }
         used += (size_t)n;
@@ -904,6 +905,7 @@ int ttm_native_input(struct ttm_session *session, const uint8_t *bytes, size_t l
         return 0;
     session->has_requests = false;
     session->had_answer = false;
+    session->told_cost = 0;
     if (ttm_queue_length(&session->in) > 0)
         waited = take_waiting(session, bytes, length);
     if (waited < 0 || (size_t)waited == length)

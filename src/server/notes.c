@@ -34,7 +34,7 @@ void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reade
         .client = client,
         .reg = client->server->reg,
         .process = client->process,
-        .largest_set = 1,
+
     };
     ttm_u64_map_init(&notes->sets, notes->reg->seed);
     ttm_u64_set_init(&notes->refused, notes->reg->seed);
@@ -94,9 +94,7 @@ static int learn_set(struct ttm_notes *notes, uint32_t number, uint32_t *ret)
         ttm_registry_hold_set(notes->reg, notes->process, devices, (uint32_t)(n / 2), ret);
     if (r < 0)
         return r;
-    const uint32_t count = ttm_device_sets_get(&notes->reg->sets, *ret).count;
-    if (count > notes->largest_set)
-        notes->largest_set = count;
+
     return ttm_u64_map_add(&notes->sets, number, *ret);
 }
 

@@ -23,8 +23,8 @@ struct ttm_notes {
     struct ttm_client *client;
     struct ttm_registry *reg;
     struct ttm_process *process;
-    struct ttm_u64_map sets;    /* from the number of a note to that of the registry */
-    uint32_t largest_set;       /* of these, in devices; at least 1 */
+    struct ttm_u64_map sets; /* from the number of a note to that of the registry */
+
     struct ttm_u64_set refused; /* by kind and number: what makes no sense is not looked at again */
     uint32_t known_origins[TTM_NOTES_ORIGINS]; /* some that the process is known to have; or 0 */
 };

@@ -72,13 +72,12 @@ void ttm_server_count_latency(struct ttm_server *server)
  */
 static void turn_away(struct ttm_server *server, int listen_fd)
 {
-    server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
     if (server->reserve_fd >= 0)
         (void)close(server->reserve_fd);
     /* cppcheck-suppress nullPointer ; no address is asked for */
     const int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
-        (void)close(fd);
+        ttm_session_refuse(server, fd);
     server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -558,13 +557,23 @@ static void read_second_row(struct ttm_server *server)
     }
 }
 
+/* Puts the links of 'list' in front of those of 'head'. */
+static void put_in_front(struct ttm_list *list, struct ttm_list *head)
+{
+    while (!ttm_list_is_empty(list)) {
+        struct ttm_list *last = list->prev;
+        ttm_list_remove(last);
+        ttm_list_append(head->next, last); /* before the first */
+    }
+}
+
 /* One slice, in its user's time. Returns as ttm_tracked_read(). */
 static uint64_t read_slice(struct ttm_tracked *tracked)
 {
     const uint64_t began_ns = ttm_clock_monotonic_ns();
     const uint64_t pause_ns = ttm_tracked_read(tracked);
 
-    ttm_account_spend(tracked->account, began_ns);
+    ttm_account_spend(tracked->account, TTM_TIME_RINGS, began_ns);
     return pause_ns;
 }
 
@@ -615,7 +624,7 @@ static void read_rings(struct ttm_server *server)
         if (tracked->rings_pass == server->rings_pass)
             break;
         ttm_list_remove(&tracked->active_link);
-        if (!ttm_account_has_time(tracked->account)) {
+        if (!ttm_account_has_time(tracked->account, TTM_TIME_RINGS)) {
             server->has_waiting = true;
             ttm_list_append(&waiting, &tracked->active_link);
             continue;
@@ -626,11 +635,7 @@ static void read_rings(struct ttm_server *server)
         if (pause_ns < server->rings_pause_ns)
             server->rings_pause_ns = pause_ns;
     }
-    while (!ttm_list_is_empty(&waiting)) {
-        struct ttm_list *last = waiting.prev;
-        ttm_list_remove(last);
-        ttm_list_append(server->rings.next, last); /* before the first */
-    }
+    put_in_front(&waiting, &server->rings);
     if (server->rings_pause_ns == 0)
         server->has_backlog = true;
     flush_dirty(server);
@@ -648,27 +653,33 @@ static void end_silences(struct ttm_server *server)
 }
 
 /*
- * Answers under way, each once, and the next time the others first. Returns whether there is more.
+ * Answers under way, each once; those whose user has had its time come first in the next turn.
+ * Returns whether there is more.
  */
 static bool work_on_answers(struct ttm_server *server)
 {
-    struct ttm_list *last = server->busy.prev;
-    bool has_more = false, is_last = ttm_list_is_empty(&server->busy);
+    struct ttm_list waiting;
+    bool has_more = false;
 
-    while (!is_last) {
-        struct ttm_list *pos = server->busy.next;
-        struct ttm_session *session = TTM_CONTAINER_OF(pos, struct ttm_session, busy_link);
-        is_last = pos == last;
-        ttm_list_remove(pos);
-        ttm_list_append(&server->busy, pos);
-        if (!ttm_account_has_time(session->account)) {
+    ttm_list_init(&waiting);
+    while (!ttm_list_is_empty(&server->busy)) {
+        struct ttm_session *session =
+            TTM_CONTAINER_OF(server->busy.next, struct ttm_session, busy_link);
+        if (session->worked_turn == server->turn)
+            break;
+        ttm_list_remove(&session->busy_link);
+        if (!ttm_account_has_time(session->account, TTM_TIME_ANSWERS)) {
             server->has_waiting = true;
+            ttm_list_append(&waiting, &session->busy_link);
             continue;
         }
+        session->worked_turn = server->turn;
+        ttm_list_append(&server->busy, &session->busy_link);
         const uint64_t began_ns = ttm_clock_monotonic_ns();
         has_more |= ttm_native_work(session);
-        ttm_account_spend(session->account, began_ns);
+        ttm_account_spend(session->account, TTM_TIME_ANSWERS, began_ns);
     }
+    put_in_front(&waiting, &server->busy);
     return has_more;
 }
 
@@ -821,13 +832,15 @@ static bool is_unsettled(const struct ttm_server *server)
 void ttm_server_settle(struct ttm_server *server)
 {
     uint64_t count;
+    bool has_more = false;
     int events = 1;
 
     (void)!read(server->stop_fd, &count, sizeof(count)); /* or it would be an event in each turn */
     begin_turn(server);
-    for (int i = 0; i < SETTLE_TURNS && (events > 0 || is_unsettled(server)); i++) {
-        (void)do_chores(server);
-        const bool is_idle = events == 0 && !server->has_backlog && !server->has_waiting;
+    for (int i = 0; i < SETTLE_TURNS && (events > 0 || has_more || is_unsettled(server)); i++) {
+        has_more = do_chores(server);
+        const bool is_idle =
+            events == 0 && !has_more && !server->has_backlog && !server->has_waiting;
         events = poll_first_row(server, is_idle ? TTM_NS_PER_MS : 0);
         read_rows(server);
     }

@@ -70,8 +70,8 @@ static void end_watch(struct ttm_session *session)
 /* Unless it waits for something else than its peer. Returns whether it could be. */
 static bool begin_watch(struct ttm_session *session)
 {
-    if (session->is_dead || session->is_watched || session->awaits_facts ||
-        !ttm_list_is_empty(&session->wait_link))
+    if (session->is_dead || session->is_watched || session->awaits_facts || session->is_at_end ||
+        session->has_hung_up || !ttm_list_is_empty(&session->wait_link))
         return true;
     session->is_watched = ttm_server_watch(session->server, epoll_of(session), session->fd,
                                            wanted_events(session), &session->watch) == 0;
@@ -173,13 +173,40 @@ static void enter(struct ttm_session *session)
     server->counter[TTM_COUNTER_CONNECTIONS]++;
 }
 
+struct refusal {
+    struct ttm_job job;
+    int fd;
+};
+
+static void close_refused(struct ttm_job *job)
+{
+    (void)close(TTM_CONTAINER_OF(job, struct refusal, job)->fd);
+}
+
+static void finish_refusal(struct ttm_job *job)
+{
+    free(TTM_CONTAINER_OF(job, struct refusal, job));
+}
+
+void ttm_session_refuse(struct ttm_server *server, int fd)
+{
+    struct refusal *refusal = malloc(sizeof(*refusal));
+
+    server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
+    if (!refusal) {
+        (void)close(fd);
+        return;
+    }
+    *refusal = (struct refusal){.job = {.run = close_refused, .finish = finish_refusal}, .fd = fd};
+    ttm_worker_add(server->closer, &refusal->job);
+}
+
 void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
 {
     struct ttm_session *session = calloc(1, sizeof(*session));
 
     if (!session) {
-        (void)close(fd);
-        server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
+        ttm_session_refuse(server, fd);
         return;
     }
     session->server = server;
@@ -187,8 +214,7 @@ void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
     session->is_original = is_original;
     init_session(session);
     if (ask_peer(session) < 0) {
-        (void)close(fd);
-        server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
+        ttm_session_refuse(server, fd);
         free(session);
         return;
     }
@@ -301,10 +327,20 @@ static void drop_output(struct ttm_session *session)
     update_watch(session);
 }
 
-/* Nobody is left to read the answers, but events that such a peer has sent still count. */
+/* Whether something that it has said waits to be acted on. */
+static bool has_more_to_say(const struct ttm_session *session)
+{
+    return !session->is_original && (session->has_requests || session->awaits_facts);
+}
+
+/* Nobody is left to read the answers, but what such a peer has sent still counts. */
 static void give_up_output(struct ttm_session *session)
 {
-    if (session->is_original)
+    if (has_more_to_say(session)) {
+        session->has_hung_up = true;
+        ttm_queue_done(&session->out);
+        end_watch(session); /* what is still in its socket is read after that */
+    } else if (session->is_original)
         drop_output(session);
     else
         ttm_session_close(session);
@@ -314,7 +350,9 @@ void ttm_session_flush(struct ttm_session *session)
 {
     ttm_list_remove(&session->dirty_link);
     /* Of a peer that is gone by now an attachment may wait, which counts all the same. */
-    if (session->is_dead || session->awaits_facts)
+    if (session->is_at_end || session->has_hung_up)
+        ttm_queue_done(&session->out);
+    if (session->is_dead || session->awaits_facts || session->is_at_end || session->has_hung_up)
         return;
     while (ttm_queue_length(&session->out) > 0) {
         const ssize_t n = send(session->fd, ttm_queue_front(&session->out),
@@ -368,6 +406,11 @@ static void count_torn(struct ttm_session *session)
 /* The peer has said all it will say. */
 static void end_of_input(struct ttm_session *session)
 {
+    if (has_more_to_say(session)) {
+        session->is_at_end = true;
+        end_watch(session);
+        return;
+    }
     if (session->is_original) {
         (void)ttm_original_silence(session);
         if (!session->is_dead && ttm_original_reader_leftover(&session->reader) > 0)
@@ -428,8 +471,7 @@ static void take_input(struct ttm_session *session, size_t length)
     }
     if (session->is_dead)
         return;
-    if (!session->awaits_facts)
-        drop_fds(session); /* that were not claimed by what came with them */
+    ttm_session_drop_fds(session);
     await_silence(session);
     watch_rate(session, length);
 }
@@ -445,6 +487,26 @@ static void drop_fds(struct ttm_session *session)
         session->fds[i] = -1;
     }
     ttm_account_close_files(session->account, fds, count);
+}
+
+void ttm_session_drop_fds(struct ttm_session *session)
+{
+    if (!session->awaits_facts && !session->has_requests)
+        drop_fds(session);
+}
+
+void ttm_session_end(struct ttm_session *session)
+{
+    if (session->is_dead || has_more_to_say(session))
+        return;
+    if (session->has_hung_up) {
+        session->has_hung_up = false;
+        session->is_paused = false;
+        if (!begin_watch(session))
+            session->is_at_end = true;
+    }
+    if (session->is_at_end)
+        ttm_session_close(session);
 }
 
 /* Two files may be a segment and what belongs to it; any others are not wanted. */
@@ -533,14 +595,8 @@ void ttm_session_resume(struct ttm_session *session)
     if (!session->awaits_facts || session->is_dead)
         return;
     session->awaits_facts = false;
-    if (!session->is_original && ttm_native_input(session, NULL, 0) < 0) {
-        session->server->counter[TTM_COUNTER_CLOSED_GARBAGE]++;
-        ttm_session_close(session);
-        return;
-    }
-    if (session->is_dead)
-        return;
-    drop_fds(session);
+    if (!session->is_original)
+        ttm_native_go_on(session); /* in its user's time */
     ttm_session_dirty(session);
     if (!begin_watch(session))
         ttm_session_close(session);
@@ -577,13 +633,13 @@ static void handle_session(struct ttm_watch *watch, uint32_t events)
 {
     struct ttm_session *session = (struct ttm_session *)watch;
 
-    if (!ttm_account_has_time(session->account)) {
+    if (!ttm_account_has_time(session->account, TTM_TIME_ANSWERS)) {
         wait_for_turn(session);
         return;
     }
     const uint64_t began_ns = ttm_clock_monotonic_ns();
     handle_events(session, events);
-    ttm_account_spend(session->account, began_ns);
+    ttm_account_spend(session->account, TTM_TIME_ANSWERS, began_ns);
 }
 
 void ttm_account_end_wait(struct ttm_account *account)

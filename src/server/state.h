@@ -120,11 +120,15 @@ struct ttm_session {
     bool has_requests;      /* native: whole ones in 'in', which wait until 'out' has room */
     bool had_answer;        /* native: in this turn; further requests wait for the next one */
     uint32_t prepare_turns; /* native: so long the question at hand has waited */
+    uint32_t told_cost;     /* native: of what a resync brought in this turn */
     uint32_t told_done;     /* native: so many of the frame at the head of 'in' are applied */
     bool wants_out;         /* epoll watches for room */
     bool is_dead;
     bool is_watched;   /* one of the two rows has it */
     bool awaits_facts; /* and is not read until then */
+    bool
+        has_hung_up; /* its peer reads no more; what it has said is read once the rest is acted on */
+    bool is_at_end;  /* its peer says no more; what it has said waits to be acted on */
     bool has_said_hello;
     bool is_closing;      /* close once 'out' is sent */
     uint32_t burst_reads; /* reads since 'burst_ns' */
@@ -147,6 +151,7 @@ struct ttm_session {
     struct ttm_snapshot_check *check; /* under way */
     uint32_t totals_interval_ms;      /* 0: not subscribed */
     uint64_t totals_due_ns;
+    uint64_t worked_turn;      /* the turn in which its answers were last worked on */
     struct ttm_list tail_link; /* among those subscribed to events */
     struct ttm_events_request tail;
     uint64_t tail_lost;
@@ -255,11 +260,17 @@ static inline uint64_t ttm_server_closing(const struct ttm_server *server)
 
 /* session.c */
 void ttm_session_new(struct ttm_server *server, int fd, bool is_original);
+/* Closes a connection that is to be none. */
+void ttm_session_refuse(struct ttm_server *server, int fd);
 void ttm_session_close(struct ttm_session *session);
 void ttm_session_free(struct ttm_session *session);
 void ttm_session_silence(struct ttm_session *session);
 /* Has said nothing for a while: back to the first row, where it costs nothing. */
 void ttm_session_calm_down(struct ttm_session *session);
+/* Closes files that came with what it has said, unless something of that waits to be acted on. */
+void ttm_session_drop_fds(struct ttm_session *session);
+/* Of a peer that is gone: goes on with what it has said, and closes it after that. */
+void ttm_session_end(struct ttm_session *session);
 /* It cannot go on without what /proc says of its process. */
 void ttm_session_await_facts(struct ttm_session *session);
 /* Its facts are here, or were waited for long enough. */
@@ -301,6 +312,8 @@ int ttm_native_input(struct ttm_session *session, const uint8_t *bytes, size_t l
 /* Carries on with the answers under way; called each turn while there are any. Returns whether it wants another turn at once. */
 bool ttm_native_work(struct ttm_session *session);
 void ttm_native_done(struct ttm_session *session);
+/* Has it go on with what waits in its input, in its user's time. */
+void ttm_native_go_on(struct ttm_session *session);
 /* The rows of an answer: a site under that number, an origin with so many lines (0: all). */
 void ttm_native_put_site(struct ttm_session *session, uint32_t process_index,
                          const struct ttm_site *site, const struct ttm_site_counts *counts,

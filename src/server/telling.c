@@ -42,7 +42,7 @@
 #include "wire/attach.h"
 #include "wire/frame.h"
 
-#define SWEEP_PER_SLICE 4096
+#define SWEEP_COST 8192 /* of a slice, in frees on one device */
 #define BLOCKS_AHEAD 2u
 #define COST_OF_TURN 4096 /* of what is told, in allocations on one device */
 #define COST_BEFORE 8192  /* of what is read before what is told */
@@ -77,6 +77,7 @@ static void ask(struct ttm_tracked *tracked)
         return;
     }
     tracked->epoch++;
+    tracked->announced = 0;
     tracked->is_telling = true;
     ttm_told_head_encode(tracked->epoch, 0, payload);
     (void)ttm_frame_append(&tracked->session->out, TTM_FRAME_TELL, payload, sizeof(payload));
@@ -135,8 +136,8 @@ static void read_rings_first(struct ttm_tracked *tracked)
 
 bool ttm_telling_comes_first(const struct ttm_tracked *tracked)
 {
-    return tracked->is_telling && !tracked->is_sweeping && tracked->session &&
-           tracked->session->read_bytes < tracked->told_until;
+    return tracked->is_telling && !tracked->is_sweeping && !tracked->is_going_off &&
+           tracked->session && tracked->session->read_bytes < tracked->told_until;
 }
 
 /* Takes some lives that were told. Nothing is read from the rings meanwhile. */
@@ -169,7 +170,7 @@ static void take_lives(struct ttm_tracked *tracked, const uint8_t *lives, uint32
 static bool take_frame(struct ttm_tracked *tracked, const uint8_t *lives, uint32_t count,
                        uint32_t *done)
 {
-    uint32_t cost = 0;
+    uint32_t cost = tracked->session->told_cost;
 
     while (*done < count) {
         const uint8_t *first = lives + (size_t)*done * TTM_TOLD_SIZE;
@@ -177,12 +178,13 @@ static bool take_frame(struct ttm_tracked *tracked, const uint8_t *lives, uint32
         while (n < TTM_FIND_MAX && *done + n < count && (n == 0 || cost < COST_OF_TURN)) {
             const uint8_t *one = first + (size_t)n * TTM_TOLD_SIZE;
             cost += n > 0 && ttm_told_is_alike(one - TTM_TOLD_SIZE, one)
-                        ? tracked->notes.largest_set
+                        ? 1 + tracked->client->process->largest_set
                         : ttm_intake_cost_of_told(tracked, one);
             n++;
         }
         take_lives(tracked, first, n);
         *done += n;
+        tracked->session->told_cost = cost;
         if (cost >= COST_OF_TURN && *done < count)
             return false;
     }
@@ -229,16 +231,21 @@ int ttm_telling_take(struct ttm_session *session, const uint8_t *payload, size_t
         session->told_done = 0;
         return 0;
     }
+    if (session->told_cost >= COST_OF_TURN)
+        return 1;
     if (session->told_done > 0)
         return take_frame(tracked, payload + TTM_TOLD_HEAD_SIZE, (uint32_t)count,
                           &session->told_done)
                    ? 0
                    : 1;
     const uint32_t announced = ttm_told_announced(payload, length);
-    if (announced > 0)
+    /* To make room takes time, so a process that announces more and more is not believed each time. */
+    if (announced > 2 * tracked->announced) {
+        tracked->announced = announced;
         ttm_life_table_expect(&tracked->client->process->lives, announced < TTM_PROCESS_LIVES_MAX
                                                                     ? announced
                                                                     : TTM_PROCESS_LIVES_MAX);
+    }
     read_rings_first(tracked);
     take_memory_ahead(tracked);
     return take_frame(tracked, payload + TTM_TOLD_HEAD_SIZE, (uint32_t)count, &session->told_done)
@@ -269,14 +276,17 @@ static bool sweep(struct ttm_tracked *tracked)
     const struct ttm_life *life;
     struct ttm_ended ended;
 
-    for (uint32_t i = 0; i < SWEEP_PER_SLICE; i++) {
+    for (uint32_t cost = 0; cost < SWEEP_COST;) {
         life = ttm_life_marks_next(&tracked->told, &tracked->before, &tracked->sweep_at);
         if (!life)
             return true;
         const uint64_t serial = life->serial;
         if (ttm_registry_end_serial(client->server->reg, client->process, serial, TTM_END_UNHEARD,
-                                    &ended) == 0)
+                                    &ended) == 0) {
             ttm_record_unheard(client, serial);
+            cost += ttm_device_sets_get(&client->server->reg->sets, ended.site.device_set).count;
+        }
+        cost++;
     }
     return false;
 }
@@ -411,10 +421,4 @@ void ttm_telling_pass(struct ttm_tracked *tracked)
     tracked->ended_before = tracked->ended;
     tracked->ended = emptied;
     ttm_u64_set_clear(&tracked->ended);
-}
-
-bool ttm_telling_is_due(const struct ttm_tracked *tracked)
-{
-    return tracked->session && !tracked->is_telling && !tracked->is_off &&
-           ttm_ring_reader_lost(&tracked->reader) != tracked->lost_known;
 }

@@ -51,9 +51,6 @@ void ttm_telling_count_losses(struct ttm_tracked *tracked);
 /* A loss since the last telling: once every ring was read again, the process is asked. */
 void ttm_telling_watch_losses(struct ttm_tracked *tracked);
 
-/* Whether there is something to ask before the server may sleep. */
-bool ttm_telling_is_due(const struct ttm_tracked *tracked);
-
 /* Whether the rings were read for what waits in the connection, which is to be taken before they are again. */
 bool ttm_telling_comes_first(const struct ttm_tracked *tracked);
 

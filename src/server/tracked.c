@@ -86,9 +86,10 @@ static void run_job(struct ttm_job *job)
     } else if (tracked->doing == TTM_JOB_FIND_MAPPING) {
         const uint64_t began_ns = ttm_clock_monotonic_ns();
         tracked->is_unmapped =
-            ttm_peer_has_unmapped(tracked->client->pid, (uint64_t)tracked->segment_inode);
+            ttm_peer_has_unmapped(tracked->pid, (uint64_t)tracked->segment_inode);
         tracked->job_ns = ttm_clock_monotonic_ns() - began_ns;
     } else {
+        ttm_pages_ahead_end(&tracked->ahead);
         (void)close(tracked->wake_fd);
         ttm_ring_reader_close(&tracked->reader);
     }
@@ -123,6 +124,8 @@ static void finish_job(struct ttm_job *job)
         finish_close(tracked);
     } else if (tracked->is_over) {
         begin_job(tracked, TTM_JOB_CLOSE);
+    } else if (done == TTM_JOB_EMPTY_SOCKET) {
+        ttm_tracked_activate(tracked); /* one that found it full could not wake us */
     } else if (done == TTM_JOB_FIND_MAPPING) {
         tracked->account->next_look_ns = ttm_clock_monotonic_ns() + LOOK_SHARE * tracked->job_ns;
         if (tracked->is_unmapped)
@@ -161,6 +164,7 @@ static struct ttm_tracked *new_tracked(struct ttm_client *client, int wake_fd)
     tracked->wake_watch.handle = handle_wake;
     tracked->client = client;
     tracked->account = ttm_account_ref(client->account);
+    tracked->pid = client->pid;
     tracked->wake_fd = wake_fd;
     tracked->lost_known = UINT64_MAX;
     ttm_list_init(&tracked->active_link);
@@ -300,12 +304,27 @@ static int replace_program(struct ttm_session *session, struct ttm_tracked *trac
     return r;
 }
 
+/* The same segment, by another connection: what was read of it and not applied yet is applied. */
+static void hand_over(struct ttm_tracked *before, struct ttm_tracked *tracked)
+{
+    tracked->rest = before->rest;
+    tracked->slice_count = before->slice_count;
+    tracked->is_forgetting = before->is_forgetting;
+    tracked->forgotten = before->forgotten;
+    tracked->forget_at = before->forget_at;
+    before->rest = NULL;
+    before->is_forgetting = false;
+    before->forgotten = (struct ttm_life_view){0};
+}
+
 /* The client reads this segment from now on; what is in its rings first, then all is asked for. */
 static void begin(struct ttm_tracked *tracked, struct ttm_session *session, uint64_t run,
                   bool is_back)
 {
     struct ttm_client *client = tracked->client;
 
+    if (is_back)
+        hand_over(client->tracked, tracked);
     ttm_tracked_free(client->tracked);
     client->tracked = tracked;
     tracked->session = session;
@@ -412,6 +431,7 @@ void ttm_tracked_free(struct ttm_tracked *tracked)
     if (tracked->can_wake)
         (void)epoll_ctl(tracked->account->server->epoll_fd, EPOLL_CTL_DEL, tracked->wake_fd, NULL);
     ttm_life_marks_done(&tracked->told);
+    ttm_quota_subtract(&tracked->account->resync_threads, tracked->ahead.has_begun);
     ttm_telling_forget_frees(tracked);
     ttm_early_ends_done(&tracked->early_ends);
     free(tracked->rest);
@@ -681,6 +701,7 @@ static struct ttm_slice *next_slice(struct ttm_tracked *tracked)
     if (slice.count > 0)
         check_times(tracked, &slice);
     ttm_telling_count_losses(tracked);
+    tracked->slice_count = slice.count;
     return &slice;
 }
 
@@ -738,15 +759,13 @@ static void count_applied(struct ttm_tracked *tracked, uint32_t n)
 
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
 {
-    const uint64_t looked = tracked->looked;
-
     /* What is in the rings may be of the next spell already: it stays there until that is told of. */
+    if (tracked->is_forgetting)
+        forget_some(tracked);
+    if (tracked->is_forgetting)
+        return 0;
     if (tracked->is_off) {
         tracked->empty_reads++;
-        if (tracked->is_forgetting)
-            forget_some(tracked);
-        if (tracked->is_forgetting)
-            return 0;
         ttm_list_remove(&tracked->active_link);
         return UINT64_MAX;
     }
@@ -758,11 +777,12 @@ uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
         go_off(tracked);
         return 0;
     }
-    if (n == 0 || tracked->looked != looked)
+    if (n == 0 || tracked->looked != tracked->looked_counted)
         count_pass(tracked);
+    tracked->looked_counted = tracked->looked;
     ttm_telling_go_on(tracked);
     ttm_telling_watch_losses(tracked);
-    if (n == RECORDS_PER_SLICE || tracked->is_sweeping || tracked->is_going_off)
+    if (tracked->slice_count == RECORDS_PER_SLICE || tracked->is_sweeping || tracked->is_going_off)
         return 0;
     if (n == 0 && may_sleep(tracked)) {
         ttm_list_remove(&tracked->active_link);
@@ -773,7 +793,7 @@ uint64_t ttm_tracked_read(struct ttm_tracked *tracked)
 
 void ttm_tracked_drain(struct ttm_tracked *tracked)
 {
-    for (uint32_t i = 0; i < DRAIN_MAX / RECORDS_PER_SLICE; i++) {
+    for (uint32_t i = 0; i < DRAIN_MAX / RECORDS_PER_SLICE; i += !tracked->rest) {
         (void)ttm_tracked_read(tracked);
         if (tracked->empty_reads > 0)
             return;

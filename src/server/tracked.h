@@ -52,6 +52,7 @@ struct ttm_tracked {
     struct ttm_list alone_link;  /* is perhaps unable to wake us */
     struct ttm_client *client;   /* not to be used once 'is_over' */
     struct ttm_account *account;
+    pid_t pid;
     uint64_t segment_bytes;      /* of its user's share */
     uint32_t ring_count;         /* likewise */
     struct ttm_session *session; /* where it is asked; NULL while it is not connected */
@@ -69,7 +70,9 @@ struct ttm_tracked {
     uint32_t rings_pass;     /* of the server, when it was last read */
     uint32_t empty_reads;    /* in a row */
     struct ttm_slice *rest;  /* what a turn had no time for; NULL: nothing */
-    uint32_t cost;           /* of what was read last */
+    uint32_t cost;           /* of what was applied last */
+    uint32_t slice_count;    /* of records in the slice that is being applied */
+    uint64_t looked_counted; /* 'looked' when passes were counted last */
     struct ttm_doze doze;
     uint64_t announced_ns; /* since when the process has been told that we sleep; 0: it has not */
     uint64_t looked;       /* times that all rings were looked at */
@@ -77,6 +80,7 @@ struct ttm_tracked {
 
     /* Telling: from the question until what was not told is swept. */
     uint32_t epoch;
+    uint32_t announced; /* allocations, in this one */
     bool is_telling;
     bool is_sweeping;
     bool is_spoiled;             /* more ended meanwhile than could be remembered: ask again */
@@ -180,7 +184,7 @@ bool ttm_tracked_is_gone(const struct ttm_tracked *tracked);
 /* Reads a slice. Returns when to look again, in nanoseconds; 0: there may be more at once. */
 uint64_t ttm_tracked_read(struct ttm_tracked *tracked);
 
-/* Reads all there is, however much. */
+/* Reads what there is, up to a quarter of a million records. */
 void ttm_tracked_drain(struct ttm_tracked *tracked);
 
 /*
