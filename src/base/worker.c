@@ -40,12 +40,14 @@ struct ttm_workers {
     pthread_mutex_t lock;
     pthread_cond_t has_changed; /* a job has run, or a thread has ended */
     struct ttm_list finished;   /* jobs that have run */
+    struct ttm_list starved;    /* workers with jobs and no thread */
     unsigned threads;
     unsigned refs; /* the loop's, and one of each worker */
     int event_fd;
 };
 
 struct ttm_worker {
+    struct ttm_list link; /* among the starved ones */
     struct ttm_workers *workers;
     pthread_cond_t more;
     struct ttm_list waiting; /* jobs */
@@ -95,6 +97,7 @@ int ttm_workers_new(struct ttm_workers **ret)
     pthread_mutex_init(&workers->lock, NULL);
     init_condition(&workers->has_changed);
     ttm_list_init(&workers->finished);
+    ttm_list_init(&workers->starved);
     workers->refs = 1;
     *ret = workers;
     return 0;
@@ -124,7 +127,7 @@ static void leave_and_unlock(struct ttm_worker *worker)
 {
     struct ttm_workers *workers = worker->workers;
 
-    if (!worker->is_released || worker->threads > 0) {
+    if (!worker->is_released || worker->threads > 0 || worker->waiting_count > 0) {
         pthread_mutex_unlock(&workers->lock);
         return;
     }
@@ -154,6 +157,25 @@ void ttm_workers_finish(struct ttm_workers *workers)
     }
 }
 
+/* At the end, jobs that no thread can be had for run here. The lock is held. */
+static void run_starved(struct ttm_workers *workers)
+{
+    while (!ttm_list_is_empty(&workers->starved)) {
+        struct ttm_worker *worker =
+            TTM_CONTAINER_OF(workers->starved.next, struct ttm_worker, link);
+        ttm_list_remove(&worker->link);
+        while (worker->threads == 0 && !ttm_list_is_empty(&worker->waiting)) {
+            struct ttm_job *job = TTM_CONTAINER_OF(worker->waiting.next, struct ttm_job, link);
+            ttm_list_remove(&job->link);
+            worker->waiting_count--;
+            job->run(job);
+            ttm_list_append(&workers->finished, &job->link);
+        }
+        leave_and_unlock(worker);
+        pthread_mutex_lock(&workers->lock);
+    }
+}
+
 void ttm_workers_free(struct ttm_workers *workers)
 {
     const struct timespec until = after_ns(END_NS);
@@ -162,6 +184,7 @@ void ttm_workers_free(struct ttm_workers *workers)
     if (!workers)
         return;
     pthread_mutex_lock(&workers->lock);
+    run_starved(workers);
     while (r == 0 && (workers->threads > 0 || !ttm_list_is_empty(&workers->finished))) {
         if (ttm_list_is_empty(&workers->finished)) {
             r = pthread_cond_timedwait(&workers->has_changed, &workers->lock, &until);
@@ -280,6 +303,7 @@ struct ttm_worker *ttm_worker_new(struct ttm_workers *workers)
     if (!worker)
         return NULL;
     worker->workers = workers;
+    ttm_list_init(&worker->link);
     init_condition(&worker->more);
     ttm_list_init(&worker->waiting);
     pthread_mutex_lock(&workers->lock);
@@ -308,14 +332,21 @@ void ttm_worker_add(struct ttm_worker *worker, struct ttm_job *job)
     if (worker->waiting_count > worker->idle && worker->threads < THREADS_PER_WORKER)
         (void)start_thread(worker);
     pthread_cond_signal(&worker->more);
-    const bool has_thread = worker->threads > 0;
-    if (!has_thread) {
-        ttm_list_remove(&job->link);
-        worker->waiting_count--;
-    }
+    if (worker->threads == 0 && ttm_list_is_empty(&worker->link))
+        ttm_list_append(&workers->starved, &worker->link);
     pthread_mutex_unlock(&workers->lock);
-    if (has_thread)
-        return;
-    job->run(job);
-    job->finish(job);
+}
+
+bool ttm_workers_retry(struct ttm_workers *workers)
+{
+    pthread_mutex_lock(&workers->lock);
+    TTM_LIST_FOR_EACH_SAFE(pos, &workers->starved) {
+        struct ttm_worker *worker = TTM_CONTAINER_OF(pos, struct ttm_worker, link);
+        if (worker->threads == 0 && start_thread(worker) < 0)
+            break;
+        ttm_list_remove(pos);
+    }
+    const bool is_any_starved = !ttm_list_is_empty(&workers->starved);
+    pthread_mutex_unlock(&workers->lock);
+    return is_any_starved;
 }

@@ -10,6 +10,8 @@
 #ifndef TTM_BASE_WORKER_H
 #define TTM_BASE_WORKER_H
 
+#include <stdbool.h>
+
 #include "base/list.h"
 
 struct ttm_worker;
@@ -37,6 +39,12 @@ int ttm_workers_fd(const struct ttm_workers *workers);
 /* Finishes the jobs that have run. */
 void ttm_workers_finish(struct ttm_workers *workers);
 
+/*
+ * Starts threads for workers that could not have one. Returns whether some still cannot: then it is
+ * to be called again in a while.
+ */
+bool ttm_workers_retry(struct ttm_workers *workers);
+
 /* Returns NULL when memory is short. */
 struct ttm_worker *ttm_worker_new(struct ttm_workers *workers);
 
@@ -45,7 +53,7 @@ void ttm_worker_release(struct ttm_worker *worker);
 
 /*
  * Has the job run. While a job of the worker lasts, others of it run on up to three more threads.
- * Where no thread can be had at all, the job runs before this returns.
+ * Where no thread can be had at all, it waits until one can: see ttm_workers_retry().
  */
 void ttm_worker_add(struct ttm_worker *worker, struct ttm_job *job);
 

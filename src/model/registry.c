@@ -493,6 +493,18 @@ void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *sit
         change_coreless(totals, life->footprint_bytes);
 }
 
+void ttm_totals_add_site(struct ttm_device_totals *totals, const struct ttm_site *site,
+                         const struct ttm_site_counts *sum)
+{
+    if (site->flags & TTM_SITE_ALIAS)
+        return;
+    totals->region[site->region].count += sum->live;
+    totals->region[site->region].bytes += sum->bytes;
+    totals->region[site->region].footprint_bytes += sum->footprint_bytes;
+    if (site->region == TTM_REGION_KERNEL)
+        totals->kernel_bytes[site->kind] += sum->bytes;
+}
+
 void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *site,
                      const struct ttm_life *life)
 {

@@ -385,6 +385,9 @@ static inline void ttm_region_take(struct ttm_totals *totals, uint64_t bytes,
 /* Adds a life to totals or takes it out; shared by the registry and the check. */
 void ttm_totals_add(struct ttm_device_totals *totals, const struct ttm_site *site,
                     const struct ttm_life *life);
+/* The allocations of a site, to the sums that a check compares. */
+void ttm_totals_add_site(struct ttm_device_totals *totals, const struct ttm_site *site,
+                         const struct ttm_site_counts *sum);
 void ttm_totals_take(struct ttm_device_totals *totals, const struct ttm_site *site,
                      const struct ttm_life *life);
 

@@ -223,25 +223,36 @@ static int begin_process(struct ttm_snapshot_check *check, const struct ttm_snap
     return 0;
 }
 
-/* Returns how many sums it has changed. */
-static uint32_t add_life(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p,
-                         const struct ttm_life *life)
+static void add_life(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p,
+                     const struct ttm_life *life)
 {
-    const struct ttm_site *site = ttm_site_table_get(&p->process->sites, life->site);
-    const struct ttm_device_set set = ttm_device_sets_get(&check->reg->sets, site->device_set);
-
     check->lives++;
     if (life->site < p->site_count)
         ttm_site_counts_add(&check->site_sums[life->site], life->bytes, life->footprint_bytes,
                             life->birth_ns);
     else
-        check->mismatches++; /* a life of a site that is not known */
+        check->mismatches++; /* of a site that is not known */
+}
+
+/*
+ * All allocations of a site have the same devices, so its sum is added to theirs, however many they
+ * are. Returns how many sums that has changed.
+ */
+static uint32_t add_site(struct ttm_snapshot_check *check, const struct ttm_snapshot_process *p,
+                         uint32_t number)
+{
+    const struct ttm_site *site = ttm_site_table_get(&p->process->sites, number);
+    const struct ttm_site_counts *sum = &check->site_sums[number];
+    const struct ttm_device_set set = ttm_device_sets_get(&check->reg->sets, site->device_set);
+
+    if (sum->live == 0)
+        return 1;
     for (uint16_t d = 0; d < set.count; d++) {
         const struct ttm_process_device *kept = device_of(p, set.devices[d]);
         if (!kept)
-            check->mismatches++; /* a life on a device that has no totals */
+            check->mismatches++; /* a device that has no totals */
         else
-            ttm_totals_add(&check->sums[kept - p->devices].totals, site, life);
+            ttm_totals_add_site(&check->sums[kept - p->devices].totals, site, sum);
     }
     return set.count;
 }
@@ -270,7 +281,29 @@ static void end_process(struct ttm_snapshot_check *check)
     check->sums = NULL;
     check->site_sums = NULL;
     check->at = 0;
+    check->site = 0;
     check->process++;
+}
+
+/* Works on one process. Returns whether that is done, before 'end'. */
+static bool check_process(struct ttm_snapshot_check *check, struct ttm_snapshot_process *p,
+                          uint64_t end)
+{
+    const struct ttm_life *life;
+
+    while (check->site == 0 && (life = ttm_life_view_next(&p->lives, &check->at)) != NULL) {
+        add_life(check, p, life);
+        if (++check->work >= end)
+            return false;
+    }
+    while (check->site < p->site_count) {
+        check->work += add_site(check, p, check->site++);
+        if (check->work >= end)
+            return false;
+    }
+    compare(check, p);
+    check->work += p->device_count + p->site_count + 1;
+    return true;
 }
 
 int ttm_snapshot_check_step(struct ttm_snapshot_check *check, uint32_t budget)
@@ -279,17 +312,11 @@ int ttm_snapshot_check_step(struct ttm_snapshot_check *check, uint32_t budget)
 
     while (check->process < check->snap->process_count) {
         struct ttm_snapshot_process *p = &check->snap->processes[check->process];
-        const struct ttm_life *life;
 
         if (!check->sums && begin_process(check, p) < 0)
             return -ENOMEM;
-        while ((life = ttm_life_view_next(&p->lives, &check->at)) != NULL) {
-            check->work += add_life(check, p, life);
-            if (check->work >= end)
-                return 0;
-        }
-        compare(check, p);
-        check->work += p->device_count + p->site_count + 1;
+        if (!check_process(check, p, end))
+            return 0;
         end_process(check);
         if (check->work >= end && check->process < check->snap->process_count)
             return 0;

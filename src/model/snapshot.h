@@ -60,6 +60,7 @@ struct ttm_snapshot_check {
     struct ttm_snapshot *snap;
     uint32_t process;
     uint64_t at;
+    uint32_t site; /* of the process at hand, once its allocations are summed up by site */
     struct ttm_process_device *sums;   /* of the process at hand, as snap's devices */
     struct ttm_site_counts *site_sums; /* likewise, as its sites */
     uint64_t lives;

@@ -705,6 +705,7 @@ static bool do_chores(struct ttm_server *server)
     server->wall_offset_ns = ttm_clock_wall_offset_ns(CLOCK_MONOTONIC);
     server->check_budget = CHECKED_PER_TURN;
     end_silences(server);
+    server->are_workers_starved = ttm_workers_retry(server->workers);
     ttm_facts_expire(server);
     has_more |= work_on_answers(server);
     has_more |= ttm_registry_reclaim(server->reg);
@@ -750,6 +751,8 @@ static uint64_t next_chore_ns(const struct ttm_server *server)
     if (!ttm_list_is_empty(&server->alone))
         due_ns = sooner(due_ns, server->visit_alone_ns);
     due_ns = sooner(due_ns, ttm_facts_due_ns(server));
+    if (server->are_workers_starved)
+        due_ns = sooner(due_ns, server->now_ns + ACCEPT_PAUSE_NS);
     due_ns = sooner(due_ns, ttm_record_due_ns(server));
     return sooner(due_ns, ttm_heritage_due_ns(&server->heritage, server->to_be_told));
 }

@@ -190,6 +190,7 @@ struct ttm_server {
     uint32_t to_be_told; /* lives, to the next server, as of this turn */
     struct ttm_workers *workers;
     struct ttm_worker *closer; /* of connections */
+    bool are_workers_starved;  /* no thread could be had for some of their jobs */
     struct ttm_watch workers_watch;
     struct ttm_id_ranges id_ranges; /* of users that have their shares together */
     struct ttm_list accounts;
