@@ -186,14 +186,16 @@ static void end_as_other_user(struct ttm_session *session, enum ttm_source sourc
         drain(client);
 }
 
-/* A pidfd of the process behind the session, -1: there is none. */
-static int open_pidfd(const struct ttm_session *session)
+/* A pidfd of the process behind the session, -1: there is none. The caller owns it. */
+static int take_pidfd(struct ttm_session *session)
 {
-    bool is_sure;
-    const int pidfd = ttm_peer_open_pidfd(session->fd, session->pid, &is_sure);
+    const uint64_t start_ns = session->facts ? session->facts->start_ns : 0;
+    int pidfd = session->pidfd;
 
-    if (pidfd < 0 || is_sure ||
-        (session->facts && session->facts->start_ns <= session->accepted_ns))
+    session->pidfd = -1;
+    if (pidfd < 0) /* the one that came with the facts is another client's */
+        pidfd = ttm_peer_open_pidfd(session->fd, session->pid, &session->is_pidfd_sure);
+    if (pidfd < 0 || session->is_pidfd_sure || (start_ns > 0 && start_ns <= session->accepted_ns))
         return pidfd;
     (void)close(pidfd);
     return -1;
@@ -246,7 +248,7 @@ static int new_client(struct ttm_session *session, enum ttm_source source, struc
     client->account->processes++;
     client->pid = session->pid;
     client->uid = session->uid;
-    client->pidfd = open_pidfd(session);
+    client->pidfd = take_pidfd(session);
     ttm_u64_set_init(&client->recorded_notes, server->reg->seed);
     ttm_record_process(client);
     ttm_list_init(&client->sessions);
@@ -263,6 +265,9 @@ static int new_client(struct ttm_session *session, enum ttm_source source, struc
 
 static void add_session(struct ttm_client *client, struct ttm_session *session)
 {
+    if (session->pidfd >= 0) /* the client has one */
+        (void)close(session->pidfd);
+    session->pidfd = -1;
     session->client = client;
     client->session_count++;
     client->process->counters.connections++;

@@ -74,6 +74,8 @@ bool ttm_facts_ask(struct ttm_session *session)
     if (session->facts)
         return true;
     session->facts = calloc(1, sizeof(*session->facts));
+    /* Before its start is read: where the kernel is not sure, that tells whether it is the same one. */
+    session->pidfd = ttm_peer_open_pidfd(session->fd, session->pid, &session->is_pidfd_sure);
     const bool may_ask =
         session->facts && session->pid > 0 && session->account->questions < TTM_USER_QUESTIONS;
     struct ttm_question *question = may_ask ? calloc(1, sizeof(*question)) : NULL;

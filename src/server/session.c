@@ -145,6 +145,7 @@ static void init_session(struct ttm_session *session)
 {
     session->watch.handle = handle_session;
     session->fds[0] = session->fds[1] = -1;
+    session->pidfd = -1;
     session->accepted_ns = ttm_clock_read_ns(CLOCK_BOOTTIME);
     session->opened_ns = ttm_clock_monotonic_ns();
     ttm_list_init(&session->link);
@@ -286,6 +287,8 @@ void ttm_session_free(struct ttm_session *session)
     ttm_queue_done(&session->out);
     free(session->facts);
     session->facts = NULL;
+    if (session->pidfd >= 0)
+        (void)close(session->pidfd);
     session->closing = (struct ttm_job){.run = close_connection, .finish = finish_closing};
     ttm_worker_add(session->server->closer, &session->closing);
 }

@@ -108,7 +108,9 @@ struct ttm_session {
     struct ttm_account *account;
     struct ttm_client *client;     /* NULL until its first event */
     struct ttm_question *question; /* what /proc says was asked for */
-    struct ttm_peer_facts *facts;  /* and is here; NULL: it was not asked for */
+    int pidfd;                     /* of its process, until a client has it; -1: there is none */
+    bool is_pidfd_sure;
+    struct ttm_peer_facts *facts; /* and is here; NULL: it was not asked for */
     struct ttm_job closing;
     int fd;
     pid_t pid; /* by the kernel's word; 0 outside our namespace */
