@@ -154,19 +154,25 @@ static void add_totals(struct ttm_device_totals *sums, const struct ttm_device_t
 static int64_t count_device_mismatches(const struct ttm_registry *reg,
                                        const struct ttm_snapshot *snap)
 {
-    struct ttm_device_totals *sums = calloc(TTM_DEVICE_COUNT, sizeof(sums[0]));
+    struct ttm_device_totals *sums = calloc(reg->device_count + 1, sizeof(sums[0]));
+    uint16_t places[TTM_DEVICE_COUNT] = {0};
+    uint16_t count = 0;
     int64_t mismatches = 0;
 
     if (!sums)
         return -ENOMEM;
+    for (uint32_t id = 0; id < TTM_DEVICE_COUNT; id++) {
+        if (reg->devices[id])
+            places[id] = count++;
+    }
     for (uint32_t p = 0; p < snap->process_count; p++) {
         const struct ttm_snapshot_process *process = &snap->processes[p];
         for (uint32_t i = 0; i < process->device_count; i++)
-            add_totals(&sums[process->devices[i].id], &process->devices[i].totals);
+            add_totals(&sums[places[process->devices[i].id]], &process->devices[i].totals);
     }
     for (uint32_t id = 0; id < TTM_DEVICE_COUNT; id++) {
         if (reg->devices[id])
-            mismatches += (int64_t)count_differences(&sums[id], &reg->devices[id]->totals);
+            mismatches += (int64_t)count_differences(&sums[places[id]], &reg->devices[id]->totals);
     }
     free(sums);
     return mismatches;

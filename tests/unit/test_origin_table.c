@@ -108,7 +108,10 @@ static void the_table_is_bounded_in_number(void **state)
 
 static void when_memory_is_short_nothing_has_changed(void **state)
 {
+    static char large[10000]; /* has a block of its own */
     (void)state;
+
+    memset(large, 'x', sizeof(large) - 1);
     for (int i = 0; i < 3; i++) { /* the list, its index, the copy */
         faults_begin((unsigned)i);
         assert_int_equal(add(1, "a", "b", "c"), -ENOMEM);
@@ -122,15 +125,30 @@ static void when_memory_is_short_nothing_has_changed(void **state)
         assert_int_equal(add(i, "", "", ""), 0);
     for (int i = 0; i < 3; i++) {
         faults_begin((unsigned)i);
-        assert_int_equal(add(17, "a", "b", "c"), -ENOMEM);
+        assert_int_equal(add(17, "a", large, "c"), -ENOMEM);
         assert_true(faults_end());
         assert_null(ttm_origin_table_find(&table, 17));
         assert_non_null(ttm_origin_table_find(&table, 16));
-        if (i == 2)
-            break;
     }
     assert_int_equal(add(17, "a", "b", "c"), 0);
     assert_non_null(ttm_origin_table_find(&table, 17));
+}
+
+static void many_origins_lie_in_blocks_and_are_dropped_in_parts(void **state)
+{
+    static char text[4000];
+    (void)state;
+
+    memset(text, 'y', sizeof(text) - 1);
+    for (uint32_t i = 1; i <= 1000; i++)
+        assert_int_equal(add(i, "", text, ""), 0);
+    for (uint32_t i = 1; i <= 1000; i++)
+        assert_string_equal(ttm_origin_table_find(&table, i)->text[TTM_ORIGIN_NAME], text);
+    assert_false(ttm_origin_table_drop(&table, 8)); /* of some 16 */
+    uint32_t steps = 1;
+    while (!ttm_origin_table_drop(&table, 8))
+        steps++;
+    assert_true(steps >= 2);
 }
 
 #define WITH_TABLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -143,6 +161,7 @@ int main(void)
         WITH_TABLE(the_table_is_bounded_in_bytes),
         WITH_TABLE(the_table_is_bounded_in_number),
         WITH_TABLE(when_memory_is_short_nothing_has_changed),
+        WITH_TABLE(many_origins_lie_in_blocks_and_are_dropped_in_parts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
