@@ -163,7 +163,10 @@ struct ttm_ticket {
 
 #define TTM_TICKETS 4
 
-/* Dumps and checks under way at once, and readers of events; server/account.h has the shares. */
+/*
+ * Dumps and checks under way at once, and readers of events, for users that have a share of them
+ * (server/account.h).
+ */
 #define TTM_DUMPS_MAX 16
 #define TTM_TAILS_MAX 64
 

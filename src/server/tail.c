@@ -26,7 +26,7 @@ bool ttm_tail_subscribe(struct ttm_session *session, const struct ttm_events_req
     session->tail = *request;
     if (!ttm_list_is_empty(&session->tail_link))
         return true;
-    if (server->tail_count == TTM_TAILS_MAX ||
+    if ((server->tail_count >= TTM_TAILS_MAX && !session->account->is_privileged) ||
         !ttm_account_has_room(session->account, session->account->tails, 1, TTM_USER_TAILS))
         return false;
     server->tail_count++;
