@@ -703,6 +703,7 @@ static const char *why_not_attached(int r)
 {
     return r == -ENOMEM   ? "memory is short"
            : r == -EUSERS ? "your user has as many tracked processes as one may have"
+           : r == -EDQUOT ? "the segments of your user take as much as those of one may"
                           : "the segment makes no sense";
 }
 

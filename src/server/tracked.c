@@ -239,7 +239,7 @@ static int take_shares(struct ttm_tracked *tracked)
     if (!ttm_account_has_room(account, account->segment_bytes, tracked->reader.bytes,
                               TTM_USER_SEGMENT_BYTES) ||
         !ttm_account_has_room(account, account->rings, tracked->reader.ring_count, TTM_USER_RINGS))
-        return -EUSERS;
+        return -EDQUOT;
     tracked->segment_bytes = tracked->reader.bytes;
     tracked->ring_count = tracked->reader.ring_count;
     account->segment_bytes += tracked->segment_bytes;
