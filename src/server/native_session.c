@@ -648,6 +648,11 @@ static void continue_totals(struct ttm_session *session)
         return;
     /* A reader that is behind skips moments instead of piling them up. */
     if (ttm_queue_length(&session->out) == 0) {
+        if (!has_room_for_answers(session->account)) {
+            session->totals_interval_ms = 0;
+            say_error(session, "too many answers wait to be read");
+            return;
+        }
         (void)refresh(session->server);
         answer_totals(session);
     }
