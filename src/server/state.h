@@ -231,6 +231,7 @@ struct ttm_server {
     uint32_t tail_count;
     uint32_t snapshots;        /* of dumps and checks under way */
     uint32_t late_prints;      /* bits of enum ttm_print: asked for while all tickets were out */
+    uint32_t next_late_print;  /* of these, modulo the number of kinds */
     uint64_t session_max;      /* each may need a pidfd and a socket that wakes us, too */
     uint64_t open_connections; /* those on their way to be closed too */
     uint32_t recorded_processes;

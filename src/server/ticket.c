@@ -56,10 +56,14 @@ struct ttm_snapshot *ttm_ticket_redeem(struct ttm_server *server, uint32_t numbe
     return NULL;
 }
 
-/* Of several wishes that came while all tickets were out, one is granted for each kind. */
+/*
+ * Of several requests that came while all tickets were out, one is granted for each kind. Kinds take
+ * turns: a client that asks for one of them without end must not keep the others back.
+ */
 void ttm_ticket_print_late(struct ttm_server *server)
 {
-    for (uint32_t what = 0; server->late_prints != 0; what++) {
+    for (; server->late_prints != 0; server->next_late_print++) {
+        const uint32_t what = server->next_late_print % TTM_PRINT_KINDS;
         if (!(server->late_prints >> what & 1))
             continue;
         const uint32_t ticket = ttm_ticket_take(server, NULL);
