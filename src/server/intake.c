@@ -159,12 +159,13 @@ static bool take_birth(struct ttm_tracked *tracked, const struct ttm_told *told,
     struct ttm_birth birth;
     int cores;
 
-    if (translate(tracked, told, &birth, &cores) < 0) {
-        refuse(tracked, TTM_COUNTER_REFUSED_DEVICE);
+    int r = translate(tracked, told, &birth, &cores);
+    if (r < 0) {
+        refuse(tracked, r == -EINVAL ? TTM_COUNTER_REFUSED_DEVICE : why_refused(tracked, r));
         return false;
     }
     birth.is_unknown = !is_news; /* what is told was looked for */
-    const int r = ttm_registry_birth(server->reg, client->process, &birth, NULL);
+    r = ttm_registry_birth(server->reg, client->process, &birth, NULL);
     if (r == -EEXIST)
         return true;
     if (r < 0) {

@@ -649,6 +649,11 @@ static void continue_totals(struct ttm_session *session)
         return;
     /* A reader that is behind skips moments instead of piling them up. */
     if (ttm_queue_length(&session->out) == 0) {
+        if (!has_room_for_answers(session->account)) {
+            session->totals_interval_ms = 0;
+            say_error(session, "too many answers wait to be read");
+            return;
+        }
         (void)refresh(session->server);
         answer_totals(session);
     }
@@ -706,6 +711,7 @@ static const char *why_not_attached(int r)
 {
     return r == -ENOMEM   ? "memory is short"
            : r == -EUSERS ? "your user has as many tracked processes as one may have"
+           : r == -EDQUOT ? "the segments of your user take as much as those of one may"
                           : "the segment makes no sense";
 }
 
@@ -721,7 +727,7 @@ static void take_attach(struct ttm_session *session, const struct ttm_frame *fra
     session->fds[0] = session->fds[1] = -1;
     const uint64_t run = ttm_attach_decode(frame->payload, frame->length);
     const int r = ttm_tracked_attach(session, segment_fd, wake_fd, run);
-    if (r == -EUSERS)
+    if (r == -EUSERS || r == -EDQUOT)
         session->server->counter[TTM_COUNTER_REFUSED_SHARE]++;
     if (r < 0)
         say_error(session, why_not_attached(r));

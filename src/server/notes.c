@@ -25,6 +25,7 @@ _Static_assert((int)TTM_NOTE_STACKS == (int)TTM_NOTE_CODE, "the same kinds");
 #define COST_OF_REFUSED 4
 #define REFUSED_MAX 65536 /* beyond that all is forgotten */
 #define NOTE_MAX 1024     /* what a newer process may have appended is read and passed over */
+#define LACKS_ROOM (UINT32_C(1) << 31) /* with a kind of note: refused until there is room for it */
 
 void ttm_notes_init(struct ttm_notes *notes, const struct ttm_ring_reader *reader,
                     struct ttm_client *client)
@@ -98,6 +99,16 @@ static int learn_set(struct ttm_notes *notes, uint32_t number, uint32_t *ret)
     return ttm_u64_map_add(&notes->sets, number, *ret);
 }
 
+/* Whether it was refused because there were too many sets, and there still are. */
+static bool lacks_room(const struct ttm_notes *notes, uint32_t devices)
+{
+    const struct ttm_process *process = notes->process;
+
+    return is_refused(notes, TTM_NOTE_DEVICES | LACKS_ROOM, devices) &&
+           (process->set_count >= TTM_PROCESS_SETS_MAX ||
+            !ttm_quota_allows(&process->user->device_sets, 1));
+}
+
 int ttm_notes_device_set(struct ttm_notes *notes, uint32_t devices, uint32_t *ret)
 {
     if (devices < TTM_DEVICE_COUNT) {
@@ -108,9 +119,11 @@ int ttm_notes_device_set(struct ttm_notes *notes, uint32_t devices, uint32_t *re
         return 0;
     if (is_refused(notes, TTM_NOTE_DEVICES, devices))
         return -EINVAL;
+    if (lacks_room(notes, devices))
+        return -ENOSPC;
     const int r = learn_set(notes, devices, ret);
     if (r < 0 && r != -ENOMEM)
-        refuse(notes, TTM_NOTE_DEVICES, devices);
+        refuse(notes, r == -ENOSPC ? TTM_NOTE_DEVICES | LACKS_ROOM : TTM_NOTE_DEVICES, devices);
     return r;
 }
 
@@ -150,7 +163,9 @@ static uint32_t cost_of_devices(const struct ttm_notes *notes, uint32_t devices)
         return 1;
     if (ttm_u64_map_find(&notes->sets, devices, &set))
         return ttm_device_sets_get(&notes->reg->sets, set).count;
-    return is_refused(notes, TTM_NOTE_DEVICES, devices) ? COST_OF_REFUSED : TTM_DEVICE_COUNT;
+    return is_refused(notes, TTM_NOTE_DEVICES, devices) || lacks_room(notes, devices)
+               ? COST_OF_REFUSED
+               : TTM_DEVICE_COUNT;
 }
 
 static uint32_t cost_of_origin(const struct ttm_notes *notes, uint32_t origin)

@@ -22,6 +22,7 @@ struct ttm_server;
 
 /* What a client of the original protocol wants printed on the server's stdout. */
 enum ttm_print { TTM_PRINT_REMAINING, TTM_PRINT_KERNELS };
+#define TTM_PRINT_KINDS 2u
 
 /*
  * Called in the server's thread; must not block. 'ticket' names the lives as

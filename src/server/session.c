@@ -304,16 +304,22 @@ void ttm_session_dirty(struct ttm_session *session)
         ttm_list_append(&session->server->dirty, &session->dirty_link);
 }
 
-/* Stops and starts reading from a peer as it falls behind with its answers and catches up. */
+/*
+ * Stops and starts reading from a peer as it falls behind with its answers and catches up. Those of
+ * the original protocol are small and never refused: all connections of a user stay within its share.
+ */
 static void adjust_watch(struct ttm_session *session)
 {
+    const size_t high =
+        session->is_original ? TTM_USER_ANSWER_BYTES / TTM_USER_CONNECTIONS : TTM_OUT_HIGH;
+    const size_t low = session->is_original ? high / 4 : TTM_OUT_LOW;
     const size_t waiting = ttm_queue_length(&session->out);
     const bool wants_out = waiting > 0;
     bool is_paused = session->is_paused;
 
-    if (waiting >= TTM_OUT_HIGH || session->has_requests)
+    if (waiting >= high || session->has_requests)
         is_paused = true;
-    else if (waiting <= TTM_OUT_LOW)
+    else if (waiting <= low)
         is_paused = false;
     if (wants_out == session->wants_out && is_paused == session->is_paused)
         return;

@@ -170,7 +170,10 @@ struct ttm_ticket {
 
 #define TTM_TICKETS 4
 
-/* Dumps and checks under way at once, and readers of events; server/account.h has the shares. */
+/*
+ * Dumps and checks under way at once, and readers of events, for users that have a share of them
+ * (server/account.h).
+ */
 #define TTM_DUMPS_MAX 16
 #define TTM_TAILS_MAX 64
 
@@ -240,6 +243,7 @@ struct ttm_server {
     uint32_t tail_count;
     uint32_t snapshots;        /* of dumps and checks under way */
     uint32_t late_prints;      /* bits of enum ttm_print: asked for while all tickets were out */
+    uint32_t next_late_print;  /* of these, modulo the number of kinds */
     uint64_t session_max;      /* each may need a pidfd and a socket that wakes us, too */
     uint64_t open_connections; /* those on their way to be closed too */
     uint32_t recorded_processes;

@@ -66,12 +66,16 @@ static bool is_printing_late(const struct ttm_server *server)
     return false;
 }
 
-/* Of several wishes that found no ticket, one is granted for each kind, one after the other. */
+/*
+ * Of several requests that found no ticket, one is granted for each kind, one after the other. Kinds
+ * take turns: a client that asks for one of them without end must not keep the others back.
+ */
 void ttm_ticket_print_late(struct ttm_server *server)
 {
     if (is_printing_late(server))
         return;
-    for (uint32_t what = 0; server->late_prints != 0; what++) {
+    for (; server->late_prints != 0; server->next_late_print++) {
+        const uint32_t what = server->next_late_print % TTM_PRINT_KINDS;
         if (!(server->late_prints >> what & 1))
             continue;
         const uint32_t ticket = ttm_ticket_take(server, NULL);

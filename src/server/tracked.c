@@ -190,7 +190,7 @@ static void leave_unread(struct ttm_client *client, int r)
     counters->is_inexact = true;
     if (r == -ENOMEM)
         ttm_client_lack_memory(client);
-    else if (r == -EUSERS)
+    else if (r == -EDQUOT)
         counters->server_trouble = "its user's processes report as much as one user's may";
     else
         counters->server_trouble = "the server cannot read what it reports";
@@ -243,7 +243,7 @@ static int take_shares(struct ttm_tracked *tracked)
     if (!ttm_account_has_room(account, account->segment_bytes, tracked->reader.bytes,
                               TTM_USER_SEGMENT_BYTES) ||
         !ttm_account_has_room(account, account->rings, tracked->reader.ring_count, TTM_USER_RINGS))
-        return -EUSERS;
+        return -EDQUOT;
     tracked->segment_bytes = tracked->reader.bytes;
     tracked->ring_count = tracked->reader.ring_count;
     account->segment_bytes += tracked->segment_bytes;

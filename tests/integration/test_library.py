@@ -861,6 +861,35 @@ def test_a_program_that_execs_another_begins_anew(server: Server) -> None:
         server.check()
 
 
+def test_what_a_program_reported_before_it_execs_another_is_recorded(
+    make_server, folder: Path
+) -> None:
+    """Also what is in its rings when the other program attaches: they are two processes."""
+    (folder / "rec").mkdir()
+    server: Server = make_server().start("--record", str(folder / "rec"))
+    with Library(server) as worker:
+        worker.do("alloc 1 100")
+        worker.wait_for_ids(1)
+        server.freeze()
+        worker.do(*(f"alloc {ident} 100" for ident in range(2, 102)), "free 50")
+        worker.do("exec")
+        worker.do("alloc 1000 7")
+        server.thaw()
+        worker.wait_for_ids(1000)
+        pid = worker.pid
+        assert worker.end() == 0
+    wait_for(lambda: server.status()["processes"] == 0)
+    server.stop()
+    (path,) = (folder / "rec").glob("*.ttmem")
+    processes = [p for p in run_json("report", str(path))["processes"] if p["pid"] == pid]
+    counts = [
+        (region["allocs"], region["frees"], region["remaining"])
+        for process in processes
+        for region in [process["devices"][0]["regions"]["DRAM"]]
+    ]
+    assert counts == [(101, 1, 100), (1, 0, 1)]
+
+
 SYSTEM_CALLS = {
     "x86_64": {"socket": 41, "memfd_create": 319, "socketpair": 53, "pipe2": 293, "clone3": 435},
     "aarch64": {"socket": 198, "memfd_create": 279, "socketpair": 199, "pipe2": 59, "clone3": 435},

@@ -316,6 +316,28 @@ def test_one_attack_hurts_nobody(shared_server: Server, attack: str) -> None:
 
 
 @needs_root
+@pytest.mark.skipif(not ATTACKS, reason="the attacks are not built")
+def test_a_process_whose_command_line_cannot_be_read_is_tracked_by_its_name(
+    shared_server: Server,
+) -> None:
+    """
+    Its memory map is locked, and reading /proc/PID/cmdline waits for that lock. The server waits a
+    second, in a thread for that user, and takes the bare name.
+    """
+    measured = Measured()
+
+    def are_known() -> bool:
+        status = measured.ask("status", server=shared_server, uid=None)
+        names = {(client["command"], client["source"]) for client in status["clients"]}
+        return names >= {("hostile", "tracked"), ("hostile", "original")}
+
+    with attacked_by(["map_locks"], shared_server):
+        wait_for(are_known, "a process of either protocol to be tracked")
+    if not IS_SANITIZED:
+        assert max(measured.took_s["status"]) < 1
+
+
+@needs_root
 def test_all_attacks_at_once_hurt_nobody(shared_server: Server) -> None:
     assert ATTACKS, f"{HOSTILE} is not built"
     serve_beside(shared_server, list(ATTACKS), ALL_S)

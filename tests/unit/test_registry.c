@@ -481,6 +481,54 @@ static void held_peaks_do_not_rise_until_the_sums_are_exact_again(void **state)
     proc = other;
 }
 
+static struct ttm_process *new_process_of(uint32_t uid)
+{
+    const struct ttm_process_info info = {.pid = 1, .uid = uid};
+    struct ttm_process *made = NULL;
+
+    assert_int_equal(ttm_registry_add_process(reg, &info, &made), 0);
+    return made;
+}
+
+static void peaks_of_devices_rise_again_while_one_process_never_becomes_exact(void **state)
+{
+    struct ttm_process *other = new_process_of(1000);
+    struct ttm_birth birth = birth_of_serial(1, 0, TTM_REGION_L1, 100);
+    struct ttm_departure departure;
+    (void)state;
+
+    proc->has_serials = true;
+    assert_int_equal(give_birth(proc, &birth), 0);
+    ttm_registry_hold_peaks(reg, proc, true);
+    const struct ttm_birth first = birth_on(0, TTM_REGION_L1, 1, 1000);
+    assert_int_equal(give_birth(other, &first), 0);
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 100);
+
+    ttm_registry_release_device_peaks(reg, proc);
+    ttm_registry_release_device_peaks(reg, proc); /* as the server does in each pass */
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 1100);
+    const struct ttm_birth second = birth_on(0, TTM_REGION_L1, 2, 1000);
+    assert_int_equal(give_birth(other, &second), 0);
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 2100);
+    /* On devices that it uses from now on, too; its own peaks do not rise. */
+    birth = birth_of_serial(2, 1, TTM_REGION_L1, 100);
+    assert_int_equal(give_birth(proc, &birth), 0);
+    assert_int_equal(of_all(1)->region[TTM_REGION_L1].peak_bytes, 100);
+    assert_int_equal(of_process(proc, 0)->region[TTM_REGION_L1].peak_bytes, 100);
+    assert_int_equal(of_process(proc, 1)->region[TTM_REGION_L1].peak_bytes, 0);
+
+    /* It becomes exact after all, loses something again, and ends: no device is held for ever. */
+    ttm_registry_hold_peaks(reg, proc, false);
+    assert_int_equal(of_process(proc, 1)->region[TTM_REGION_L1].peak_bytes, 100);
+    ttm_registry_hold_peaks(reg, proc, true);
+    ttm_registry_release_device_peaks(reg, proc);
+    ttm_registry_end_process(reg, proc, &departure);
+    const struct ttm_birth third = birth_on(0, TTM_REGION_L1, 3, 1000);
+    assert_int_equal(give_birth(other, &third), 0);
+    assert_int_equal(of_all(0)->region[TTM_REGION_L1].peak_bytes, 3000);
+    proc = other;
+}
+
 static void the_peak_of_a_known_device_outlives_the_process(void **state)
 {
     const struct ttm_birth birth = birth_on(0, TTM_REGION_L1, 1, 100);
@@ -1446,6 +1494,55 @@ static void what_a_process_says_of_a_device_holds_over_what_a_board_has(void **s
     assert_int_equal(device->capacity_bytes[TTM_REGION_DRAM], 12 << 20);
 }
 
+/* As the server does with a note. Returns whether it holds. */
+static bool describe(struct ttm_process *by, uint32_t cores)
+{
+    struct ttm_device *device = ttm_registry_device(reg, 0);
+    struct ttm_device_note note = note_of(0);
+
+    assert_int_equal(ttm_registry_know_device(reg, by, 0), 0);
+    if (!ttm_registry_may_describe(device, by))
+        return false;
+    note.core_count = cores;
+    ttm_device_set_note(device, &note);
+    return true;
+}
+
+static void a_device_is_described_by_one_user_and_by_root(void **state)
+{
+    struct ttm_process *first = new_process_of(1000), *same = new_process_of(1000);
+    struct ttm_process *other = new_process_of(1001), *owner = new_process_of(1002);
+    struct ttm_departure departure;
+    (void)state;
+
+    assert_true(describe(first, 10));
+    assert_true(describe(first, 11));
+    assert_true(describe(same, 12)); /* of the same user */
+    assert_false(describe(other, 13));
+    assert_int_equal(reg->devices[0]->core_count, 12);
+    assert_true(describe(proc, 14)); /* root's */
+    assert_false(describe(first, 15));
+    assert_false(describe(other, 16));
+    assert_int_equal(reg->devices[0]->core_count, 14);
+
+    ttm_registry_end_process(reg, proc, &departure);
+    assert_int_equal(reg->devices[0]->core_count, 14); /* until somebody says better */
+    assert_true(describe(other, 17));
+    assert_false(describe(first, 18));
+    ttm_registry_end_process(reg, first, &departure); /* not the one that described it last */
+    assert_false(describe(same, 19));
+    assert_int_equal(reg->devices[0]->core_count, 17);
+    ttm_registry_end_process(reg, other, &departure);
+    assert_true(describe(same, 20));
+
+    ttm_registry_end_process(reg, owner, &departure);
+    ttm_registry_set_owner(reg, 1002); /* whoever runs the server */
+    owner = new_process_of(1002);
+    assert_true(describe(owner, 21));
+    assert_int_equal(reg->devices[0]->core_count, 21);
+    proc = owner;
+}
+
 static void a_capacity_that_no_device_has_is_not_believed(void **state)
 {
     static const struct {
@@ -1496,6 +1593,7 @@ int main(void)
         TEST(another_origin_moves_the_birth_and_changes_no_total),
         TEST(a_snapshot_keeps_the_origin_that_a_life_had),
         TEST(what_a_process_says_of_a_device_holds_over_what_a_board_has),
+        TEST(a_device_is_described_by_one_user_and_by_root),
         TEST(a_capacity_that_no_device_has_is_not_believed),
         TEST(a_device_whose_board_a_program_told_goes_with_the_last_program),
         TEST(a_new_registry_knows_nothing),
@@ -1517,6 +1615,7 @@ int main(void)
         TEST(other_regions_do_not_count_as_kernels),
         TEST(the_peak_is_the_most_there_ever_was_at_once),
         TEST(held_peaks_do_not_rise_until_the_sums_are_exact_again),
+        TEST(peaks_of_devices_rise_again_while_one_process_never_becomes_exact),
         TEST(the_peaks_of_a_process_begin_anew_and_those_of_devices_stay),
         TEST(the_peak_of_a_known_device_outlives_the_process),
         TEST(a_device_that_only_programs_named_goes_with_the_last_of_them),
