@@ -26,7 +26,7 @@ struct ttm_worker;
 #define TTM_USER_CONNECTIONS 1024 /* at most three quarters of all */
 #define TTM_USER_PROCESSES 1024   /* at most a quarter of all */
 #define TTM_USER_FILES 512 /* handed over and not closed yet; one message may bring 253 more */
-#define TTM_USER_SEGMENT_BYTES (UINT64_C(1) << 40) /* of address space */
+#define TTM_USER_SEGMENT_BYTES (UINT64_C(512) << 30) /* of address space */
 #define TTM_USER_RINGS (1u << 19)
 #define TTM_USER_QUESTIONS 1024                    /* to /proc, that are not answered */
 #define TTM_USER_SNAPSHOTS 4                       /* dumps, and checks of the totals, under way */
