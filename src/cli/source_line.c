@@ -39,15 +39,13 @@ static int open_source(const struct ttm_source_lines *sources, bool is_own, cons
 {
     struct stat st;
     const int found = ttm_plain_file_find(file, &st);
-    int r = found;
+    int r = -EPERM;
 
     if (found < 0)
         return found;
     if (!is_source(sources, &st))
         r = -EINVAL;
-    else if (!sources->reads_any_file && (!is_own || st.st_uid != geteuid()))
-        r = -EPERM;
-    else
+    else if (sources->reads_any_file || (is_own && st.st_uid == geteuid()))
         r = ttm_plain_file_open_found(found);
     (void)close(found);
     return r;

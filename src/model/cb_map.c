@@ -447,7 +447,7 @@ static uint64_t sum_intervals(struct work *work)
         for (uint32_t y = 0; y < TTM_CORE_GRID; y++) {
             const uint32_t row = cores->rows[y] & work->rows[interval->program][y];
             if (row != 0)
-                sum += add_to_row(&work->highest[y * TTM_CORE_GRID], row, interval->start,
+                sum += add_to_row(&work->highest[(size_t)y * TTM_CORE_GRID], row, interval->start,
                                   interval->end);
         }
         work->steps += TTM_CORE_GRID + cores->count;

@@ -108,7 +108,7 @@ void ttm_snapshot_free(struct ttm_snapshot *snap)
 {
     if (!snap)
         return;
-    for (uint32_t i = 0; i < snap->process_count; i++)
+    for (uint32_t i = 0; snap->processes && i < snap->process_count; i++)
         release_process(snap->reg, &snap->processes[i]);
     snap->reg->snapshots--;
     free(snap->processes);

@@ -309,7 +309,8 @@ int ttm_client_replace(struct ttm_session *session, struct ttm_client **ret)
         return r;
     ttm_client_drop_session(session);
     add_session(client, session);
-    leave(before);
+    if (before->process) /* without a pidfd it has ended with that session */
+        leave(before);
     *ret = client;
     return 0;
 }
