@@ -26,6 +26,8 @@ int ttm_plain_file_open_found(int found)
 
     (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", found);
     const int fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    /* cppcheck-suppress resourceLeak ; the caller owns it */
     return fd < 0 ? -errno : fd;
 }
 

@@ -307,9 +307,11 @@ int ttm_client_replace(struct ttm_session *session, struct ttm_client **ret)
 
     if (r < 0)
         return r;
+    const bool ends_with_it =
+        before->session_count == 1 && (before->is_leaving || before->pidfd < 0);
     ttm_client_drop_session(session);
     add_session(client, session);
-    if (before->process) /* without a pidfd it has ended with that session */
+    if (!ends_with_it)
         leave(before);
     *ret = client;
     return 0;
