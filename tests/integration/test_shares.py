@@ -39,10 +39,8 @@ from support import (
     GET_STATUS,
     GET_TOTALS,
     IS_SANITIZED,
-    NOBODY,
     PATIENCE_S,
     QUERY,
-    SOMEBODY,
     SUBSCRIBE_EVENTS,
     SUBSCRIBE_TOTALS,
     Closed,
@@ -74,6 +72,8 @@ USER_RINGS = 1 << 19
 USER_SNAPSHOTS = 4
 USER_TAILS = 16
 USER_ANSWER_BYTES = 32 << 20
+# A buffer has at most twice the room that it needs.
+ANSWER_MEMORY = 2 * USER_ANSWER_BYTES + (16 << 20)
 USER_SITES = 65536
 USER_ORIGIN_BYTES = 64 << 20
 USER_DEVICES = 2048
@@ -85,7 +85,10 @@ SEGMENT_BYTES = 1 << 30
 SEGMENT_RINGS = 4096
 ALL_DEVICE_SETS = 16384  # of all processes together
 
-USERS = [NOBODY, SOMEBODY, 65532, 100_001, 100_002]
+# The one that takes too much, and others. The kernel has limits for a user of the machine, as of
+# files on their way through sockets: no other test has these users.
+GREEDY, OTHER = 64001, 64002
+USERS = [GREEDY, OTHER, 64003, 100_001, 100_002]
 
 slow_under_sanitizers = pytest.mark.skipif(IS_SANITIZED, reason="takes long under a sanitizer")
 
@@ -291,20 +294,20 @@ def attach_segment(native: Native, fd: int) -> str:
 def test_a_user_has_so_many_connections_and_no_more(make_server) -> None:
     raise_fd_limit(USER_CONNECTIONS + 200)
     server = make_server().start(prepare=limit_fds(8192))
-    taken = [native_of(server, NOBODY, greets=False) for _ in range(USER_CONNECTIONS)]
+    taken = [native_of(server, GREEDY, greets=False) for _ in range(USER_CONNECTIONS)]
     wait_for(lambda: server.status()["connections"] == USER_CONNECTIONS + 1)
     before = server.status()["connections_refused"]
-    with native_of(server, NOBODY, greets=False) as one_more:
+    with native_of(server, GREEDY, greets=False) as one_more:
         assert one_more.wait_until_closed() == b""
-    with legacy_of(server, NOBODY) as one_more:
+    with legacy_of(server, GREEDY) as one_more:
         assert one_more.wait_until_closed() == b""
     assert server.status()["connections_refused"] == before + 2
-    assert_served(server, SOMEBODY, 0)
+    assert_served(server, OTHER, 0)
     assert not any(is_closed(native) for native in taken)
     for native in taken:
         native.close()
     wait_for(lambda: server.status()["connections"] == 1)
-    assert_served(server, NOBODY)
+    assert_served(server, GREEDY)
 
 
 def limit_fds(count: int) -> Callable[[], None]:
@@ -410,19 +413,19 @@ def attach_once(server: Server, fd: int) -> Callable[[int], str]:
 
 def test_processes_of_a_user_are_so_many_and_no_more(server: Server) -> None:
     fd = segment_of([allocation(1)])
-    with reporting_processes(server, NOBODY, USER_PROCESSES):
+    with reporting_processes(server, GREEDY, USER_PROCESSES):
         status = server.status()
         assert status["processes"] == USER_PROCESSES and status["refused_share"] == 0
-        with reporting_processes(server, NOBODY, 1):
+        with reporting_processes(server, GREEDY, 1):
             status = server.status()
             assert status["processes"] == USER_PROCESSES and status["refused_share"] == 1
-        with Crowd(NOBODY, 1, attach_once(server, fd)) as refused:
+        with Crowd(GREEDY, 1, attach_once(server, fd)) as refused:
             assert refused.answers == ["your user has as many tracked processes as one may have"]
-        with Crowd(SOMEBODY, 1, attach_once(server, fd)) as other:
+        with Crowd(OTHER, 1, attach_once(server, fd)) as other:
             assert other.answers == [""] and client_of(server, other.pids[0])
-            assert_served(server, SOMEBODY, 0)
-    wait_for(lambda: not has_processes(server, NOBODY))
-    with Crowd(NOBODY, 1, attach_once(server, fd)) as again:
+            assert_served(server, OTHER, 0)
+    wait_for(lambda: not has_processes(server, GREEDY))
+    with Crowd(GREEDY, 1, attach_once(server, fd)) as again:
         assert again.answers == [""]
 
 
@@ -488,7 +491,7 @@ def test_files_that_are_on_their_way_to_be_closed_have_a_limit(server: Server) -
     for file in files:  # what was on its way then has arrived
         file.fill()
     before = count_fds(server)
-    sender = native_of(server, NOBODY)
+    sender = native_of(server, GREEDY)
     sender.ask(GET_STATUS)
     server.freeze()
     for i in range(0, len(files), FILES_PER_MESSAGE):
@@ -500,13 +503,13 @@ def test_files_that_are_on_their_way_to_be_closed_have_a_limit(server: Server) -
     server.thaw()
     assert sender.wait_until_closed() == b""
     sender.close()
-    is_refused = try_to_connect(server, NOBODY) is None
+    is_refused = try_to_connect(server, GREEDY) is None
     if time.monotonic() - start < 0.4:  # three messages at once take half a second
         assert is_refused
-    assert_served(server, SOMEBODY, 0)
+    assert_served(server, OTHER, 0)
     assert server.status()["closed_garbage"] == 1
     wait_for(lambda: count_fds(server) <= before + 2, "the files to be closed")
-    assert_served(server, NOBODY)
+    assert_served(server, GREEDY)
     for file in files:
         file.other.close()
 
@@ -523,32 +526,32 @@ def test_a_user_has_so_much_address_space_for_segments(server: Server) -> None:
     before = server.memory("VmSize")
     fd = segment_of([allocation(1)], size=SEGMENT_BYTES)
     count = USER_SEGMENT_BYTES // SEGMENT_BYTES
-    with Crowd(NOBODY, count, attach_once(server, fd)) as crowd:
+    with Crowd(GREEDY, count, attach_once(server, fd)) as crowd:
         assert crowd.answers == [""] * count
-        with Crowd(NOBODY, 1, attach_once(server, fd)) as refused:
+        with Crowd(GREEDY, 1, attach_once(server, fd)) as refused:
             assert refused.answers == [OVER_SEGMENTS]
             row = client_of(server, refused.pids[0])
             assert row and row["trouble"] == TOO_MUCH
         assert server.memory("VmSize") > before + USER_SEGMENT_BYTES
-        with Crowd(SOMEBODY, 1, attach_once(server, fd)) as other:
+        with Crowd(OTHER, 1, attach_once(server, fd)) as other:
             assert other.answers == [""]
-        assert_served(server, SOMEBODY, 0)
+        assert_served(server, OTHER, 0)
     wait_for(lambda: server.memory("VmSize") < before + 8 * SEGMENT_BYTES, "the segments to go")
-    with Crowd(NOBODY, 1, attach_once(server, fd)) as again:
+    with Crowd(GREEDY, 1, attach_once(server, fd)) as again:
         assert again.answers == [""]
 
 
 def test_a_user_has_so_many_rings(server: Server) -> None:
     fd = segment_of([allocation(1)], rings=SEGMENT_RINGS)
     count = USER_RINGS // SEGMENT_RINGS
-    with Crowd(NOBODY, count, attach_once(server, fd)) as crowd:
+    with Crowd(GREEDY, count, attach_once(server, fd)) as crowd:
         assert crowd.answers == [""] * count
-        with Crowd(NOBODY, 1, attach_once(server, fd)) as refused:
+        with Crowd(GREEDY, 1, attach_once(server, fd)) as refused:
             assert refused.answers == [OVER_SEGMENTS]
-        with Crowd(SOMEBODY, 1, attach_once(server, fd)) as other:
+        with Crowd(OTHER, 1, attach_once(server, fd)) as other:
             assert other.answers == [""]
-        assert_served(server, SOMEBODY, 0)
-    with Crowd(NOBODY, 1, attach_once(server, fd)) as again:
+        assert_served(server, OTHER, 0)
+    with Crowd(GREEDY, 1, attach_once(server, fd)) as again:
         assert again.answers == [""]
 
 
@@ -560,24 +563,24 @@ ALL_LIVES = bytes(8)
 
 def test_dumps_and_checks_of_a_user_that_are_under_way_are_few(server: Server) -> None:
     """Readers that do not read; their dumps are larger than what a socket holds."""
-    with legacy_of(server, NOBODY) as legacy:
+    with legacy_of(server, GREEDY) as legacy:
         legacy.burst(30_000)
         legacy.sync()
-        dumps = [native_of(server, NOBODY) for _ in range(USER_SNAPSHOTS)]
+        dumps = [native_of(server, GREEDY) for _ in range(USER_SNAPSHOTS)]
         for native in dumps:
             native.send(frame(GET_LIVES, ALL_LIVES))
             native.receive(1)
         for request in (frame(GET_LIVES, ALL_LIVES), frame(CHECK)):
-            with native_of(server, NOBODY) as refused:
+            with native_of(server, GREEDY) as refused:
                 refused.send(request)
                 assert "under way, try again in a moment" in expect_error(refused)
-        for uid in (SOMEBODY, 0):
+        for uid in (OTHER, 0):
             with native_of(server, uid) as other:
                 assert len(lives_of(other.ask(GET_LIVES, ALL_LIVES))) == (30_000 if uid == 0 else 0)
                 other.ask(CHECK)
-        assert_served(server, SOMEBODY, 0)
+        assert_served(server, OTHER, 0)
         dumps.pop().close()
-        with native_of(server, NOBODY) as again:
+        with native_of(server, GREEDY) as again:
             wait_for(lambda: server.status()["connections"] == USER_SNAPSHOTS + 2)
             assert len(lives_of(again.ask(GET_LIVES, ALL_LIVES))) == 30_000
         for native in dumps:
@@ -591,18 +594,18 @@ def watch_events(server: Server, uid: int) -> Native:
 
 
 def test_readers_of_events_of_a_user_are_few(server: Server) -> None:
-    watching = [watch_events(server, NOBODY) for _ in range(USER_TAILS)]
+    watching = [watch_events(server, GREEDY) for _ in range(USER_TAILS)]
     for native in watching:
         native.read_answer()
-    with watch_events(server, NOBODY) as refused:
+    with watch_events(server, GREEDY) as refused:
         assert expect_error(refused) == "too many are watching events already"
-    for uid in (SOMEBODY, 0):
+    for uid in (OTHER, 0):
         with watch_events(server, uid) as other:
             other.read_answer()
-    assert_served(server, SOMEBODY, 0)
+    assert_served(server, OTHER, 0)
     watching.pop().close()
     wait_for(lambda: server.status()["connections"] == USER_TAILS)
-    with watch_events(server, NOBODY) as again:
+    with watch_events(server, GREEDY) as again:
         again.read_answer()
     for native in watching:
         native.close()
@@ -621,12 +624,12 @@ def test_root_watches_events_although_users_take_all_places(server: Server) -> N
 
 
 def test_a_user_that_prints_again_and_again_keeps_no_print_of_another_back(server: Server) -> None:
-    with legacy_of(server, SOMEBODY) as other:
+    with legacy_of(server, OTHER) as other:
         for i in range(1000):
             other.kernel_load(0, 4096, i)
         other.kernel_load(0, 1, 0x5EED)  # too small to be in a print that is folded
         other.sync()
-        with Crowd(NOBODY, 1, ask_for_prints_without_end(server)):
+        with Crowd(GREEDY, 1, ask_for_prints_without_end(server)):
             wait_for(lambda: server.stdout.count("Per process") > 20, "prints")
             assert "0x5eed " not in server.stdout
             other.dump_kernels()
@@ -635,7 +638,7 @@ def test_a_user_that_prints_again_and_again_keeps_no_print_of_another_back(serve
             wait_for(lambda: "0x5eed " in server.stdout, "the print")
             before_it = server.stdout.split("0x5eed ")[0].count("Per process")
             assert before_it - printed < 20  # those that were asked for before, and few others
-            assert_served(server, SOMEBODY, 0)
+            assert_served(server, OTHER, 0)
 
 
 def ask_for_prints_without_end(server: Server) -> Callable[[int], int]:
@@ -678,18 +681,18 @@ def ask_until_refused(native: Native) -> str:
 def test_answers_that_a_user_does_not_read_are_bounded(large_answers: Server) -> None:
     server = large_answers
     before = server.memory("RssAnon")
-    deaf = [native_of(server, NOBODY) for _ in range(CONNECTIONS)]
+    deaf = [native_of(server, GREEDY) for _ in range(CONNECTIONS)]
     for native in deaf:
         native.send(frame(GET_TOTALS))
-    with native_of(server, NOBODY) as one_more:
+    with native_of(server, GREEDY) as one_more:
         assert ask_until_refused(one_more) == "too many answers wait to be read"
-    assert_served(server, SOMEBODY, 0)
+    assert_served(server, OTHER, 0)
     if not IS_SANITIZED:
-        assert server.memory("RssAnon") < before + USER_ANSWER_BYTES + (16 << 20)
+        assert server.memory("RssAnon") < before + ANSWER_MEMORY
     for native in deaf:
         native.close()
     wait_for(lambda: server.status()["connections"] == 2)
-    with native_of(server, NOBODY) as again:
+    with native_of(server, GREEDY) as again:
         again.ask(GET_TOTALS)
 
 
@@ -698,17 +701,17 @@ def test_totals_that_a_user_subscribes_to_and_does_not_read_are_bounded(
 ) -> None:
     server = large_answers
     before = server.memory("RssAnon")
-    deaf = [native_of(server, NOBODY) for _ in range(CONNECTIONS)]
+    deaf = [native_of(server, GREEDY) for _ in range(CONNECTIONS)]
     for native in deaf:
         native.send(frame(SUBSCRIBE_TOTALS, struct.pack("<II", 10, 0)))
     for native in deaf:
         native.wait_until_read()
-    with native_of(server, SOMEBODY) as other:
+    with native_of(server, OTHER) as other:
         for _ in range(20):
             other.ask(GET_TOTALS)
     if not IS_SANITIZED:
-        assert server.memory("RssAnon") < before + USER_ANSWER_BYTES + (16 << 20)
-    assert_served(server, SOMEBODY, 0)
+        assert server.memory("RssAnon") < before + ANSWER_MEMORY
+    assert_served(server, OTHER, 0)
     for native in deaf:
         native.close()
 
@@ -731,14 +734,14 @@ def send_until_none_is_read(streams: list[Original], data: bytes) -> None:
 def test_answers_of_the_original_protocol_that_a_user_does_not_read_are_bounded(
     server: Server,
 ) -> None:
-    with legacy_of(server, SOMEBODY) as other:
+    with legacy_of(server, OTHER) as other:
         other.sync()
         before = server.memory("RssAnon")
-        deaf = [legacy_of(server, NOBODY) for _ in range(300)]
+        deaf = [legacy_of(server, GREEDY) for _ in range(300)]
         send_until_none_is_read(deaf, deaf[0].message(QUERY) * 200)
-        assert server.memory("RssAnon") < before + USER_ANSWER_BYTES + (16 << 20)
+        assert server.memory("RssAnon") < before + ANSWER_MEMORY
         other.sync()
-        assert_served(server, SOMEBODY, 0)
+        assert_served(server, OTHER, 0)
         for legacy in deaf:
             legacy.close()
 
@@ -792,21 +795,21 @@ def test_sets_of_devices_of_a_user_are_so_many(server: Server) -> None:
     with contextlib.ExitStack() as crowds:
         for i in range(USER_DEVICE_SETS // PROCESS_DEVICE_SETS):
             sets = segment_of_sets(PROCESS_DEVICE_SETS * i, PROCESS_DEVICE_SETS)
-            crowd = report(server, NOBODY, sets, records=PROCESS_DEVICE_SETS)
+            crowd = report(server, GREEDY, sets, records=PROCESS_DEVICE_SETS)
             assert refused_of(server, crowds.enter_context(crowd)) == 0
-        with report(server, NOBODY, segment_of_sets(0, 1)) as refused:
+        with report(server, GREEDY, segment_of_sets(0, 1)) as refused:
             assert refused_of(server, refused) == 1
             assert server.status()["refused_share"] == 1
-        with report(server, SOMEBODY, segment_of_sets(5000, 10), records=10) as other:
+        with report(server, OTHER, segment_of_sets(5000, 10), records=10) as other:
             assert refused_of(server, other) == 0
-            assert_served(server, SOMEBODY, 0)
+            assert_served(server, OTHER, 0)
     sets = segment_of_sets(0, PROCESS_DEVICE_SETS)
-    with report(server, NOBODY, sets, records=PROCESS_DEVICE_SETS) as again:
+    with report(server, GREEDY, sets, records=PROCESS_DEVICE_SETS) as again:
         assert refused_of(server, again) == 0
 
 
 def test_a_set_that_was_refused_is_known_once_there_is_room(server: Server) -> None:
-    with Tracked(server, uid=NOBODY) as worker:
+    with Tracked(server, uid=GREEDY) as worker:
         worker.do("alloc 0 0 1 100")
 
         def has_refused(count: int) -> bool:
@@ -816,7 +819,7 @@ def test_a_set_that_was_refused_is_known_once_there_is_room(server: Server) -> N
         with contextlib.ExitStack() as crowds:
             for i in range(USER_DEVICE_SETS // PROCESS_DEVICE_SETS):
                 sets = segment_of_sets(PROCESS_DEVICE_SETS * i, PROCESS_DEVICE_SETS)
-                crowds.enter_context(report(server, NOBODY, sets, records=PROCESS_DEVICE_SETS))
+                crowds.enter_context(report(server, GREEDY, sets, records=PROCESS_DEVICE_SETS))
             for times in (1, 2):
                 worker.do("mesh 1 1000 3")
                 wait_for(partial(has_refused, times))
@@ -832,7 +835,7 @@ def test_sets_of_devices_are_released_by_processes_that_end(server: Server) -> N
     """More than the server has room for, over time."""
     for first in range(0, ALL_DEVICE_SETS + 1024, PROCESS_DEVICE_SETS):
         sets = segment_of_sets(first, PROCESS_DEVICE_SETS)
-        with report(server, NOBODY, sets, records=PROCESS_DEVICE_SETS):
+        with report(server, GREEDY, sets, records=PROCESS_DEVICE_SETS):
             status = server.status()
             assert status["lives"] == PROCESS_DEVICE_SETS
             assert status["refused_share"] == status["refused_device"] == 0
@@ -841,30 +844,30 @@ def test_sets_of_devices_are_released_by_processes_that_end(server: Server) -> N
 
 def test_devices_of_the_processes_of_a_user_are_so_many(server: Server) -> None:
     on_all = [allocation(i + 1, devices=i) for i in range(1024)]
-    with report(server, NOBODY, lambda: segment_of(on_all), USER_DEVICES // 1024, 1024) as crowd:
+    with report(server, GREEDY, lambda: segment_of(on_all), USER_DEVICES // 1024, 1024) as crowd:
         assert refused_of(server, crowd) == 0
-        with report(server, NOBODY, segment_of_one) as refused:
+        with report(server, GREEDY, segment_of_one) as refused:
             assert refused_of(server, refused) == 1
             assert server.status()["refused_share"] == 1
-        with report(server, SOMEBODY, segment_of_one) as other:
+        with report(server, OTHER, segment_of_one) as other:
             assert refused_of(server, other) == 0
-            assert_served(server, SOMEBODY, 0)
-    with report(server, NOBODY, segment_of_one) as again:
+            assert_served(server, OTHER, 0)
+    with report(server, GREEDY, segment_of_one) as again:
         assert refused_of(server, again) == 0
 
 
 def test_sites_of_a_user_are_so_many(server: Server) -> None:
     count = USER_SITES // 2
     many = [allocation(i + 1, allocator=i) for i in range(count)]
-    with report(server, NOBODY, lambda: segment_of(many), 2, count) as crowd:
+    with report(server, GREEDY, lambda: segment_of(many), 2, count) as crowd:
         assert refused_of(server, crowd) == 0
-        with report(server, NOBODY, segment_of_one) as refused:
+        with report(server, GREEDY, segment_of_one) as refused:
             assert refused_of(server, refused) == 1
             assert server.status()["refused_share"] == 1
-        with report(server, SOMEBODY, segment_of_one) as other:
+        with report(server, OTHER, segment_of_one) as other:
             assert refused_of(server, other) == 0
-            assert_served(server, SOMEBODY, 0)
-    with report(server, NOBODY, segment_of_one) as again:
+            assert_served(server, OTHER, 0)
+    with report(server, GREEDY, segment_of_one) as again:
         assert refused_of(server, again) == 0
 
 
@@ -888,20 +891,20 @@ def test_text_of_the_origins_of_a_user_is_bounded(server: Server) -> None:
     """Allocations count all the same; the server only does not know where they come from."""
     most = USER_ORIGIN_BYTES // 2 // 82_000  # of one process
     before = server.memory("RssAnon")
-    with report(server, NOBODY, segment_of_origins(most + 50), 2, most + 50) as crowd:
+    with report(server, GREEDY, segment_of_origins(most + 50), 2, most + 50) as crowd:
         for pid in crowd.pids:
             row = row_of(server, pid)
             assert row and most - 10 < count_origins(row) < most + 10
             assert len(row["buffers"]) == most + 50
-        with report(server, NOBODY, segment_of_origins(1)) as refused:
+        with report(server, GREEDY, segment_of_origins(1)) as refused:
             row = row_of(server, refused.pids[0])
             assert row and count_origins(row) == 0 and len(row["buffers"]) == 1
         if not IS_SANITIZED:
             assert server.memory("RssAnon") < before + 2 * USER_ORIGIN_BYTES
-        with report(server, SOMEBODY, segment_of_origins(1)) as other:
+        with report(server, OTHER, segment_of_origins(1)) as other:
             row = row_of(server, other.pids[0])
             assert row and count_origins(row) == 1
-        assert_served(server, SOMEBODY, 0)
-    with report(server, NOBODY, segment_of_origins(1)) as again:
+        assert_served(server, OTHER, 0)
+    with report(server, GREEDY, segment_of_origins(1)) as again:
         row = row_of(server, again.pids[0])
         assert row and count_origins(row) == 1
