@@ -27,7 +27,9 @@
 #endif
 
 #define LIVES_PER_FRAME 512
-#define PREPARE_TURNS 32 /* that an answer waits for what was reported before it was asked for */
+/* Turns that an answer waits for what its user's processes, and others', reported before it. */
+#define TURNS_FOR_OWN 32
+#define TURNS_FOR_OTHERS 4
 #define INTERVAL_MIN_MS 10
 #define INTERVAL_MAX_MS 3600000
 
@@ -177,26 +179,41 @@ static void put_moment(struct ttm_session *session, uint64_t time_ns, uint32_t p
     (void)ttm_frame_append(&session->out, TTM_FRAME_TOTALS, buf, (uint32_t)n);
 }
 
-/*
- * An answer has what was reported before the question, and what is worked out only when asked.
- * Returns false when that takes more than a turn has time for, and the answer should wait.
- */
-static bool refresh(const struct ttm_server *server)
-{
-    bool is_done = true;
+/* Whose reports are not up to date yet: a turn has no time for more. */
+struct behind {
+    bool is_own_user;
+    bool is_another;
+};
 
-    TTM_LIST_FOR_EACH(pos, &server->clients) {
+/* An answer has what was reported before the question, and what is worked out only when asked. */
+static struct behind refresh(const struct ttm_session *session)
+{
+    struct behind behind = {0};
+
+    TTM_LIST_FOR_EACH(pos, &session->server->clients) {
         const struct ttm_client *client = TTM_CONTAINER_OF(pos, struct ttm_client, link);
-        if (client->tracked)
-            is_done &= ttm_tracked_prepare_answer(client->tracked);
+        if (!client->tracked || ttm_tracked_prepare_answer(client->tracked))
+            continue;
+        if (client->account == session->account)
+            behind.is_own_user = true;
+        else
+            behind.is_another = true;
     }
-    return is_done;
+    return behind;
 }
 
-/* The same for a question at hand, which does not wait for ever: some report without end. */
+/*
+ * Whether the question at hand can be answered. It does not wait for ever, as some report without
+ * end, and least for the processes of other users.
+ */
 static bool is_prepared(struct ttm_session *session)
 {
-    if (!refresh(session->server) && ++session->prepare_turns < PREPARE_TURNS)
+    const struct behind behind = refresh(session);
+    const uint32_t turns = behind.is_own_user  ? TURNS_FOR_OWN
+                           : behind.is_another ? TURNS_FOR_OTHERS
+                                               : 0;
+
+    if (++session->prepare_turns <= turns)
         return false;
     session->prepare_turns = 0;
     return true;
@@ -654,7 +671,7 @@ static void continue_totals(struct ttm_session *session)
             say_error(session, "too many answers wait to be read");
             return;
         }
-        (void)refresh(session->server);
+        (void)refresh(session);
         answer_totals(session);
     }
     session->totals_due_ns += interval_ns;
