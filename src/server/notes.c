@@ -341,8 +341,10 @@ uint32_t ttm_notes_origin(struct ttm_notes *notes, uint32_t number)
     if (is_refused(notes, TTM_NOTE_ORIGIN, number))
         return 0;
     *known = learn_origin(notes, number);
-    if (*known == 0)
+    if (*known == 0) {
         refuse(notes, TTM_NOTE_ORIGIN, number);
+        notes->left_out++;
+    }
     return *known;
 }
 

@@ -483,7 +483,7 @@ void ttm_tracked_refresh(struct ttm_tracked *tracked)
     process->counters.senseless = state.senseless;
     process->counters.untracked =
         state.untracked > state.senseless ? state.untracked - state.senseless : 0;
-    process->counters.notes_left_out = state.notes_left_out;
+    process->counters.notes_left_out = state.notes_left_out + tracked->notes.left_out;
     process->counters.is_behind = ttm_tracked_is_behind(tracked);
     process->counters.ring_permille = (uint16_t)ttm_ring_reader_fill(&tracked->reader);
     ttm_notes_text(&tracked->notes, state.runtime_note, process->runtime);

@@ -899,6 +899,8 @@ def test_text_of_the_origins_of_a_user_is_bounded(server: Server) -> None:
         with report(server, GREEDY, segment_of_origins(1)) as refused:
             row = row_of(server, refused.pids[0])
             assert row and count_origins(row) == 0 and len(row["buffers"]) == 1
+            client = client_of(server, refused.pids[0])
+            assert client and client["notes_left_out"] == 1
         if not IS_SANITIZED:
             assert server.memory("RssAnon") < before + 2 * USER_ORIGIN_BYTES
         with report(server, OTHER, segment_of_origins(1)) as other:
