@@ -25,7 +25,7 @@ struct ttm_notes {
     struct ttm_process *process;
     struct ttm_u64_map sets; /* from the number of a note to that of the registry */
 
-    uint64_t left_out; /* origins that there was no room for, or that made no sense */
+    uint64_t left_out;          /* origins that there was no room for, or that made no sense */
     struct ttm_u64_set refused; /* by kind and number: what makes no sense is not looked at again */
     uint32_t known_origins[TTM_NOTES_ORIGINS]; /* some that the process is known to have; or 0 */
 };

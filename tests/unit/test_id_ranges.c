@@ -51,8 +51,9 @@ static void lines_that_make_no_sense_are_passed_over(void **state)
     struct ttm_id_ranges ranges;
     (void)state;
 
-    read_text(&ranges, "\nnothing\na:b:c\na:1\na:1:\na:1:0\na:0:10\na:4294967290:7\na:4294967290:6\n"
-                       "a:18446744073709551615:2\na:5:6:7\n");
+    read_text(&ranges,
+              "\nnothing\na:b:c\na:1\na:1:\na:1:0\na:0:10\na:4294967290:7\na:4294967290:6\n"
+              "a:18446744073709551615:2\na:5:6:7\n");
     assert_int_equal(ranges.count, 1);
     assert_int_equal(ttm_id_ranges_user(&ranges, UINT32_MAX), 4294967290u);
     ttm_id_ranges_done(&ranges);
