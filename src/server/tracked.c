@@ -128,7 +128,7 @@ static void finish_job(struct ttm_job *job)
         ttm_tracked_activate(tracked); /* one that found it full could not wake us */
     } else if (done == TTM_JOB_FIND_MAPPING) {
         tracked->account->next_look_ns = ttm_clock_monotonic_ns() + LOOK_SHARE * tracked->job_ns;
-        if (tracked->is_unmapped)
+        if (tracked->is_unmapped && !ttm_tracked_is_gone(tracked))
             ttm_client_end(tracked->client);
     }
 }
