@@ -318,20 +318,6 @@ struct work {
     uint64_t steps;
 };
 
-static bool has_device(const struct ttm_device_set *set, uint16_t device)
-{
-    uint32_t low = 0, high = set->count; /* they ascend */
-
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (set->devices[middle] < device)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < set->count && set->devices[low] == device;
-}
-
 static void find_sets(struct work *work, const struct ttm_device_sets *sets, uint16_t device)
 {
     const struct ttm_cb_sorted *sorted = work->map->sorted;
@@ -339,7 +325,7 @@ static void find_sets(struct work *work, const struct ttm_device_sets *sets, uin
     for (uint32_t i = 0; i < sorted->set_count; i++) {
         const uint32_t number = sorted->sets[i];
         const struct ttm_device_set set = ttm_device_sets_get(sets, number);
-        if (has_device(&set, device))
+        if (ttm_device_set_has(&set, device))
             work->is_on_device[number / 64] |= UINT64_C(1) << (number % 64);
     }
     work->steps += UINT64_C(10) * sorted->set_count;

@@ -30,16 +30,8 @@ struct places {
 static bool is_on(const struct ttm_device_sets *sets, uint32_t number, uint16_t device)
 {
     const struct ttm_device_set set = ttm_device_sets_get(sets, number);
-    uint32_t low = 0, high = set.count; /* they ascend */
 
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (set.devices[middle] < device)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < set.count && set.devices[low] == device;
+    return ttm_device_set_has(&set, device);
 }
 
 /* Whether the site has anything live there that is no view of other memory. */
