@@ -57,6 +57,29 @@ static void what_a_process_says_twice_is_said_once(void **state)
     ttm_early_ends_done(&early);
 }
 
+static void ends_of_all_processes_of_a_user_have_a_share(void **state)
+{
+    const struct ttm_early_end end = {.time_ns = 5};
+    struct ttm_quota quota = {.max = 10};
+    struct ttm_early_ends one, other;
+    (void)state;
+
+    ttm_early_ends_init(&one, 9, &quota);
+    ttm_early_ends_init(&other, 9, &quota);
+    for (uint64_t serial = 1; serial <= 6; serial++)
+        assert_int_equal(ttm_early_ends_add(&one, serial, &end), 0);
+    for (uint64_t serial = 1; serial <= 4; serial++)
+        assert_int_equal(ttm_early_ends_add(&other, serial, &end), 0);
+    assert_int_equal(ttm_early_ends_add(&other, 5, &end), -ENOSPC);
+    ttm_early_ends_age(&one);
+    ttm_early_ends_age(&one);
+    assert_int_equal(quota.used, 4);
+    assert_int_equal(ttm_early_ends_add(&other, 5, &end), 0);
+    ttm_early_ends_done(&one);
+    ttm_early_ends_done(&other);
+    assert_int_equal(quota.used, 0);
+}
+
 static void there_is_a_bound(void **state)
 {
     struct ttm_early_ends early;
@@ -78,6 +101,7 @@ int main(void)
         cmocka_unit_test(an_end_is_handed_out_once),
         cmocka_unit_test(an_end_without_a_birth_is_forgotten_at_the_second_age),
         cmocka_unit_test(what_a_process_says_twice_is_said_once),
+        cmocka_unit_test(ends_of_all_processes_of_a_user_have_a_share),
         cmocka_unit_test(there_is_a_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -612,6 +612,110 @@ static void the_future_begins_when_rings_are_read(void **state)
     world_end(&world);
 }
 
+/* ---- shares of a user, and of a turn ---- */
+
+static void frees_that_are_remembered_have_a_share(void **state)
+{
+    static struct world world;
+    (void)state;
+
+    world_begin(&world, false, false);
+    world.account.remembered_frees.max = 2;
+    world.tracked.is_telling = true;
+    ttm_telling_ended(&world.tracked, 64, true);
+    ttm_telling_ended(&world.tracked, 65, true); /* beside the first */
+    ttm_telling_ended(&world.tracked, 640, true);
+    assert_false(world.tracked.is_spoiled);
+    assert_int_equal(world.account.remembered_frees.used, 2);
+    ttm_telling_ended(&world.tracked, 6400, true);
+    assert_true(world.tracked.is_spoiled);
+    ttm_telling_forget_frees(&world.tracked);
+    assert_int_equal(world.account.remembered_frees.used, 0);
+    world_end(&world);
+}
+
+static void notes_that_are_kept_for_the_recording_have_a_share(void **state)
+{
+    static const uint16_t order[] = {0, 1};
+    struct ttm_record records[] = {{.op = TTM_RECORD_BIRTH, .bytes = 64, .time_ns = START_NS},
+                                   {.op = TTM_RECORD_BIRTH, .bytes = 64, .time_ns = START_NS}};
+    static struct world world;
+    (void)state;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        records[i].serial = i + 1;
+        records[i].origin = origins[i];
+    }
+    world_begin(&world, true, false);
+    ttm_intake_records(&world.tracked, records, order, 1);
+    const uint64_t used = world.account.note_bytes.used;
+    assert_true(used > 0);
+    assert_int_equal(world.client.note_bytes, used);
+    world.account.note_bytes.max = used;
+    ttm_intake_records(&world.tracked, records, order + 1, 1);
+    assert_int_equal(world.account.note_bytes.used, used);
+    assert_int_equal(world.client.process->lives.store.live, 2);
+    ttm_record_process_end(&world.client);
+    assert_int_equal(world.account.note_bytes.used, 0);
+    world_end(&world);
+}
+
+static void a_turn_takes_as_many_records_as_it_has_time_for(void **state)
+{
+    enum { COUNT = 64 };
+    struct ttm_record records[COUNT];
+    uint16_t order[COUNT];
+    static struct world world;
+    uint32_t cost;
+    (void)state;
+
+    world_begin(&world, false, false);
+    for (uint16_t i = 0; i < COUNT; i++) {
+        records[i] = (struct ttm_record){.op = TTM_RECORD_BIRTH, .serial = i + 1, .bytes = 64};
+        order[i] = i;
+    }
+    assert_int_equal(ttm_intake_affordable(&world.tracked, records, order, COUNT, &cost), COUNT);
+    assert_int_equal(cost, COUNT);
+    /* Of devices that are not known yet the most is assumed, until they are. */
+    for (uint32_t i = 0; i < COUNT; i++)
+        records[i].devices = devices_notes[0];
+    const uint32_t few = ttm_intake_affordable(&world.tracked, records, order, COUNT, &cost);
+    assert_true(few >= 1 && few < COUNT);
+    ttm_intake_records(&world.tracked, records, order, few);
+    assert_int_equal(
+        ttm_intake_affordable(&world.tracked, records, order + few, COUNT - few, &cost),
+        COUNT - few);
+    assert_int_equal(cost, 2 * (COUNT - few));
+    world_end(&world);
+}
+
+static void what_a_turn_has_no_time_for_is_applied_in_the_next(void **state)
+{
+    static struct world world;
+    uint32_t turns = 0;
+    (void)state;
+
+    world_begin(&world, false, false);
+    world.server.now_ns = START_NS;
+    ttm_list_init(&world.tracked.active_link);
+    struct ttm_ring *ring = ttm_producer_claim(&producer, 1);
+    for (uint32_t i = 0; i < ORIGINS; i++) { /* to put an origin together takes long */
+        const struct ttm_record record = {.op = TTM_RECORD_BIRTH,
+                                          .serial = 100 + i,
+                                          .time_ns = START_NS,
+                                          .bytes = 64,
+                                          .origin = origins[i]};
+        assert_true(ttm_ring_push(&producer, ring, &record));
+    }
+    do {
+        (void)ttm_tracked_read(&world.tracked);
+        turns++;
+        assert_int_equal(world.client.process->lives.store.live, turns);
+    } while (world.tracked.rest);
+    assert_int_equal(turns, ORIGINS);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -623,6 +727,10 @@ int main(void)
         cmocka_unit_test(a_life_that_ends_in_its_slice_is_not_entered),
         cmocka_unit_test(nor_is_it_while_ends_of_others_are_remembered),
         cmocka_unit_test(the_future_begins_when_rings_are_read),
+        cmocka_unit_test(frees_that_are_remembered_have_a_share),
+        cmocka_unit_test(notes_that_are_kept_for_the_recording_have_a_share),
+        cmocka_unit_test(a_turn_takes_as_many_records_as_it_has_time_for),
+        cmocka_unit_test(what_a_turn_has_no_time_for_is_applied_in_the_next),
     };
     make_notes();
     return cmocka_run_group_tests(tests, NULL, NULL);
