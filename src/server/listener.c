@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG 1024
+#define BACKLOG 4096 /* or what the system allows */
 
 static int fail(char *why, int r, const char *what, const char *path)
 {

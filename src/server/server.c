@@ -109,7 +109,7 @@ static void refuse_more(struct ttm_server *server, int listen_fd)
     pause_accepting(server);
 }
 
-static void accept_some(struct ttm_server *server, int listen_fd, bool is_original)
+static void accept_waiting(struct ttm_server *server, int listen_fd, bool is_original)
 {
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         /* Those that are to be closed have their file still: they first, whoever comes can wait. */
@@ -131,6 +131,12 @@ static void accept_some(struct ttm_server *server, int listen_fd, bool is_origin
         if (errno != EINTR && errno != ECONNABORTED)
             return;
     }
+}
+
+static void accept_some(struct ttm_server *server, int listen_fd, bool is_original)
+{
+    accept_waiting(server, listen_fd, is_original);
+    ttm_session_close_refused(server);
 }
 
 static void handle_native_listener(struct ttm_watch *watch, uint32_t events)

@@ -93,20 +93,6 @@ static void set_bulk(struct ttm_session *session, bool is_bulk)
         ttm_session_close(session);
 }
 
-/* Who has connected, by the kernel's word: the pid is translated into our namespace. */
-static int ask_peer(struct ttm_session *session)
-{
-    struct ucred cred;
-    socklen_t size = sizeof(cred);
-
-    if (getsockopt(session->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
-        return -errno;
-    session->pid = cred.pid;
-    session->uid = cred.uid;
-    session->account = ttm_account_of(session->server, cred.uid);
-    return session->account ? 0 : -ENOMEM;
-}
-
 /*
  * All connections are taken. Whoever has the most gives one up for a user who has fewer, so that
  * each user always gets in. Returns whether that was possible.
@@ -129,16 +115,14 @@ static bool make_room(struct ttm_server *server, const struct ttm_account *accou
     return true;
 }
 
-static bool may_connect(const struct ttm_session *session)
+static bool may_connect(struct ttm_server *server, const struct ttm_account *account)
 {
-    const struct ttm_server *server = session->server;
-    const struct ttm_account *account = session->account;
     const uint64_t most = server->session_max / 4 * 3;
 
     return ttm_account_has_room(account, account->connections, 1,
                                 most < TTM_USER_CONNECTIONS ? most : TTM_USER_CONNECTIONS) &&
            ttm_account_has_room(account, account->files, 0, TTM_USER_FILES) &&
-           (server->open_connections < server->session_max || make_room(session->server, account));
+           (server->open_connections < server->session_max || make_room(server, account));
 }
 
 static void init_session(struct ttm_session *session)
@@ -174,54 +158,100 @@ static void enter(struct ttm_session *session)
     server->counter[TTM_COUNTER_CONNECTIONS]++;
 }
 
+/* ---- connections that are refused ---- */
+
 struct refusal {
     struct ttm_job job;
-    int fd;
+    struct ttm_server *server;
+    uint32_t count;
+    int fds[TTM_REFUSED_MAX];
 };
 
 static void close_refused(struct ttm_job *job)
 {
-    (void)close(TTM_CONTAINER_OF(job, struct refusal, job)->fd);
+    const struct refusal *refusal = TTM_CONTAINER_OF(job, struct refusal, job);
+
+    for (uint32_t i = 0; i < refusal->count; i++)
+        (void)close(refusal->fds[i]);
+}
+
+/* Others may be accepted again when few are left to be closed. */
+static void accept_again(struct ttm_server *server)
+{
+    if (!server->is_accepting && ttm_server_closing(server) < TTM_CLOSING_MAX / 2)
+        server->accept_again_ns = server->now_ns;
 }
 
 static void finish_refusal(struct ttm_job *job)
 {
-    free(TTM_CONTAINER_OF(job, struct refusal, job));
+    struct refusal *refusal = TTM_CONTAINER_OF(job, struct refusal, job);
+
+    refusal->server->refused_open -= refusal->count;
+    accept_again(refusal->server);
+    free(refusal);
 }
 
 void ttm_session_refuse(struct ttm_server *server, int fd)
 {
-    struct refusal *refusal = malloc(sizeof(*refusal));
-
     server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
+    server->refused[server->refused_count++] = fd;
+    if (server->refused_count == TTM_REFUSED_MAX)
+        ttm_session_close_refused(server);
+}
+
+void ttm_session_close_refused(struct ttm_server *server)
+{
+    const uint32_t count = server->refused_count;
+    struct refusal *refusal = count > 0 ? malloc(sizeof(*refusal)) : NULL;
+
+    server->refused_count = 0;
     if (!refusal) {
-        (void)close(fd);
+        for (uint32_t i = 0; i < count; i++) /* memory is short */
+            (void)close(server->refused[i]);
         return;
     }
-    *refusal = (struct refusal){.job = {.run = close_refused, .finish = finish_refusal}, .fd = fd};
+    refusal->job = (struct ttm_job){.run = close_refused, .finish = finish_refusal};
+    refusal->server = server;
+    refusal->count = count;
+    memcpy(refusal->fds, server->refused, count * sizeof(refusal->fds[0]));
+    server->refused_open += count;
     ttm_worker_add(server->closer, &refusal->job);
+}
+
+/* Who has connected, by the kernel's word: the pid is translated into our namespace. */
+static int ask_peer(int fd, struct ucred *ret)
+{
+    socklen_t size = sizeof(*ret);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &size) < 0 ? -errno : 0;
 }
 
 void ttm_session_new(struct ttm_server *server, int fd, bool is_original)
 {
-    struct ttm_session *session = calloc(1, sizeof(*session));
+    struct ttm_account *account = NULL;
+    struct ttm_session *session = NULL;
+    struct ucred cred;
 
+    /* Those that are refused, which can be very many, cost as little as possible. */
+    if (ask_peer(fd, &cred) == 0)
+        account = ttm_account_of(server, cred.uid);
+    if (account && may_connect(server, account))
+        session = calloc(1, sizeof(*session));
     if (!session) {
+        if (account)
+            ttm_account_unref(account);
         ttm_session_refuse(server, fd);
         return;
     }
     session->server = server;
+    session->account = account;
+    session->pid = cred.pid;
+    session->uid = cred.uid;
     session->fd = fd;
     session->is_original = is_original;
     init_session(session);
-    if (ask_peer(session) < 0) {
-        ttm_session_refuse(server, fd);
-        free(session);
-        return;
-    }
-    const bool may = may_connect(session);
     enter(session);
-    if (!may || !begin_watch(session)) {
+    if (!begin_watch(session)) {
         server->counter[TTM_COUNTER_CONNECTIONS_REFUSED]++;
         ttm_session_close(session);
         return;
@@ -274,8 +304,7 @@ static void finish_closing(struct ttm_job *job)
 
     session->account->connections--;
     server->open_connections--;
-    if (!server->is_accepting && ttm_server_closing(server) < TTM_CLOSING_MAX / 2)
-        server->accept_again_ns = server->now_ns;
+    accept_again(server);
     ttm_account_unref(session->account);
     free(session);
 }

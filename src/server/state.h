@@ -181,7 +181,8 @@ struct ttm_ticket {
 #define TTM_PID_BUCKETS 1024
 
 /* While so many connections are on their way to be closed, others wait to be accepted. */
-#define TTM_CLOSING_MAX 64
+#define TTM_CLOSING_MAX 128
+#define TTM_REFUSED_MAX 64 /* that are closed together */
 
 /* The most files that one message can bring. */
 #define TTM_RECEIVED_FDS 253
@@ -246,6 +247,9 @@ struct ttm_server {
     uint32_t next_late_print;  /* of these, modulo the number of kinds */
     uint64_t session_max;      /* each may need a pidfd and a socket that wakes us, too */
     uint64_t open_connections; /* those on their way to be closed too */
+    uint64_t refused_open;     /* refused ones, on their way to be closed */
+    uint32_t refused_count;    /* refused ones, not on their way yet */
+    int refused[TTM_REFUSED_MAX];
     uint32_t recorded_processes;
 
     uint64_t start_ns;
@@ -262,13 +266,15 @@ struct ttm_server {
 
 static inline uint64_t ttm_server_closing(const struct ttm_server *server)
 {
-    return server->open_connections - server->counter[TTM_COUNTER_CONNECTIONS];
+    return server->open_connections - server->counter[TTM_COUNTER_CONNECTIONS] +
+           server->refused_open;
 }
 
 /* session.c */
 void ttm_session_new(struct ttm_server *server, int fd, bool is_original);
-/* Closes a connection that is to be none. */
+/* A connection is to be none: it is closed with others, when the next function is called. */
 void ttm_session_refuse(struct ttm_server *server, int fd);
+void ttm_session_close_refused(struct ttm_server *server);
 void ttm_session_close(struct ttm_session *session);
 void ttm_session_free(struct ttm_session *session);
 void ttm_session_silence(struct ttm_session *session);

@@ -21,7 +21,6 @@ import os
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -78,7 +77,6 @@ def measure(server: Server, seconds: float) -> Times:
         with Native(server.socket) as native:
             native.ask(GET_TOTALS)
 
-    socket.setdefaulttimeout(ANSWER_S)
     original, native = Original(server.legacy), Native(server.socket)
     for stream in (original, native):
         stream.sock.settimeout(ANSWER_S)
