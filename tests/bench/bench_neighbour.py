@@ -163,7 +163,7 @@ def main(rounds: int, seconds: float, names: list[str]) -> None:
     both: tuple[Times, Times] = {}, {}
     try:
         for _ in range(rounds):
-            for times, chosen in zip(both, ([], names)):
+            for times, chosen in zip(both, ([], names), strict=True):
                 with attackers(server, chosen):
                     for name, values in measure_as(SOMEBODY, server, seconds).items():
                         times.setdefault(name, []).extend(values)
