@@ -634,6 +634,49 @@ static void frees_that_are_remembered_have_a_share(void **state)
     world_end(&world);
 }
 
+/* As many as it takes to have memory made ahead for more. */
+static void add_many(struct world *world)
+{
+    static const uint16_t order[] = {0};
+
+    for (uint64_t i = 1; i <= TTM_LIFE_BLOCK_LIVES; i++) {
+        const struct ttm_record record = {.op = TTM_RECORD_BIRTH, .serial = i, .bytes = 64};
+        ttm_intake_records(&world->tracked, &record, order, 1);
+    }
+    assert_int_equal(world->client.process->lives.store.live, TTM_LIFE_BLOCK_LIVES);
+}
+
+static void threads_that_make_memory_for_resyncs_have_a_share(void **state)
+{
+    uint8_t frame[TTM_TOLD_ANNOUNCE_SIZE];
+    static struct world world;
+    (void)state;
+
+    world_begin(&world, false, false);
+    add_many(&world);
+    struct ttm_session session = {
+        .server = &world.server, .account = &world.account, .client = &world.client, .fd = -1};
+    struct ttm_tracked *tracked = &world.tracked;
+    ttm_list_init(&tracked->active_link);
+    world.client.tracked = tracked;
+    tracked->session = &session;
+    tracked->is_telling = true;
+    tracked->epoch = 1;
+    ttm_told_announce_encode(1, 8 * TTM_LIFE_BLOCK_LIVES, frame);
+
+    assert_int_equal(world.account.resync_threads.max, 0);
+    assert_int_equal(ttm_telling_take(&session, frame, sizeof(frame)), 0);
+    assert_false(tracked->ahead.has_begun);
+    world.account.resync_threads.max = 1;
+    assert_int_equal(ttm_telling_take(&session, frame, sizeof(frame)), 0);
+    assert_true(tracked->ahead.has_begun);
+    assert_int_equal(world.account.resync_threads.used, 1);
+    ttm_telling_stop(tracked);
+    assert_false(tracked->ahead.has_begun);
+    assert_int_equal(world.account.resync_threads.used, 0);
+    world_end(&world);
+}
+
 static void notes_that_are_kept_for_the_recording_have_a_share(void **state)
 {
     static const uint16_t order[] = {0, 1};
@@ -728,6 +771,7 @@ int main(void)
         cmocka_unit_test(nor_is_it_while_ends_of_others_are_remembered),
         cmocka_unit_test(the_future_begins_when_rings_are_read),
         cmocka_unit_test(frees_that_are_remembered_have_a_share),
+        cmocka_unit_test(threads_that_make_memory_for_resyncs_have_a_share),
         cmocka_unit_test(notes_that_are_kept_for_the_recording_have_a_share),
         cmocka_unit_test(a_turn_takes_as_many_records_as_it_has_time_for),
         cmocka_unit_test(what_a_turn_has_no_time_for_is_applied_in_the_next),
