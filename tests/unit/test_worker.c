@@ -6,6 +6,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/worker.h"
 
@@ -139,9 +142,59 @@ static void what_was_given_to_a_released_worker_is_done(void **state)
         assert_int_equal(tasks[i].finished, 1);
 }
 
+static void set_thread_limit(rlim_t most)
+{
+    struct rlimit limit;
+
+    (void)getrlimit(RLIMIT_NPROC, &limit);
+    limit.rlim_cur = most;
+    (void)setrlimit(RLIMIT_NPROC, &limit);
+}
+
+/* In a child, whose user may have no more threads. Returns the line that is wrong, 0: none. */
+static int work_without_threads(void)
+{
+    struct ttm_worker *worker;
+    struct rlimit limit;
+    struct task task;
+
+    if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
+        return __LINE__;
+    (void)getrlimit(RLIMIT_NPROC, &limit);
+    set_thread_limit(0);
+    if (ttm_workers_new(&workers) < 0)
+        return __LINE__;
+    worker = ttm_worker_new(workers);
+    init_task(&task, NULL);
+    ttm_worker_add(worker, &task.job);
+    ttm_workers_finish(workers);
+    if (task.finished != 0 || !ttm_workers_retry(workers))
+        return __LINE__;
+    set_thread_limit(limit.rlim_cur);
+    if (ttm_workers_retry(workers))
+        return __LINE__;
+    finish_until(&task);
+    ttm_worker_release(worker);
+    ttm_workers_free(workers);
+    return pthread_equal(task.ran_by, pthread_self()) ? __LINE__ : 0;
+}
+
+static void a_job_waits_while_no_thread_can_be_had(void **state)
+{
+    int status = -1;
+    (void)state;
+
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(work_without_threads() == 0 ? 0 : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_waits_while_no_thread_can_be_had), /* before there are threads */
         cmocka_unit_test_setup_teardown(a_job_runs_elsewhere_and_is_finished_here, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_lasts_delays_none_of_another_worker, set_up,
